@@ -1,0 +1,60 @@
+"""Files written whole or not at all, and where the shipped model lives."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+@contextlib.contextmanager
+def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Writes a file under another name in its folder, then renames it.
+
+    Whatever happens in between (an error, a kill, a full disk), ``path`` holds
+    either what it held before or all of the new content. Two programs that write
+    the same path at once do not harm each other: the last rename wins.
+
+    Args:
+        path: The file to make or replace; its folder must exist.
+
+    Yields:
+        A binary file open for writing.
+
+    Raises:
+        OSError: the folder is missing, not writable, or the disk is full.
+    """
+    path = Path(path)
+    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes files that only their owner reads; give what open() would.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(beside, 0o666 & ~umask)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def shipped_model() -> Path:
+    """Says where the model is that the engine plays with by default.
+
+    In a clone it is ``model/model_policy`` beside the package; a wheel carries the
+    same folder as the package's ``pydlshogi/model`` (see setup.py).
+
+    Returns:
+        The first of the two that exists, else the first.
+    """
+    package = Path(__file__).resolve().parent
+    in_clone = package.parent / "model" / "model_policy"
+    in_wheel = package / "model" / "model_policy"
+    return in_wheel if in_wheel.exists() and not in_clone.exists() else in_clone

@@ -1,0 +1,54 @@
+"""The book's policy network: thirteen convolutions and a bias.
+
+Source: 「将棋AIで学ぶディープラーニング」, chapter 7.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
+from pydlshogi.compat import chainer
+from pydlshogi.features import LABEL_NUM, PLANE_NUM
+
+F = chainer.functions
+L = chainer.links
+
+#: Filters of each hidden layer.
+ch = 192
+
+
+class PolicyNetwork(chainer.Chain):
+    """Planes of a position to one logit a move label.
+
+    Layers l1 … l12 are 3×3 convolutions with padding 1, each followed by ReLU;
+    l13 is a 1×1 convolution to one plane a direction, without bias, whose 27·81
+    numbers get a bias each from ``l13_bias``. There is no softmax inside.
+
+    26 arrays, 3,838,923 numbers, at the paths ``l1/W``, ``l1/b`` … ``l12/b``,
+    ``l13/W``, ``l13_bias/b``: a model file of the book's loads here and ours there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Convolution2D(PLANE_NUM, ch, ksize=3, pad=1)
+            for n in range(2, 13):
+                setattr(self, f"l{n}", L.Convolution2D(ch, ch, ksize=3, pad=1))
+            self.l13 = L.Convolution2D(ch, MOVE_DIRECTION_LABEL_NUM, ksize=1, nobias=True)
+            self.l13_bias = L.Bias(shape=(LABEL_NUM,))
+
+    def forward(self, x: Any) -> Any:
+        """Computes the logits.
+
+        Args:
+            x: (batch, 104, 9, 9) float32, numpy or cupy as the parameters are.
+
+        Returns:
+            chainer.Variable of shape (batch, 2187), in the order of the labels.
+        """
+        h = x
+        for n in range(1, 13):
+            h = F.relu(self[f"l{n}"](h))
+        h = self.l13(h)
+        return self.l13_bias(F.reshape(h, (-1, LABEL_NUM)))
