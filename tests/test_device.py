@@ -1,0 +1,70 @@
+"""The choice of the device, with and without a GPU (a stand-in for CuPy here)."""
+
+import sys
+import types
+
+import pytest
+
+from pydlshogi import device
+from pydlshogi.compat import chainer
+
+
+class CUDARuntimeError(RuntimeError):
+    pass
+
+
+def stand_in(monkeypatch, count):
+    """Puts a cupy in place that sees ``count`` GPUs, or has no driver (None)."""
+
+    def get_device_count():
+        if count is None:
+            raise CUDARuntimeError("cudaErrorNoDevice")
+        return count
+
+    runtime = types.SimpleNamespace(
+        getDeviceCount=get_device_count, CUDARuntimeError=CUDARuntimeError
+    )
+    cupy = types.ModuleType("cupy")
+    cupy.cuda = types.SimpleNamespace(runtime=runtime)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+
+
+@pytest.mark.parametrize("count", [0, None])
+def test_without_a_gpu_the_cpu_is_the_default(monkeypatch, count):
+    stand_in(monkeypatch, count)
+    assert device.select_device().name == "@numpy"
+    assert device.select_device(-1).name == "@numpy"
+
+
+def test_without_cupy_the_cpu_is_the_default(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert device.select_device().name == "@numpy"
+    with pytest.raises(device.DeviceError, match="CuPy is not installed"):
+        device.select_device(0)
+
+
+def test_a_gpu_that_is_not_there_is_refused_with_the_remedy(monkeypatch):
+    stand_in(monkeypatch, None)
+    with pytest.raises(device.DeviceError, match="GPU 0 .*cudaErrorNoDevice.*--gpu -1"):
+        device.select_device(0)
+    stand_in(monkeypatch, 2)
+    with pytest.raises(device.DeviceError, match="there are 2, numbered from 0"):
+        device.select_device(2)
+
+
+def test_with_a_gpu_it_is_the_default(monkeypatch):
+    stand_in(monkeypatch, 2)
+    chosen = []
+    monkeypatch.setattr(chainer, "get_device", chosen.append)
+    device.select_device()
+    device.select_device(1)
+    device.select_device(-1)
+    assert chosen == ["@cupy:0", "@cupy:1", "@numpy"]
+
+
+def test_a_cupy_that_breaks_at_import_is_no_gpu(monkeypatch, tmp_path):
+    (tmp_path / "cupy.py").write_text("raise RuntimeError('driver mismatch')")
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    count, reason = device.gpu_count()
+    assert count == 0 and "driver mismatch" in reason

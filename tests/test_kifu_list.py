@@ -1,0 +1,77 @@
+"""Kifu lists: complete, disjoint, repeatable, relative."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pydlshogi import kifu_list
+
+
+@pytest.fixture
+def games(tmp_path):
+    folder = tmp_path / "games"
+    (folder / "2016" / "a b").mkdir(parents=True)
+    for n in range(19):
+        name = f"{n}.csa" if n % 3 else f"{n}.KIF"
+        (folder / "2016" / ("a b" if n % 2 else ".") / name).touch()
+    (folder / "2016" / "notes.txt").touch()
+    return folder
+
+
+@given(st.integers(0, 60), st.floats(0, 1), st.integers(0, 5))
+def test_split_loses_and_repeats_nothing(count, ratio, seed):
+    records = [Path(str(n)) for n in range(count)]
+    train, test = kifu_list.split(records, ratio, seed)
+    assert sorted(train + test) == sorted(records)
+    assert len(train) == int(count * ratio)
+    assert (train, test) == kifu_list.split(records, ratio, seed)
+
+
+def test_main_writes_lists_that_lead_to_the_games(games, tmp_path, capsys):
+    name = tmp_path / "lists" / "floodgate"
+    name.parent.mkdir()
+    assert kifu_list.main([str(games), str(name), "--ratio", "0.7", "--seed", "3"]) == 0
+    listed = []
+    for part, count in (("train", 13), ("test", 6)):
+        lines = (name.parent / f"floodgate_{part}.txt").read_text(encoding="utf-8").splitlines()
+        assert len(lines) == count
+        assert not any(Path(line).is_absolute() or "\\" in line for line in lines)
+        listed += [(name.parent / line).resolve() for line in lines]
+    assert sorted(listed) == sorted(kifu_list.find_records(games)[0])
+    assert len(listed) == 19
+    assert "1 files that are no game records were left out" in capsys.readouterr().out
+
+
+def test_absolute_paths(games, tmp_path):
+    assert kifu_list.main([str(games), str(tmp_path / "x"), "--absolute"]) == 0
+    lines = (tmp_path / "x_train.txt").read_text(encoding="utf-8").splitlines()
+    assert lines and all(Path(line).is_file() and Path(line).is_absolute() for line in lines)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["nowhere", "x"], "not a folder"),
+        ([".", "x"], "holds no .csa"),
+        (["games", "missing/x"], "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_sentence(games, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(games.parent)
+    if arguments[0] == ".":
+        monkeypatch.chdir(games.parent.joinpath("games", "2016", "a b"))
+        for file in Path().iterdir():
+            file.unlink()
+    assert kifu_list.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("ratio", ["-0.1", "1.1", "nan", "most"])
+def test_ratio_out_of_range(games, tmp_path, ratio):
+    with pytest.raises(SystemExit) as stop:
+        kifu_list.main([str(games), str(tmp_path / "x"), "--ratio", ratio])
+    assert stop.value.code == 2
+    assert not list(tmp_path.glob("x*"))

@@ -1,0 +1,8 @@
+"""Divides the game records of a folder into a training and a test list."""
+
+import sys
+
+from pydlshogi.kifu_list import main
+
+if __name__ == "__main__":
+    sys.exit(main())
