@@ -1,0 +1,26 @@
+"""Plays one move with the engine given on the command line, as a GUI would."""
+
+import subprocess
+import sys
+
+engine = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def ask(command: str, answer: str) -> str:
+    """Sends a command and waits for the line that begins with the answer."""
+    engine.stdin.write(command + "\n")
+    engine.stdin.flush()
+    for line in engine.stdout:
+        print(line, end="")
+        if line.startswith(answer):
+            return line
+    sys.exit(f"the engine ended without {answer}")
+
+
+ask("usi", "usiok")
+ask(f"setoption name modelfile value {sys.argv[1]}\nisready", "readyok")
+move = ask("position startpos moves 7g7f\ngo btime 0 wtime 0 byoyomi 1000", "bestmove").split()[1]
+engine.stdin.write("quit\n")
+engine.stdin.flush()
+if engine.wait(10) or move in ("resign", "win"):
+    sys.exit(f"exit status {engine.returncode}, bestmove {move}")
