@@ -5,11 +5,13 @@ Source: 「将棋AIで学ぶディープラーニング」, chapter 7.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
+from pydlshogi.network.convolution import Convolution2D
 
 F = chainer.functions
 L = chainer.links
@@ -27,14 +29,22 @@ class PolicyNetwork(chainer.Chain):
 
     26 arrays, 3,838,923 numbers, at the paths ``l1/W``, ``l1/b`` … ``l12/b``,
     ``l13/W``, ``l13_bias/b``: a model file of the book's loads here and ours there.
+
+    Args:
+        convolution: How the 3×3 layers are computed, one of
+            :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+
+    Raises:
+        ValueError: ``convolution`` is not known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, convolution: str = "auto") -> None:
         super().__init__()
+        layer = functools.partial(Convolution2D, ksize=3, pad=1, relu=True, convolution=convolution)
         with self.init_scope():
-            self.l1 = L.Convolution2D(PLANE_NUM, ch, ksize=3, pad=1)
+            self.l1 = layer(PLANE_NUM, ch)
             for n in range(2, 13):
-                setattr(self, f"l{n}", L.Convolution2D(ch, ch, ksize=3, pad=1))
+                setattr(self, f"l{n}", layer(ch, ch))
             self.l13 = L.Convolution2D(ch, MOVE_DIRECTION_LABEL_NUM, ksize=1, nobias=True)
             self.l13_bias = L.Bias(shape=(LABEL_NUM,))
 
@@ -49,6 +59,6 @@ class PolicyNetwork(chainer.Chain):
         """
         h = x
         for n in range(1, 13):
-            h = F.relu(self[f"l{n}"](h))
+            h = self[f"l{n}"](h)
         h = self.l13(h)
         return self.l13_bias(F.reshape(h, (-1, LABEL_NUM)))
