@@ -1,0 +1,213 @@
+"""Rules of shogi that python-shogi lacks or gets wrong, as pure functions of a board.
+
+Every function leaves the board as it found it. A side may lack its king, as in
+mating problems: it is then never in check.
+
+Sources: rules of the Japan Shogi Association (pawn-drop mate, perpetual check);
+rules of the Computer Shogi Association (27-point declaration).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+import shogi
+
+_BOARD_EDGE = 9
+#: The far three ranks as bitboards, where a side promotes and declares: Black's, White's.
+_FAR_RANKS = ((1 << 27) - 1, ((1 << 27) - 1) << 54)
+_BIG_PIECES = (shogi.BISHOP, shogi.ROOK, shogi.PROM_BISHOP, shogi.PROM_ROOK)
+_DECLARATION_PIECES = 10
+#: Points that a declaration needs: Black's, White's.
+_DECLARATION_POINTS = (28, 27)
+
+
+def _lines_through(square: int) -> int:
+    """Makes the bitboard of the squares in line with one, diagonals included."""
+    y, x = divmod(square, _BOARD_EDGE)
+    return sum(
+        1 << other
+        for other in range(_BOARD_EDGE**2)
+        for dy, dx in [(other // _BOARD_EDGE - y, other % _BOARD_EDGE - x)]
+        if dx == 0 or dy == 0 or abs(dx) == abs(dy)
+    )
+
+
+_LINES = [_lines_through(square) for square in range(_BOARD_EDGE**2)]
+
+
+def legal_moves(board: shogi.Board) -> list[shogi.Move]:
+    """Lists the legal moves.
+
+    Trying a move on the board is what costs time, so only those are tried that can
+    be illegal at all: in check every one; else the king's, those of pieces in line
+    with it (pinned, perhaps) and pawn drops that give check.
+    """
+    moves = board.generate_pseudo_legal_moves()
+    king = board.king_squares[board.turn]
+    if board.is_check():
+        return [move for move in moves if _is_sound(board, move)]
+    in_line = 0 if king is None else _LINES[king]
+    return [
+        move
+        for move in moves
+        if not (
+            _drops_pawn_with_check(board, move)
+            if move.drop_piece_type
+            else in_line >> move.from_square & 1
+        )
+        or _is_sound(board, move)
+    ]
+
+
+def is_legal(board: shogi.Board, move: shogi.Move) -> bool:
+    """Says whether a move is legal, whatever it is."""
+    return is_possible(board, move) and not _is_pawn_drop_mate(board, move)
+
+
+def is_possible(board: shogi.Board, move: shogi.Move) -> bool:
+    """Says whether a move is legal but for the rule against mating by a pawn drop.
+
+    ``Board.is_pseudo_legal`` lets a drop land on a piece of the opponent's.
+    """
+    onto_piece = move.drop_piece_type and board.piece_type_at(move.to_square) != shogi.NONE
+    return not onto_piece and board.is_pseudo_legal(move) and not _leaves_king(board, move)
+
+
+def has_legal_move(board: shogi.Board) -> bool:
+    """Says whether the side to move has a legal move; without one it has lost."""
+    return any(_is_sound(board, move) for move in board.generate_pseudo_legal_moves())
+
+
+def mate_in_one(board: shogi.Board, moves: Iterable[shogi.Move]) -> shogi.Move | None:
+    """Finds a move that mates.
+
+    Args:
+        board: The position.
+        moves: Legal moves of it to choose from.
+
+    Returns:
+        The first that mates, or None.
+    """
+    for move in moves:
+        board.push(move)
+        is_mate = board.is_check() and not has_legal_move(board)
+        board.pop()
+        if is_mate:
+            return move
+    return None
+
+
+def _is_sound(board: shogi.Board, move: shogi.Move) -> bool:
+    """Says whether a pseudo-legal move is legal."""
+    return not _leaves_king(board, move) and not _is_pawn_drop_mate(board, move)
+
+
+def _leaves_king(board: shogi.Board, move: shogi.Move) -> bool:
+    """Says whether the own king can be captured after a pseudo-legal move."""
+    board.push(move)
+    try:
+        return board.was_suicide()
+    finally:
+        board.pop()
+
+
+def _drops_pawn_with_check(board: shogi.Board, move: shogi.Move) -> bool:
+    """Says whether a drop is one of a pawn in front of the opponent's king."""
+    if move.drop_piece_type != shogi.PAWN:
+        return False
+    ahead = -_BOARD_EDGE if board.turn == shogi.BLACK else _BOARD_EDGE
+    return board.king_squares[board.turn ^ 1] == move.to_square + ahead
+
+
+def _is_pawn_drop_mate(board: shogi.Board, move: shogi.Move) -> bool:
+    """Says whether a pawn drop mates, which is illegal.
+
+    python-shogi lets it pass when a piece could capture the pawn but is pinned.
+    """
+    if not _drops_pawn_with_check(board, move):
+        return False
+    board.push(move)
+    try:
+        return not has_legal_move(board)
+    finally:
+        board.pop()
+
+
+class Repetition(enum.IntEnum):
+    """What a move brings by repetition, for the side that makes it; best first."""
+
+    WIN = 0
+    NONE = 1
+    DRAW = 2
+    LOSS = 3
+
+
+def may_repeat(board: shogi.Board) -> bool:
+    """Says whether a move can repeat a position for the fourth time: a quick look."""
+    return any(count >= 3 for count in board.transpositions.values())
+
+
+def repetition_after(board: shogi.Board, move: shogi.Move) -> Repetition:
+    """Says what a move brings when it repeats a position for the fourth time.
+
+    A draw, unless one side gave check with every move since the position's first
+    occurrence: that side loses.
+
+    Args:
+        board: The position, with the moves that led to it on its stack.
+        move: A legal move.
+    """
+    board.push(move)
+    try:
+        return _fourth_repetition(board)
+    finally:
+        board.pop()
+
+
+def _fourth_repetition(board: shogi.Board) -> Repetition:
+    """Judges the position on the board for the side that has just moved."""
+    repeated = board.zobrist_hash()
+    if board.transpositions[repeated] < 4:
+        return Repetition.NONE
+    mover = board.turn ^ 1
+    only_checks = [True, True]  # of each side, as far as the moves have been taken back
+    taken_back = []
+    earlier = 3
+    while earlier:
+        only_checks[board.turn ^ 1] &= board.is_check()
+        taken_back.append(board.pop())
+        earlier -= board.zobrist_hash() == repeated
+    for move in reversed(taken_back):
+        board.push(move)
+    if only_checks[mover]:
+        return Repetition.LOSS
+    return Repetition.WIN if only_checks[mover ^ 1] else Repetition.DRAW
+
+
+def can_declare_win(board: shogi.Board) -> bool:
+    """Says whether the side to move wins by declaration under the 27-point rule.
+
+    Its king stands in the far three ranks and not in check, with ten other own
+    pieces there at least; those and the hand count 28 points for Black, 27 for White,
+    bishops and rooks 5 each and others 1.
+    """
+    us = board.turn
+    king = board.king_squares[us]
+    far = _FAR_RANKS[us]
+    if king is None or not far >> king & 1 or board.is_check():
+        return False
+    ours = board.occupied[us] & far & ~board.piece_bb[shogi.KING]
+    pieces = _count(ours)
+    big = sum(_count(ours & board.piece_bb[kind]) for kind in _BIG_PIECES)
+    hand = sum(
+        count * (5 if kind in _BIG_PIECES else 1)
+        for kind, count in board.pieces_in_hand[us].items()
+    )
+    return pieces >= _DECLARATION_PIECES and pieces + 4 * big + hand >= _DECLARATION_POINTS[us]
+
+
+def _count(bitboard: int) -> int:
+    """Counts set bits (``int.bit_count`` came with Python 3.10)."""
+    return bin(bitboard).count("1")

@@ -1,0 +1,1 @@
+"""The USI dialogue between a GUI and a player; nothing here imports anything heavy."""

@@ -1,0 +1,90 @@
+"""The program ``policy_player_usi``: a USI engine that plays the policy network's moves."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Callable
+
+import pydlshogi
+from pydlshogi.player.policy_options import policy_options
+from pydlshogi.usi.engine import Engine
+from pydlshogi.usi.protocol import DialogueLog, Output
+
+if TYPE_CHECKING:
+    from pydlshogi.player.base_player import BasePlayer
+    from pydlshogi.usi.options import Options
+
+#: Where relative paths in options start: the folder of ``policy_player_usi.py`` in a
+#: clone. Never the current folder, which a GUI chooses.
+PROGRAM_FOLDER = Path(pydlshogi.__file__).resolve().parent.parent
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the engine on standard input and output.
+
+    Args:
+        argv: Arguments; None for those of the command line.
+
+    Returns:
+        Exit status 0 after ``quit`` or the end of the input. Where the engine cannot
+        go on (no model, no chainer) the process ends at once with status 1.
+    """
+    _build_parser().parse_args(argv)
+    options = policy_options()
+    with _stdout_for_protocol() as stream:
+        log = DialogueLog()
+        output = Output(stream, log)
+        make_player = _player_maker(options)
+        engine = Engine(
+            "policy_player", "pydlshogi", options, make_player, output, log, PROGRAM_FOLDER
+        )
+        if not engine.run(sys.stdin.buffer):
+            # A thread is deep in an import or in CUDA: an orderly end would wait for it.
+            sys.stderr.flush()
+            os._exit(0)
+    return 0
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog="policy_player_usi",
+        description="Shogi engine for USI GUIs (ShogiGUI, Shogidokoro, ShogiHome): register it "
+        "there. It reads USI commands from standard input; everything is set by USI options.",
+    )
+
+
+def _player_maker(options: Options) -> Callable[[Callable[[str], None]], BasePlayer]:
+    """Gives a function that makes the player, importing chainer only then."""
+
+    def make_player(send: Callable[[str], None]) -> BasePlayer:
+        from pydlshogi.player.policy_player import PolicyPlayer
+
+        return PolicyPlayer(options, send, PROGRAM_FOLDER)
+
+    return make_player
+
+
+@contextlib.contextmanager
+def _stdout_for_protocol() -> Iterator[BinaryIO]:
+    """Keeps standard output for the protocol alone.
+
+    What libraries print, from Python or from C, goes to standard error meanwhile.
+    """
+    own = os.dup(1)
+    with contextlib.suppress(OSError):  # a Windows GUI may start us without standard error
+        os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(own), "wb") as stream, contextlib.redirect_stdout(sys.stderr):
+            yield stream
+    finally:
+        os.dup2(own, 1)
+        os.close(own)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
