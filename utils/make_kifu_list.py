@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.kifu_list import main
+from pydlshogi.kifu_split import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Kifu lists: complete, disjoint, repeatable, relative."""
+"""Making kifu lists: complete, disjoint, repeatable, relative."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pydlshogi import kifu_list
+from pydlshogi import kifu_split
 
 
 @pytest.fixture
@@ -23,29 +23,29 @@ def games(tmp_path):
 @given(st.integers(0, 60), st.floats(0, 1), st.integers(0, 5))
 def test_split_loses_and_repeats_nothing(count, ratio, seed):
     records = [Path(str(n)) for n in range(count)]
-    train, test = kifu_list.split(records, ratio, seed)
+    train, test = kifu_split.split(records, ratio, seed)
     assert sorted(train + test) == sorted(records)
     assert len(train) == int(count * ratio)
-    assert (train, test) == kifu_list.split(records, ratio, seed)
+    assert (train, test) == kifu_split.split(records, ratio, seed)
 
 
 def test_main_writes_lists_that_lead_to_the_games(games, tmp_path, capsys):
     name = tmp_path / "lists" / "floodgate"
     name.parent.mkdir()
-    assert kifu_list.main([str(games), str(name), "--ratio", "0.7", "--seed", "3"]) == 0
+    assert kifu_split.main([str(games), str(name), "--ratio", "0.7", "--seed", "3"]) == 0
     listed = []
     for part, count in (("train", 13), ("test", 6)):
         lines = (name.parent / f"floodgate_{part}.txt").read_text(encoding="utf-8").splitlines()
         assert len(lines) == count
         assert not any(Path(line).is_absolute() or "\\" in line for line in lines)
         listed += [(name.parent / line).resolve() for line in lines]
-    assert sorted(listed) == sorted(kifu_list.find_records(games)[0])
+    assert sorted(listed) == sorted(kifu_split.find_records(games)[0])
     assert len(listed) == 19
     assert "1 files that are no game records were left out" in capsys.readouterr().out
 
 
 def test_absolute_paths(games, tmp_path):
-    assert kifu_list.main([str(games), str(tmp_path / "x"), "--absolute"]) == 0
+    assert kifu_split.main([str(games), str(tmp_path / "x"), "--absolute"]) == 0
     lines = (tmp_path / "x_train.txt").read_text(encoding="utf-8").splitlines()
     assert lines and all(Path(line).is_file() and Path(line).is_absolute() for line in lines)
 
@@ -64,7 +64,7 @@ def test_bad_input_is_one_sentence(games, monkeypatch, capsys, arguments, words)
         monkeypatch.chdir(games.parent.joinpath("games", "2016", "a b"))
         for file in Path().iterdir():
             file.unlink()
-    assert kifu_list.main(arguments) == 1
+    assert kifu_split.main(arguments) == 1
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
 
@@ -72,6 +72,6 @@ def test_bad_input_is_one_sentence(games, monkeypatch, capsys, arguments, words)
 @pytest.mark.parametrize("ratio", ["-0.1", "1.1", "nan", "most"])
 def test_ratio_out_of_range(games, tmp_path, ratio):
     with pytest.raises(SystemExit) as stop:
-        kifu_list.main([str(games), str(tmp_path / "x"), "--ratio", ratio])
+        kifu_split.main([str(games), str(tmp_path / "x"), "--ratio", ratio])
     assert stop.value.code == 2
     assert not list(tmp_path.glob("x*"))

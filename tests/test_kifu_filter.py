@@ -1,0 +1,135 @@
+"""Choosing records: each criterion, each action, nothing deleted unasked."""
+
+from pathlib import Path
+
+import pytest
+
+from pydlshogi import kifu_filter
+
+KIFU = Path(__file__).parent.parent / "kifu"
+
+
+def record(black=3000.0, white=3100.0, moves=60, end="%TORYO"):
+    lines = ["V2.2", "N+a", "N-b", "PI", "+"]
+    if black is not None:
+        lines += [f"'black_rate:a:{black}", f"'white_rate:b:{white}"]
+    # Whether moves are lawful on the board is not this module's question.
+    lines += ["+2726FU", "-8384FU"] * (moves // 2) + ["+2625FU"] * (moves % 2)
+    return "\n".join([*lines, *([end] if end else []), ""])
+
+
+FILES = {
+    "good.csa": record(),
+    "sub/good too.CSA": record(2500, 2500, 50),
+    "weak.csa": record(2499.9),
+    "unrated.csa": record(None),
+    "short.csa": record(moves=49),
+    "time.csa": record(end="%TIME_UP"),
+    "open.csa": record(end=None),
+    "broken.csa": record() + "garbage\n",
+    "two.csa": record() + "/\n" + record(moves=10),
+    "empty.csa": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "games"
+    (folder / "sub").mkdir(parents=True)
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    (folder / "notes.txt").write_text("no record", encoding="utf-8")
+    return folder
+
+
+def names(folder):
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+def listed(folder, *flags):
+    path = folder.parent / "list.txt"
+    assert kifu_filter.main([str(folder), "--list", str(path), *flags]) == 0
+    return {line.split("/", 1)[1] for line in path.read_text(encoding="utf-8").splitlines()}
+
+
+def test_the_defaults_are_the_books(folder):
+    assert listed(folder) == {"good.csa", "sub/good too.CSA"}
+
+
+@pytest.mark.parametrize(
+    "flags, more",
+    [
+        (["--min-rating", "2400"], {"weak.csa"}),
+        (["--min-rating", "0"], {"weak.csa", "unrated.csa"}),
+        (["--min-moves", "49"], {"short.csa"}),
+        (["--min-moves", "1"], {"short.csa", "two.csa"}),
+        (["--result", "%TORYO,time_up"], {"time.csa"}),
+        (["--result", "TORYO,NONE"], {"open.csa"}),
+        (["--result", "any"], {"time.csa", "open.csa"}),
+    ],
+)
+def test_a_wider_criterion_lets_more_in(folder, flags, more):
+    assert listed(folder, *flags) == {"good.csa", "sub/good too.CSA"} | more
+
+
+def test_upper_limits(folder):
+    assert listed(folder, "--max-rating", "3000") == {"sub/good too.CSA"}
+    assert listed(folder, "--max-moves", "50") == {"sub/good too.CSA"}
+
+
+def test_says_what_was_left_out_and_why(folder, tmp_path, capsys):
+    report = tmp_path / "report.tsv"
+    before = names(folder)
+    assert kifu_filter.main([str(folder), "--report", str(report)]) == 0
+    said = capsys.readouterr().out
+    assert "10 files, 2 fit, 8 do not:" in said
+    for line in ("2 fewer than 50 moves", "2 cannot be read", "1 ended by %TIME_UP"):
+        assert line in said
+    rows = report.read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 1 + 8
+    assert any("broken.csa\tcannot be read\tline 69: " in row for row in rows), rows
+    assert names(folder) == before
+
+
+def test_copies_what_fits_to_the_same_places(folder, tmp_path):
+    assert kifu_filter.main([str(folder), "--copy-to", str(tmp_path / "copy")]) == 0
+    assert names(tmp_path / "copy") == {"good.csa", "sub/good too.CSA"}
+    assert (tmp_path / "copy" / "good.csa").read_bytes() == (folder / "good.csa").read_bytes()
+    assert set(FILES) < names(folder)
+
+
+def test_deletes_only_when_told_and_only_records(folder):
+    assert kifu_filter.main([str(folder), "--delete"]) == 0
+    assert names(folder) == {"good.csa", "sub/good too.CSA", "notes.txt"}
+
+
+def test_the_embedded_games_are_what_their_readme_says(tmp_path):
+    for part, count in (("train", 200), ("test", 30)):
+        flags = ["--list", str(tmp_path / "list"), "--min-rating", "3000"]
+        assert kifu_filter.main([str(KIFU / part), *flags]) == 0
+        assert len((tmp_path / "list").read_text(encoding="utf-8").splitlines()) == count
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["nowhere"], "not a folder"),
+        (["games/sub/none"], "holds no .csa"),
+        (["games", "--list", "missing/list"], "No such file"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(folder.parent)
+    (folder / "sub" / "none").mkdir()
+    assert kifu_filter.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("flags", [["--result", "MATE"], ["--delete", "--copy-to", "x"]])
+def test_unknown_values_are_refused(folder, flags):
+    before = names(folder)
+    with pytest.raises(SystemExit) as stop:
+        kifu_filter.main([str(folder), *flags])
+    assert stop.value.code == 2
+    assert names(folder) == before
