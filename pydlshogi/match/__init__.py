@@ -1,0 +1,5 @@
+"""Matches between USI engines: pairs of games from random openings, records, Elo.
+
+``utils/match.py`` is the program; :mod:`pydlshogi.match.main` its command line. The
+rules are judged by cshogi, which shares no code with the engine under test.
+"""

@@ -1,0 +1,77 @@
+"""Records of a match: CSA files, one a game, from which a match goes on and is counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import shogi
+
+from pydlshogi.csa import RecordError, parse_game
+from pydlshogi.files import write_beside
+from pydlshogi.match.referee import FAULT_MARKS
+
+if TYPE_CHECKING:
+    from pydlshogi.match.game import PlayedGame
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What counts of a game.
+
+    Attributes:
+        winner: ``shogi.BLACK``, ``shogi.WHITE``, or None for a draw.
+        by_fault: Whether the loser made an illegal move, died or did not answer.
+        plies: Number of moves, those of the opening included.
+    """
+
+    winner: int | None
+    by_fault: bool
+    plies: int
+
+    def points(self, colour: int) -> float:
+        """Gives a side's points: 1, 0.5 or 0."""
+        return 0.5 if self.winner is None else float(self.winner == colour)
+
+
+def write_record(
+    path: Path, names: Sequence[str], event: str, notes: Iterable[str], game: PlayedGame
+) -> None:
+    """Writes a game as CSA V2.2, whole or not at all.
+
+    Args:
+        path: The file to make.
+        names: Black's and White's.
+        event: Name of the match.
+        notes: Lines of comment for the head.
+        game: What was played. Times are rounded down to whole seconds.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    lines = ["V2.2", f"N+{names[shogi.BLACK]}", f"N-{names[shogi.WHITE]}", f"$EVENT:{event}"]
+    lines.append(time.strftime("$END_TIME:%Y/%m/%d %H:%M:%S"))
+    lines += [f"'{note}" for note in notes]
+    lines += ["PI", "+"]
+    for statement, seconds in zip([*game.moves, game.verdict.end_mark], game.seconds + [0.0]):
+        lines += [statement, f"T{int(seconds)}"]
+    lines.append(f"'{game.verdict.reason}")
+    text = "".join(f"{line}\n" for line in lines)
+    with write_beside(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def read_outcome(path: Path) -> Outcome:
+    """Reads how a recorded game ended.
+
+    Raises:
+        RecordError: the file is no record of a finished game.
+        OSError: it cannot be read.
+    """
+    game = parse_game(path.read_bytes())
+    if game.end_mark is None:
+        raise RecordError(0, "the game has no end")
+    return Outcome(game.winner, game.end_mark in FAULT_MARKS, len(game.moves))

@@ -1,0 +1,208 @@
+"""Many games between two engines, kept in a folder and resumed from there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Callable
+
+from pydlshogi.csa import RecordError
+from pydlshogi.files import write_beside
+from pydlshogi.match.engine_spec import EngineSpec
+from pydlshogi.match.game import play_game
+from pydlshogi.match.openings import random_opening
+from pydlshogi.match.record import Outcome, read_outcome, write_record
+from pydlshogi.match.referee import Verdict
+from pydlshogi.match.table import Row
+from pydlshogi.match.usi_client import Limit, UsiClient
+
+_SETTINGS = "settings.json"
+
+
+class SeriesError(Exception):
+    """A series cannot go on in its folder; a sentence."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is the same in all games of a series.
+
+    Attributes:
+        limit: What a move may cost.
+        plies: Random moves of an opening.
+        seed: Seed of the openings.
+        max_plies: A game is drawn when it has this many moves.
+    """
+
+    limit: Limit
+    plies: int
+    seed: int
+    max_plies: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """Games of an engine against an opponent; it is Black in those of odd numbers.
+
+    Attributes:
+        engine: The engine from whose side the results are seen.
+        opponent: The other one.
+        conditions: What is the same in all games.
+        folder: Where the records are: ``0001.csa`` and so on.
+    """
+
+    engine: EngineSpec
+    opponent: EngineSpec
+    conditions: Conditions
+    folder: Path
+
+    def check_folder(self) -> None:
+        """Sees whether what the folder holds belongs to this series.
+
+        Raises:
+            SeriesError: it holds games played under other conditions, or by other
+                engines, or cannot be read.
+        """
+        path = self.folder / _SETTINGS
+        try:
+            found = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            raise SeriesError(f"{path} cannot be read ({error}).") from None
+        if found != self._settings():
+            raise SeriesError(
+                f"{self.folder} holds games of other engines, options or conditions "
+                f"(see {_SETTINGS} there). Choose another --output, or remove that folder."
+            )
+
+    def outcome(self, number: int) -> Outcome | None:
+        """Gives how a game ended, None where it is still to be played.
+
+        Raises:
+            SeriesError: its record cannot be read.
+        """
+        path = self._path(number)
+        try:
+            return read_outcome(path)
+        except FileNotFoundError:
+            return None
+        except (OSError, RecordError) as error:
+            raise SeriesError(f"{path} is no record ({error}). Remove it and run again.") from None
+
+    def missing(self, games: int) -> list[int]:
+        """Lists the numbers of the games, from 1, that are still to be played."""
+        return [number for number in range(1, games + 1) if self.outcome(number) is None]
+
+    def row(self, games: int) -> Row:
+        """Gives the results of the first games, so far as they have been played."""
+        outcomes = {number: self.outcome(number) for number in range(1, games + 1)}
+        played = {number: outcome for number, outcome in outcomes.items() if outcome}
+        return Row(self.engine.name, self.opponent.name, played)
+
+    def play(
+        self,
+        numbers: list[int],
+        timeout: float,
+        concurrency: int,
+        played: Callable[[int, Verdict], None],
+    ) -> None:
+        """Plays games and writes their records.
+
+        Args:
+            numbers: Those of the games.
+            timeout: Seconds that any answer may take, on top of the byoyomi.
+            concurrency: How many games go on at a time, each with its own engines.
+            played: Called with the number of each game and how it ended, by any
+                thread, one call at a time.
+
+        Raises:
+            EngineError: an engine cannot be started or is not ready for a game.
+            OSError: a record cannot be written.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with write_beside(self.folder / _SETTINGS) as file:
+            file.write(self._settings().encode("utf-8"))
+        waiting = iter(numbers)
+        lock = threading.Lock()
+        stop = threading.Event()
+
+        def work() -> None:
+            with contextlib.ExitStack() as stack:
+                players = [
+                    stack.enter_context(_Player(spec, timeout))
+                    for spec in (self.engine, self.opponent)
+                ]
+                while not stop.is_set():
+                    with lock:
+                        number = next(waiting, None)
+                    if number is None:
+                        return
+                    verdict = self._play_one(number, *(player.client() for player in players))
+                    with lock:
+                        played(number, verdict)
+
+        with ThreadPoolExecutor(min(concurrency, len(numbers))) as pool:
+            workers = [pool.submit(work) for _ in range(min(concurrency, len(numbers)))]
+            try:
+                for worker in workers:
+                    worker.result()
+            finally:
+                stop.set()
+
+    def _play_one(self, number: int, engine: UsiClient, opponent: UsiClient) -> Verdict:
+        """Plays a game and writes its record."""
+        conditions = self.conditions
+        pair, second = divmod(number - 1, 2)
+        players = (opponent, engine) if second else (engine, opponent)
+        opening = random_opening(conditions.seed, pair, conditions.plies)
+        game = play_game(players, opening, conditions.limit, conditions.max_plies)
+        specs = [player.spec for player in players]
+        notes = [
+            f"each move: {conditions.limit.command}",
+            f"opening: {conditions.plies} random moves, seed {conditions.seed}, pair {pair}",
+            *(f"{spec.name}: {name} = {value}" for spec in specs for name, value in spec.options),
+        ]
+        names = [spec.name for spec in specs]
+        write_record(self._path(number), names, f"{self.folder.name} {number}", notes, game)
+        return game.verdict
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:04}.csa"
+
+    def _settings(self) -> str:
+        settings = {
+            "engine": asdict(self.engine),
+            "opponent": asdict(self.opponent),
+            **asdict(self.conditions),
+        }
+        return json.dumps(settings, indent=2) + "\n"
+
+
+class _Player:
+    """An engine that is started when it is first needed, and again after it has died."""
+
+    def __init__(self, spec: EngineSpec, timeout: float) -> None:
+        self._spec = spec
+        self._timeout = timeout
+        self._client: UsiClient | None = None
+
+    def client(self) -> UsiClient:
+        """Gives the running engine."""
+        if self._client and not self._client.is_alive():
+            self._client.close()
+            self._client = None
+        if not self._client:
+            self._client = UsiClient(self._spec, self._timeout)
+        return self._client
+
+    def __enter__(self) -> _Player:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._client:
+            self._client.close()

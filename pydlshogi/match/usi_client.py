@@ -1,0 +1,293 @@
+"""An engine's process and the talk with it, by cshogi's USI client.
+
+``cshogi.usi.Engine`` starts a program without arguments, waits for ever for an engine
+that says nothing, spins when it dies, and does not read its standard error, which
+blocks an engine that writes much there. What is said is left to cshogi; the process and
+the waiting are ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+import cshogi.usi
+
+from pydlshogi.match.engine_spec import EngineSpec
+
+#: Seconds between ``quit`` and the kill, as GUIs grant them.
+_QUIT_GRACE = 5.0
+
+# GUIs send these whether an engine declares them or not.
+_SENT_ANYWAY = ("usi_hash", "usi_ponder")
+
+_OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
+
+
+class EngineError(Exception):
+    """An engine cannot be started, has died or does not answer; a sentence."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a move may cost.
+
+    Attributes:
+        kind: ``nodes``, ``depth`` or ``byoyomi``.
+        value: Their number; milliseconds for byoyomi.
+    """
+
+    kind: str
+    value: int
+
+    @property
+    def command(self) -> str:
+        """The ``go`` line."""
+        # No clock beside the byoyomi: Fairy-Stockfish 11.1 takes each side's for the other's.
+        clock = "btime 0 wtime 0 " if self.kind == "byoyomi" else ""
+        return f"go {clock}{self.kind} {self.value}"
+
+    @property
+    def seconds(self) -> float:
+        """The time that an engine may take by this limit alone."""
+        return self.value / 1000 if self.kind == "byoyomi" else 0.0
+
+
+class UsiClient:
+    """A running engine whose options are set. Use it in a ``with`` statement.
+
+    Args:
+        spec: What to start, in the current folder.
+        timeout: Seconds that any answer may take, on top of the byoyomi.
+
+    Raises:
+        EngineError: it cannot be started, or has no such option.
+    """
+
+    def __init__(self, spec: EngineSpec, timeout: float) -> None:
+        self.spec = spec
+        self._timeout = timeout
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        try:
+            self._process = _start(spec.command, self._stderr)
+        except OSError as error:
+            self._stderr.close()
+            raise EngineError(
+                f"engine {spec.name} cannot be started: {spec.command[0]}: {error.strerror}."
+            ) from None
+        assert self._process.stdin and self._process.stdout
+        self._stdin = self._process.stdin
+        self._lines = _Lines(self._process.stdout)
+        self._usi = cshogi.usi.Engine(spec.command[0], connect=False)
+        self._usi.proc = self._process
+        self._process.stdout = self._lines  # type: ignore[assignment]
+        try:
+            with self._talk("usi"):
+                declared = self._usi.usi()
+            self._set_options(declared)
+        except BaseException:
+            self.close()
+            raise
+
+    def new_game(self) -> None:
+        """Makes the engine ready for a game.
+
+        Raises:
+            EngineError: it has died or does not answer.
+        """
+        with self._talk("isready"):
+            self._usi.isready()
+            self._usi.usinewgame()
+
+    def best_move(self, moves: list[str], limit: Limit) -> str:
+        """Asks for a move.
+
+        Args:
+            moves: The game so far from the even game's start, in USI's notation.
+            limit: What the move may cost.
+
+        Returns:
+            What stands behind ``bestmove``, as the engine wrote it.
+
+        Raises:
+            EngineError: it has died or does not answer.
+        """
+        with self._talk(limit.command, limit.seconds):
+            self._usi.position(moves=moves)
+            # cshogi's go knows no depth.
+            self._send(limit.command)
+            while True:
+                words = self._lines.readline().decode("ascii").split()
+                if words[:1] == ["bestmove"]:
+                    return words[1] if len(words) > 1 else ""
+
+    def game_over(self, result: str) -> None:
+        """Tells the engine how the game ended: ``win``, ``lose`` or ``draw``."""
+        with contextlib.suppress(EngineError), self._talk("gameover"):
+            self._usi.gameover(result)
+
+    def is_alive(self) -> bool:
+        """Says whether the process runs."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """Ends the process at once, and what it has started itself."""
+        if self.is_alive() and os.name != "nt":
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Ends the engine, by force where ``quit`` does not."""
+        with contextlib.suppress(OSError):
+            self._send("quit")
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_QUIT_GRACE)
+        self.kill()
+        self._lines.close()
+        self._stderr.close()
+
+    def __enter__(self) -> UsiClient:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _send(self, line: str) -> None:
+        self._stdin.write(line.encode("ascii") + b"\n")
+        self._stdin.flush()
+
+    def _set_options(self, declared: list[str]) -> None:
+        """Sets the options of the spec, after checking them: engines keep silent on wrong ones."""
+        options = {
+            match["name"].lower(): match for match in map(_OPTION.fullmatch, declared) if match
+        }
+        for name, value in self.spec.options:
+            option = options.get(name.lower())
+            if not option and name.lower() not in _SENT_ANYWAY:
+                raise EngineError(
+                    f"engine {self.spec.name} has no option {name!r}. It has: "
+                    f"{', '.join(match['name'] for match in options.values()) or 'none'}."
+                )
+            complaint = _complaint(option["type"], option["rest"], value) if option else ""
+            if complaint:
+                raise EngineError(f"engine {self.spec.name}: the option {name} must be {complaint}")
+            with self._talk("setoption"):
+                self._usi.setoption(option["name"] if option else name, value)
+
+    @contextlib.contextmanager
+    def _talk(self, command: str, seconds: float = 0.0) -> Iterator[None]:
+        """Says in a sentence what happened when a talk fails, and ends the engine."""
+        patience = seconds + self._timeout
+        self._lines.deadline = time.monotonic() + patience
+        try:
+            yield
+        except TimeoutError:
+            self.kill()
+            raise EngineError(
+                f"engine {self.spec.name} did not answer {command!r} within {patience:g} s."
+            ) from None
+        except (OSError, EOFError):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_QUIT_GRACE)
+            status = self._process.poll()
+            self.kill()
+            raise EngineError(
+                f"engine {self.spec.name} ended at {command!r} with status {status}"
+                f"{self._last_words()}."
+            ) from None
+
+    def _last_words(self) -> str:
+        """Quotes the last line that the engine wrote to standard error."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode("utf-8", "replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        return f" ({said[-1][:200]})" if said else ""
+
+
+class _Lines:
+    """Standard output of an engine, in the shape that cshogi reads, with a deadline.
+
+    Attributes:
+        deadline: When to give up, on ``time.monotonic``'s clock.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.deadline = 0.0
+        self._stream = stream
+        self._queue: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def readline(self) -> bytes:
+        """Gives the next line, in ASCII whatever the engine writes.
+
+        Raises:
+            TimeoutError: there was none before the deadline.
+            EOFError: there is none any more.
+        """
+        try:
+            line = self._queue.get(timeout=max(0.0, self.deadline - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError from None
+        if not line:
+            raise EOFError
+        return line.decode("ascii", "replace").encode("ascii", "replace")
+
+    def flush(self) -> None:
+        """Does nothing; cshogi calls it."""
+
+    def close(self) -> None:
+        """Closes the stream; the process must have ended."""
+        self._thread.join(1.0)
+        # A process that the engine has left behind may still hold the other end.
+        if not self._thread.is_alive():
+            self._stream.close()
+
+    def _read(self) -> None:
+        for line in self._stream:
+            self._queue.put(line)
+        self._queue.put(b"")
+
+
+def _start(command: tuple[str, ...], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Starts a program that an interrupt from the keyboard does not reach.
+
+    Else the engines would die first, and their games would count as lost.
+    """
+    if os.name == "nt":
+        group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
+    else:
+        group = {"start_new_session": True}
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, **group
+    )
+
+
+def _complaint(kind: str, declaration: str, value: str) -> str:
+    """Says what a value must be to suit an option's declaration; empty where it does."""
+    if kind == "check":
+        return "" if value in ("true", "false") else "true or false."
+    if kind == "spin":
+        bounds = re.search(r" min (-?\d+) max (-?\d+)", declaration)
+        number = int(value) if re.fullmatch(r"-?\d+", value) else None
+        if bounds and (number is None or not int(bounds[1]) <= number <= int(bounds[2])):
+            return f"a number from {bounds[1]} to {bounds[2]}."
+    if kind == "combo":
+        choices = re.findall(r" var (.+?)(?= var |$)", declaration)
+        if value.lower() not in map(str.lower, choices):
+            return f"one of {', '.join(choices)}."
+    return ""
