@@ -1,0 +1,162 @@
+"""The two files of a run, model and state: a pair at every moment.
+
+The model file holds the network's arrays and nothing else. The state file holds the
+optimizer as Chainer's ``save_npz`` writes it and, under keys of ours that Chainer
+passes over, what an exact resume needs: place and sums, and a fingerprint of the model
+it belongs to.
+
+Two files cannot be replaced at once, so a save is done in three steps:
+
+1. the new model is written beside the old one, as ``MODEL.next``;
+2. the new state replaces the old one;
+3. ``MODEL.next`` is renamed to ``MODEL``.
+
+Each step is whole or not done at all. Killed before step 2, the old state and the old
+model are a pair, and ``MODEL.next`` means nothing. Killed between 2 and 3, the state's
+fingerprint is that of ``MODEL.next``: :func:`load_pair` sees that and does step 3. A
+model that is neither of the two is not the state's, and is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.files import write_beside
+from pydlshogi.network.model_file import load_model, save_model
+
+#: Prefix of our keys in a state file.
+OWN = "pydlshogi/"
+
+_FINGERPRINT = OWN + "model"
+
+
+class StateFileError(Exception):
+    """A state file cannot be used; the text names it, says why and what to do."""
+
+
+def fingerprint(network: Any) -> numpy.ndarray:
+    """Computes a digest of a network's parameters: their names, shapes and values.
+
+    Returns:
+        (16,) uint8.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for name, array in sorted(chainer.serializers.npz.serialize(network).items()):
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(numpy.ascontiguousarray(array).data)
+    return numpy.frombuffer(digest.digest(), dtype=numpy.uint8)
+
+
+def _next_to(model: str | os.PathLike[str]) -> Path:
+    """Names the file that a new model waits in until its state is written."""
+    return Path(f"{os.fspath(model)}.next")
+
+
+class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
+    """Snapshot writer that replaces model and state.
+
+    Args:
+        network: The network whose parameters are the model.
+        model: Path of the model file.
+        state: Path of the state file.
+    """
+
+    def __init__(
+        self, network: Any, model: str | os.PathLike[str], state: str | os.PathLike[str]
+    ) -> None:
+        super().__init__()
+        self._network = network
+        self._model = model
+        self._state = state
+
+    def __call__(self, filename: str, outdir: str, target: dict[str, Any]) -> None:
+        """Writes the pair.
+
+        Args:
+            filename: Not used: the paths are fixed.
+            outdir: Not used.
+            target: What the state file is to hold, by key.
+
+        Raises:
+            OSError: a file cannot be written; the old pair is then still whole.
+        """
+        waiting = _next_to(self._model)
+        save_model(waiting, self._network)
+        with write_beside(self._state) as file:
+            content = {**target, _FINGERPRINT: fingerprint(self._network)}
+            chainer.serializers.save_npz(file, content)
+        os.replace(waiting, self._model)
+
+
+def load_pair(
+    model: str | os.PathLike[str],
+    state: str | os.PathLike[str],
+    network: Any,
+    optimizer: Any,
+) -> dict[str, numpy.ndarray]:
+    """Reads a model and the state that was saved with it.
+
+    Args:
+        model: The model file.
+        state: The state file; one of the book's, without keys of ours, fits every model
+            of the same network.
+        network: Filled with the model.
+        optimizer: The ``chainer.Optimizer`` set up with ``network``; filled too.
+
+    Returns:
+        The keys of ours, without their prefix, and their arrays; empty for a state
+        file of the book's.
+
+    Raises:
+        ModelFileError: the model file cannot be used.
+        StateFileError: the state file cannot be used, or the model is not its model.
+        OSError: the model that waits cannot be renamed.
+    """
+    load_model(model, network)
+    arrays = _read(state)
+    wanted = arrays.get(_FINGERPRINT)
+    if wanted is not None and not _is_model(network, wanted):
+        waiting = _next_to(model)
+        if waiting.exists():
+            load_model(waiting, network)
+        if _is_model(network, wanted):
+            os.replace(waiting, model)
+        else:
+            raise StateFileError(
+                f"state file {state} was not saved with model file {model}. "
+                "Give --initmodel the model that was saved with it, or leave --resume out "
+                "to start at iteration 0 from this model."
+            )
+    try:
+        chainer.serializers.NpzDeserializer(arrays).load(optimizer)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateFileError(
+            f"state file {state} is not of this network and optimizer ({error}). "
+            "Give --resume a file that train_policy saved as --state for this network."
+        ) from None
+    return {key[len(OWN) :]: array for key, array in arrays.items() if key.startswith(OWN)}
+
+
+def _is_model(network: Any, wanted: numpy.ndarray) -> bool:
+    return numpy.array_equal(fingerprint(network), wanted)
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
+    """Reads every array of an npz; no pickled object is ever loaded."""
+    try:
+        with numpy.load(path, allow_pickle=False) as npz:
+            return {key: npz[key] for key in npz.files}
+    except FileNotFoundError:
+        raise StateFileError(f"state file {path} does not exist. Check its path.") from None
+    except (OSError, ValueError, AttributeError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise StateFileError(
+            f"state file {path} cannot be read as a Chainer npz ({error}). "
+            "Choose a file that train_policy saved as --state."
+        ) from None

@@ -1,0 +1,209 @@
+"""The log of a training run: its lines, written and read in one place.
+
+A line is ``%Y/%m/%d %H:%M:%S``, level and message, separated by tabs. The plotter
+reads with :func:`read_log` what the trainer writes with the ``format_`` functions,
+and the logs of the book's program too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+import numpy
+
+LOAD_MODEL = "Load model from %s"
+LOAD_STATE = "Load optimizer state from %s"
+READ_START = "read kifu start"
+READ_END = "read kifu end"
+VALIDATE = "validate test data"
+SAVE_MODEL = "save the model"
+SAVE_STATE = "save the optimizer"
+
+_FORMAT = "%(asctime)s\t%(levelname)s\t%(message)s"
+_DATE_FORMAT = "%Y/%m/%d %H:%M:%S"
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgressPoint:
+    """What an evaluation during an epoch found.
+
+    Attributes:
+        epoch: Number of the epoch, from 1.
+        iteration: Number of updates done.
+        loss: Mean training loss since the last such point.
+        accuracy: Share of a few test positions whose move was the network's first choice.
+    """
+
+    epoch: int
+    iteration: int
+    loss: float
+    accuracy: float
+
+
+@dataclasses.dataclass(frozen=True)
+class EpochPoint:
+    """What the validation at the end of an epoch, or of a run, found.
+
+    Attributes:
+        epoch: Number of the epoch, from 1.
+        iteration: Number of updates done.
+        train_loss: Mean training loss over the epoch so far.
+        test_accuracy: Accuracy on the whole test set.
+        test_loss: Loss on the whole test set; None in logs of the book's program.
+    """
+
+    epoch: int
+    iteration: int
+    train_loss: float
+    test_accuracy: float
+    test_loss: float | None = None
+
+
+@dataclasses.dataclass
+class Curve:
+    """The points of one run and of the runs that resumed it, by rising iteration."""
+
+    progress: list[ProgressPoint] = dataclasses.field(default_factory=list)
+    epochs: list[EpochPoint] = dataclasses.field(default_factory=list)
+
+
+def format_progress(point: ProgressPoint) -> str:
+    """Formats the line of an evaluation during an epoch."""
+    return (
+        f"epoch = {point.epoch}, iteration = {point.iteration}, "
+        f"loss = {_number(point.loss)}, accuracy = {_number(point.accuracy)}"
+    )
+
+
+def format_epoch(point: EpochPoint) -> str:
+    """Formats the line of a validation."""
+    return (
+        f"epoch = {point.epoch}, iteration = {point.iteration}, "
+        f"train loss avr = {_number(point.train_loss)}, "
+        f"test accuracy = {_number(point.test_accuracy)}"
+    )
+
+
+def format_test_loss(point: EpochPoint) -> str:
+    """Formats the line of the test loss, which follows that of :func:`format_epoch`."""
+    return (
+        f"epoch = {point.epoch}, iteration = {point.iteration}, "
+        f"test loss = {_number(point.test_loss)}"
+    )
+
+
+def _number(value: float | None) -> str:
+    """Writes a number as the published logs do: the shortest text that is this float32."""
+    return str(numpy.float32(value))
+
+
+_POINT = re.compile(
+    r"epoch = (?P<epoch>\d+), iteration = (?P<iteration>\d+), (?P<values>\w[\w ]* = .*)"
+)
+
+
+def read_log(lines: Iterable[str]) -> list[Curve]:
+    """Reads the curves out of a log.
+
+    A run that starts from nothing begins a new curve; one that resumes continues the
+    curve before it, from the iteration it resumed at: what a killed run had logged
+    beyond that is logged again and replaces the older points.
+
+    Args:
+        lines: A log, with or without time and level before the messages. Lines of
+            other kinds are passed over.
+
+    Returns:
+        The curves that have points, in the order of the log.
+    """
+    curves = [Curve()]
+    resumes = False
+    for line in lines:
+        message = line.rstrip("\r\n").split("\t")[-1]
+        if message.startswith(LOAD_STATE % ""):
+            resumes = True
+        elif message == READ_START:
+            if not resumes:
+                curves.append(Curve())
+            resumes = False
+        else:
+            _add_point(curves[-1], message)
+    return [curve for curve in curves if curve.progress or curve.epochs]
+
+
+def _add_point(curve: Curve, message: str) -> None:
+    match = _POINT.fullmatch(message)
+    if not match:
+        return
+    epoch, iteration = int(match["epoch"]), int(match["iteration"])
+    try:
+        pairs = (part.split(" = ") for part in match["values"].split(", "))
+        values = {name: float(number) for name, number in pairs}
+    except ValueError:  # a line cut short, or of another program
+        return
+    if values.keys() == {"loss", "accuracy"}:
+        _cut(curve, iteration)
+        curve.progress.append(ProgressPoint(epoch, iteration, values["loss"], values["accuracy"]))
+    elif values.keys() == {"train loss avr", "test accuracy"}:
+        curve.epochs = [point for point in curve.epochs if point.iteration < iteration]
+        curve.epochs.append(
+            EpochPoint(epoch, iteration, values["train loss avr"], values["test accuracy"])
+        )
+    elif values.keys() == {"test loss"} and curve.epochs:
+        last = curve.epochs[-1]
+        if (last.epoch, last.iteration) == (epoch, iteration):
+            curve.epochs[-1] = dataclasses.replace(last, test_loss=values["test loss"])
+
+
+def _cut(curve: Curve, iteration: int) -> None:
+    """Drops the points from an iteration on."""
+    curve.progress = [point for point in curve.progress if point.iteration < iteration]
+    curve.epochs = [point for point in curve.epochs if point.iteration < iteration]
+
+
+class _TerminalHandler(logging.StreamHandler):
+    """Handler for standard error that writes over a progress bar and not into it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # The bar leaves the cursor at its own first line; a Windows console may not
+        # know the sequence "erase from here on".
+        if self.stream.isatty() and os.name != "nt":
+            self.stream.write("\033[J")
+        super().emit(record)
+
+
+@contextlib.contextmanager
+def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Sends what the package logs to a file or to standard error, for a while.
+
+    Args:
+        path: The file that lines are appended to, so that a resumed run continues its
+            log; warnings and errors then go to standard error too. None for standard
+            error alone.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    terminal = _TerminalHandler()
+    handlers: list[logging.Handler] = [terminal]
+    if path:
+        handlers.append(logging.FileHandler(path, encoding="utf-8"))
+        terminal.setLevel(logging.WARNING)
+    package = logging.getLogger("pydlshogi")
+    level = package.level
+    package.setLevel(logging.INFO)
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter(_FORMAT, _DATE_FORMAT))
+        package.addHandler(handler)
+    try:
+        yield
+    finally:
+        package.setLevel(level)
+        for handler in handlers:
+            package.removeHandler(handler)
+            handler.close()

@@ -1,0 +1,78 @@
+"""What a run must remember to go on exactly where it was."""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.training.batches import EpochIterator
+from pydlshogi.training.checkpoint import OWN
+from pydlshogi.training.loss import LossMeans
+
+logger = logging.getLogger(__name__)
+
+
+class RunState:
+    """The content of a state file, as an object that Chainer's serializers take.
+
+    At the root stands the optimizer, as in the book's state files; below our prefix
+
+    ======================  ==========================================================
+    ``train``               checksum of the training positions
+    ``place/seed``          with it the order of every epoch and every random draw:
+                            both are pure functions of the seed, so that no state of
+                            a generator needs to be kept
+    ``place/epoch``         epochs done
+    ``place/position``      positions done of the epoch at hand
+    ``loss/…``              sums of the training loss
+    ======================  ==========================================================
+
+    Args:
+        optimizer: The ``chainer.Optimizer``.
+        place: The iterator over the training positions.
+        means: The sums of the training loss.
+        train: (n,) array of ``POSITION``: the training positions.
+    """
+
+    def __init__(
+        self, optimizer: Any, place: EpochIterator, means: LossMeans, train: numpy.ndarray
+    ) -> None:
+        self._optimizer = optimizer
+        self._place = place
+        self._means = means
+        self._train = zlib.crc32(numpy.ascontiguousarray(train).view(numpy.uint8).data)
+
+    def serialize(self, serializer: Any) -> None:
+        """Saves everything."""
+        self._optimizer.serialize(serializer)
+        own = serializer[OWN]
+        own("train", self._train)
+        self._serialize_place(own)
+
+    def _serialize_place(self, own: Any) -> None:
+        self._place.serialize(own["place"])
+        self._means.serialize(own["loss"])
+
+    def resume(self, own: Mapping[str, numpy.ndarray]) -> None:
+        """Takes up the place that a state file tells; the optimizer has been read before.
+
+        Args:
+            own: What stands below our prefix. Where there is nothing, as in a state
+                file of the book's, and where the training positions are not the same,
+                the epoch is begun anew.
+        """
+        if own and int(own["train"]) == self._train:
+            self._serialize_place(chainer.serializers.NpzDeserializer(own))
+            return
+        self._place.go_to_epoch(self._optimizer.epoch)
+        if own:
+            logger.warning(
+                "the training positions are not those of the run that is resumed: "
+                "epoch %d begins anew",
+                self._optimizer.epoch + 1,
+            )

@@ -1,0 +1,151 @@
+"""A whole run: Chainer's Trainer, its extensions and ours, put together."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.training import log
+from pydlshogi.training.batches import EpochIterator, PlanesConverter
+from pydlshogi.training.checkpoint import PairWriter
+from pydlshogi.training.end import Interruption, RunEnd
+from pydlshogi.training.evaluation import Progress, Validation
+from pydlshogi.training.loss import LossMeans, PolicyLoss
+from pydlshogi.training.state import RunState
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a run is asked to do; the options of train_policy of the same names.
+
+    Attributes:
+        model: File to save the network in; its folder exists.
+        state: File to save the optimizer and the place in; its folder exists.
+        seed: 0..2**32-1: order of the training positions and draw of test positions.
+            A run that is resumed keeps the seed it was started with.
+        batchsize: Positions in a training batch.
+        test_batchsize: Random test positions for each evaluation, and positions in a
+            batch of the validation.
+        epoch: Epochs of this run; one that is finished counts as one.
+        iterations: Iterations of this run at most; None for no limit.
+        eval_interval: Iterations from one evaluation, and save, to the next.
+    """
+
+    model: str | os.PathLike[str]
+    state: str | os.PathLike[str]
+    seed: int
+    batchsize: int = 32
+    test_batchsize: int = 512
+    epoch: int = 10
+    iterations: int | None = None
+    eval_interval: int = 1000
+
+
+def train(
+    network: Any,
+    optimizer: Any,
+    train_positions: numpy.ndarray,
+    test_positions: numpy.ndarray,
+    settings: Settings,
+    *,
+    device: Any,
+    own: Mapping[str, numpy.ndarray] | None = None,
+) -> int | None:
+    """Trains a network, logs, and leaves model and state files.
+
+    Args:
+        network: Link from planes (batch, 104, 9, 9) to (batch, 2187) logits.
+        optimizer: A ``chainer.Optimizer`` set up with ``network``.
+        train_positions: (n,) array of ``POSITION``, n at least 1.
+        test_positions: (m,) array of ``POSITION``, m at least 1.
+        settings: What to do.
+        device: The ``chainer.backend.Device`` to compute on; the network is moved there.
+        own: To resume, what ``load_pair`` returned when it read network and optimizer.
+
+    Returns:
+        None when the run has done all it was asked for; the number of the signal when
+        it was interrupted, after its files were saved.
+
+    Raises:
+        OSError: a file cannot be written.
+        KeyboardInterrupt: a second signal came; what was saved last stands.
+    """
+    means = LossMeans()
+    iterator = EpochIterator(len(train_positions), settings.batchsize, settings.seed)
+    run_state = RunState(optimizer, iterator, means, train_positions)
+    if own is not None:
+        run_state.resume(own)
+
+    device.use()
+    updater = chainer.training.updaters.StandardUpdater(
+        iterator,
+        optimizer,
+        converter=PlanesConverter(train_positions),
+        device=device,
+        loss_func=PolicyLoss(network),
+    )
+    updater.iteration = optimizer.t
+    interruption = Interruption()
+    end = RunEnd(
+        iterator.epoch + settings.epoch,
+        None if settings.iterations is None else updater.iteration + settings.iterations,
+        interruption,
+    )
+    trainer = chainer.training.Trainer(updater, end, out=os.path.dirname(settings.model) or ".")
+
+    def at_evaluation(trainer: Any) -> bool:
+        return updater.iteration % settings.eval_interval == 0
+
+    def at_validation(trainer: Any) -> bool:
+        return updater.is_new_epoch or end.reached(trainer)
+
+    def at_save(trainer: Any) -> bool:
+        # The save at the end of the run is made below, where it is logged.
+        return (at_evaluation(trainer) or updater.is_new_epoch) and not end.reached(trainer)
+
+    snapshot = chainer.training.extensions.snapshot(
+        target=run_state, writer=PairWriter(network, settings.model, settings.state)
+    )
+    on_terminal = sys.stdout.isatty()
+    # Extensions of one priority run in this order; each log line comes before the save,
+    # so that a run killed in between logs it again and no line is ever missing.
+    priority = chainer.training.PRIORITY_READER
+    trainer.extend(means)
+    trainer.extend(
+        Progress(network, test_positions, settings.test_batchsize, iterator.seed, device, means),
+        trigger=at_evaluation,
+        priority=priority,
+    )
+    trainer.extend(
+        Validation(network, test_positions, settings.test_batchsize, device, means, on_terminal),
+        trigger=at_validation,
+        priority=priority,
+    )
+    trainer.extend(snapshot, trigger=at_save)
+    if on_terminal:
+        trainer.extend(chainer.training.extensions.ProgressBar(update_interval=10))
+
+    with interruption.catch():
+        trainer.run(show_loop_exception_msg=False)
+        if end.reached(trainer):
+            logger.info(log.SAVE_MODEL)
+            logger.info(log.SAVE_STATE)
+        snapshot(trainer)
+    if end.reached(trainer):
+        return None
+    logger.warning(
+        "interrupted after iteration %d; saved, go on with --initmodel %s --resume %s",
+        updater.iteration,
+        settings.model,
+        settings.state,
+    )
+    return interruption.signal_number

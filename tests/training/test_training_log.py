@@ -1,0 +1,116 @@
+"""Log lines: what is written is what is read."""
+
+import logging
+import re
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pydlshogi.training import log
+
+numbers = st.floats(width=32, allow_nan=False)
+counts = st.integers(1, 10**9)
+
+
+def test_published_lines_are_written_and_read():
+    progress = "epoch = 1, iteration = 100, loss = 7.6466594, accuracy = 0.005859375"
+    epoch = "epoch = 1, iteration = 59132, train loss avr = 3.755527, test accuracy = 0.29243502"
+    (curve,) = log.read_log([f"2017/11/26 14:11:02\tINFO\t{progress}\n", epoch])
+    assert curve.progress == [log.ProgressPoint(1, 100, 7.6466594, 0.005859375)]
+    assert curve.epochs == [log.EpochPoint(1, 59132, 3.755527, 0.29243502)]
+    assert log.format_progress(curve.progress[0]) == progress
+    assert log.format_epoch(curve.epochs[0]) == epoch
+
+
+@given(counts, counts, numbers, numbers)
+def test_a_progress_line_is_read_as_it_was(epoch, iteration, loss, accuracy):
+    point = log.ProgressPoint(epoch, iteration, loss, accuracy)
+    (curve,) = log.read_log([log.format_progress(point)])
+    (read,) = curve.progress
+    assert (read.epoch, read.iteration) == (epoch, iteration)
+    assert numpy.float32(read.loss) == numpy.float32(loss)
+    assert numpy.float32(read.accuracy) == numpy.float32(accuracy)
+
+
+@given(counts, counts, numbers, numbers, numbers)
+def test_validation_lines_are_read_as_they_were(epoch, iteration, loss, accuracy, test_loss):
+    point = log.EpochPoint(epoch, iteration, loss, accuracy, test_loss)
+    lines = [log.format_epoch(point), log.format_test_loss(point)]
+    assert [log.format_epoch(c.epochs[0]) for c in log.read_log(lines)] == lines[:1]
+    assert [log.format_test_loss(c.epochs[0]) for c in log.read_log(lines)] == lines[1:]
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_any_other_text_is_passed_over(lines):
+    assert log.read_log(lines) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "epoch = 1, iteration = 5, loss = ",
+        "epoch = 1, iteration = 5, loss = 3.1",
+        "epoch = 1, iteration = 5, loss = 3.1, accur",
+        "epoch = 1, iteration = 5, loss = 3.1, accuracy = much",
+        "epoch = 1, iteration = 5, test loss = 3.1",
+    ],
+)
+def test_a_line_cut_short_is_passed_over(line):
+    assert log.read_log([line]) == []
+
+
+def points(*iterations):
+    return [log.format_progress(log.ProgressPoint(1, i, i / 10, 0.0)) for i in iterations]
+
+
+def iterations(curve):
+    return [point.iteration for point in curve.progress]
+
+
+START = [log.READ_START, log.READ_END]
+RESUME = [log.LOAD_MODEL % "m", log.LOAD_STATE % "s", *START]
+
+
+def test_a_resumed_run_continues_the_curve():
+    (curve,) = log.read_log([*START, *points(10, 20), *RESUME, *points(30)])
+    assert iterations(curve) == [10, 20, 30]
+
+
+def test_what_a_killed_run_had_logged_too_far_is_replaced():
+    lines = [*START, *points(10, 20, 30), *RESUME, *points(20, 40)]
+    (curve,) = log.read_log(lines)
+    assert iterations(curve) == [10, 20, 40]
+
+
+def test_a_run_from_nothing_begins_a_new_curve():
+    first, second = log.read_log([*START, *points(10, 20), *START, *points(10)])
+    assert (iterations(first), iterations(second)) == ([10, 20], [10])
+
+
+def test_a_model_without_a_state_begins_a_new_curve():
+    lines = [*START, *points(10), log.LOAD_MODEL % "m", *START, *points(10, 20)]
+    assert [iterations(curve) for curve in log.read_log(lines)] == [[10], [10, 20]]
+
+
+def test_the_file_is_appended_to_and_warnings_are_seen_as_well(tmp_path, capsys):
+    path = tmp_path / "log.txt"
+    for _ in range(2):
+        with log.log_to(path):
+            logging.getLogger("pydlshogi.training").info("hello")
+            logging.getLogger("pydlshogi.read_kifu").warning("careful")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    stamp = r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"
+    assert [bool(re.fullmatch(stamp + r"\tINFO\thello", line)) for line in lines[::2]] == [True] * 2
+    assert all(re.fullmatch(stamp + r"\tWARNING\tcareful", line) for line in lines[1::2])
+    assert [line.split("\t")[1:] for line in capsys.readouterr().err.splitlines()] == [
+        ["WARNING", "careful"]
+    ] * 2
+
+
+def test_without_a_file_the_log_goes_to_standard_error(capsys):
+    with log.log_to(None):
+        logging.getLogger("pydlshogi.training").info("hello")
+    logging.getLogger("pydlshogi.training").info("not logged any more")
+    assert capsys.readouterr().err.split("\t")[1:] == ["INFO", "hello\n"]

@@ -1,0 +1,332 @@
+"""Whole runs of a small network: measured, interrupted, killed and resumed."""
+
+import logging
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+from training_helpers import (
+    SmallNetwork,
+    assert_same_parameters,
+    make_network,
+    make_optimizer,
+    make_positions,
+    run,
+)
+
+from pydlshogi.compat import chainer
+from pydlshogi.training import log
+from pydlshogi.training.batches import EpochIterator, PlanesConverter
+
+CPU = chainer.get_device("@numpy")
+
+
+@pytest.fixture
+def messages(caplog):
+    """Returns what was logged since the last call."""
+    caplog.set_level(logging.INFO)
+
+    def take():
+        lines = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return lines
+
+    return take
+
+
+def expected_messages(iterations, interval, epochs):
+    """The kinds of line of a run, with epoch and iteration."""
+    lines = []
+    for iteration in range(1, iterations * epochs + 1):
+        epoch = (iteration - 1) // iterations + 1
+        place = f"epoch = {epoch}, iteration = {iteration}, "
+        if iteration % interval == 0:
+            lines.append(place + "loss = X, accuracy = X")
+        if iteration % iterations == 0:
+            lines.append("validate test data")
+            lines.append(place + "train loss avr = X, test accuracy = X")
+            lines.append(place + "test loss = X")
+    return [*lines, "save the model", "save the optimizer"]
+
+
+def test_the_lines_of_a_run(tmp_path, messages):
+    # 45 positions in batches of 8: five whole batches and one of five.
+    _, optimizer, result = run(tmp_path, train_size=45, batchsize=8, epoch=3, eval_interval=4)
+    lines = [re.sub(r"(loss|avr|accuracy) = [^,]+", r"\1 = X", line) for line in messages()]
+    assert lines == expected_messages(iterations=6, interval=4, epochs=3)
+    assert (optimizer.t, optimizer.epoch, result) == (18, 3, None)
+
+
+def test_the_loss_falls(tmp_path, messages):
+    run(tmp_path, epoch=30)
+    (curve,) = log.read_log(messages())
+    losses = [point.train_loss for point in curve.epochs]
+    assert losses[-1] < losses[0] / 1.3
+
+
+def test_logged_numbers_are_those_of_plain_chainer(tmp_path, messages):
+    # The published loop, written down plainly on the same batches.
+    train, test = make_positions(45, 1), make_positions(13, 2)
+    network = make_network()
+    optimizer = make_optimizer(network)
+    iterator = EpochIterator(len(train), 8, seed=5)
+    losses, sizes = [], []
+    for batch in iterator:
+        planes, labels = PlanesConverter(train)(batch, CPU)
+        loss = chainer.functions.softmax_cross_entropy(network(planes), labels)
+        network.cleargrads()
+        loss.backward()
+        optimizer.update()
+        losses.append(float(loss.array))
+        sizes.append(len(batch))
+        if iterator.is_new_epoch:
+            break
+    trained, _, _ = run(tmp_path, epoch=1, train_size=45, batchsize=8, eval_interval=4)
+    assert_same_parameters(trained, network)
+    (curve,) = log.read_log(messages())
+    planes, labels = PlanesConverter(test)(range(len(test)), CPU)
+    logits = network(planes)
+    assert [point.loss for point in curve.progress] == pytest.approx([numpy.mean(losses[:4])])
+    (point,) = curve.epochs
+    assert point.train_loss == pytest.approx(numpy.average(losses, weights=sizes))
+    correct = (logits.array.argmax(axis=1) == labels).mean()
+    assert point.test_accuracy == pytest.approx(correct)
+    test_loss = chainer.functions.softmax_cross_entropy(logits, labels)
+    assert point.test_loss == pytest.approx(float(test_loss.array))
+
+
+@pytest.mark.parametrize("train_size, test_size", [(1, 1), (7, 3), (8, 4), (9, 5)])
+def test_sets_of_any_size_work(tmp_path, messages, train_size, test_size):
+    run(tmp_path, train_size=train_size, test_size=test_size, batchsize=8, epoch=2, eval_interval=1)
+    (curve,) = log.read_log(messages())
+    per_epoch = -(-train_size // 8)
+    assert len(curve.progress) == 2 * per_epoch
+    assert [point.iteration for point in curve.epochs] == [per_epoch, 2 * per_epoch]
+
+
+class WatchedNetwork(SmallNetwork):
+    """Notes each forward pass: batch size, training mode, whether a graph is built."""
+
+    def __init__(self):
+        super().__init__()
+        self.passes = []
+
+    def forward(self, x):
+        self.passes.append((len(x), chainer.config.train, chainer.config.enable_backprop))
+        return super().forward(x)
+
+
+def test_validation_covers_every_position_once_and_builds_no_graph(tmp_path):
+    network = WatchedNetwork()
+    run(tmp_path, network=network, test_size=13, test_batchsize=4, epoch=1, eval_interval=10**6)
+    assert {(train, graph) for _, train, graph in network.passes} == {(True, True), (False, False)}
+    assert [size for size, train, _ in network.passes if not train] == [4, 4, 4, 1]
+
+
+def test_evaluation_takes_the_number_of_positions_asked_for(tmp_path):
+    network = WatchedNetwork()
+    run(tmp_path, network=network, test_size=13, test_batchsize=5, iterations=4, eval_interval=2)
+    sizes = [size for size, train, _ in network.passes if not train]
+    assert sizes == [5, 5, 5, 5, 3]
+
+
+def test_how_often_is_evaluated_does_not_change_what_is_learned(tmp_path):
+    networks = []
+    for interval in (1, 5, 10**6):
+        (tmp_path / str(interval)).mkdir()
+        networks.append(run(tmp_path / str(interval), eval_interval=interval)[0])
+    for network in networks[1:]:
+        assert_same_parameters(networks[0], network)
+
+
+def test_the_seed_repeats_a_run_and_another_one_does_not(tmp_path, messages):
+    logs, networks = [], []
+    for seed in (1, 1, 2):
+        networks.append(run(tmp_path, seed=seed)[0])
+        logs.append(messages())
+    assert_same_parameters(networks[0], networks[1])
+    assert logs[0] == logs[1] != logs[2]
+
+
+@pytest.mark.parametrize("stop", range(1, 12))
+def test_resumed_after_any_iteration_a_run_goes_on_the_same(tmp_path, messages, stop):
+    (tmp_path / "whole").mkdir()
+    whole, whole_optimizer, _ = run(tmp_path / "whole", iterations=12)
+    (expected,) = log.read_log(messages())
+    run(tmp_path, iterations=stop)
+    network, optimizer, _ = run(tmp_path, resume=True, seed=77, iterations=12 - stop)
+    (curve,) = log.read_log(messages())
+    assert_same_parameters(network, whole)
+    assert (optimizer.t, optimizer.epoch) == (whole_optimizer.t, whole_optimizer.epoch)
+    assert curve.progress == expected.progress
+    ends = [point.iteration for point in expected.epochs]
+    assert ends == [6, 12]
+    assert [point for point in curve.epochs if point.iteration in ends] == expected.epochs
+
+
+def test_iterations_end_a_run_as_an_epochs_end_does(tmp_path, messages):
+    _, optimizer, _ = run(tmp_path, iterations=3)
+    lines = messages()
+    assert [line.partition(" = ")[0] for line in lines[-5:]] == [
+        "validate test data",
+        "epoch",
+        "epoch",
+        "save the model",
+        "save the optimizer",
+    ]
+    assert lines[-4].startswith("epoch = 1, iteration = 3, train loss avr = ")
+    assert (optimizer.t, optimizer.epoch) == (3, 0)
+
+
+def test_iterations_count_this_run_only(tmp_path):
+    run(tmp_path, iterations=7)
+    _, optimizer, _ = run(tmp_path, resume=True, iterations=2)
+    assert optimizer.t == 9
+
+
+def test_an_epoch_that_is_finished_counts_as_the_first(tmp_path):
+    run(tmp_path, iterations=2)
+    _, optimizer, _ = run(tmp_path, resume=True, epoch=1)
+    assert (optimizer.t, optimizer.epoch) == (6, 1)
+    _, optimizer, _ = run(tmp_path, resume=True, epoch=1)
+    assert (optimizer.t, optimizer.epoch) == (12, 2)
+
+
+def test_the_mean_over_an_epoch_is_that_of_the_whole_epoch(tmp_path, messages):
+    run(tmp_path, epoch=1)
+    (whole,) = log.read_log(messages())
+    for iterations in (2, 1, 3):
+        run(tmp_path, resume=iterations != 2, iterations=iterations)
+    (curve,) = log.read_log(messages())
+    assert curve.epochs[-1] == whole.epochs[-1]
+
+
+def test_a_state_of_the_books_resumes_at_the_start_of_an_epoch(tmp_path, messages):
+    network = make_network(3)
+    optimizer = make_optimizer(network)
+    optimizer.t, optimizer.epoch = 1000, 2
+    chainer.serializers.save_npz(str(tmp_path / "model"), network)
+    chainer.serializers.save_npz(str(tmp_path / "state"), optimizer)
+    _, optimizer, _ = run(tmp_path, resume=True, epoch=1, eval_interval=1000)
+    assert (optimizer.t, optimizer.epoch) == (1006, 3)
+    assert "epoch = 3, iteration = 1006, train loss avr" in "\n".join(messages())
+
+
+def test_other_training_positions_begin_the_epoch_anew(tmp_path, messages):
+    run(tmp_path, iterations=9)
+    messages()
+    _, optimizer, _ = run(tmp_path, resume=True, epoch=1, positions=make_positions(45, 8))
+    assert messages()[0].startswith("the training positions are not those of the run")
+    assert (optimizer.t, optimizer.epoch) == (9 + 6, 2)
+
+
+def test_a_batch_of_another_size_goes_on_at_the_same_place(tmp_path):
+    run(tmp_path, iterations=2, batchsize=8)
+    _, optimizer, _ = run(tmp_path, resume=True, epoch=1, batchsize=10)
+    assert optimizer.t == 2 + 3  # 29 positions left
+
+
+class Interrupting(SmallNetwork):
+    """Sends the process a signal in its third training pass."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number, self.passes = number, 0
+
+    def forward(self, x):
+        self.passes += chainer.config.train
+        if chainer.config.train and self.passes == 3:
+            os.kill(os.getpid(), self.number)
+        return super().forward(x)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process on Windows")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_after_the_iteration_and_saves(tmp_path, messages, number):
+    (tmp_path / "whole").mkdir()
+    numpy.random.seed(1)
+    whole, _, _ = run(tmp_path / "whole", network=SmallNetwork())
+    messages()
+    before = signal.getsignal(number)
+    numpy.random.seed(1)
+    _, optimizer, result = run(tmp_path, network=Interrupting(number))
+    assert (result, optimizer.t) == (number, 3)
+    assert signal.getsignal(number) is before
+    lines = messages()
+    assert lines[-1].startswith("interrupted after iteration 3; saved")
+    assert "save the model" not in lines
+    network, _, _ = run(tmp_path, resume=True)
+    assert_same_parameters(network, whole)
+
+
+SCRIPT = """
+import logging, sys
+from pathlib import Path
+import numpy
+from pydlshogi.training import log
+from training_helpers import run
+
+folder, end = Path(sys.argv[1]), int(sys.argv[2])
+resume = (folder / "state").exists()
+done = int(numpy.load(folder / "state")["t"]) if resume else 0
+with log.log_to(folder / "log"):
+    if resume:
+        logging.getLogger("pydlshogi").info(log.LOAD_STATE, folder / "state")
+    logging.getLogger("pydlshogi").info(log.READ_START)
+    run(folder, resume=resume, train_size=50, batchsize=3, eval_interval=2, epoch=999,
+        iterations=end - done)
+"""
+
+
+def start(folder, end):
+    """Starts or resumes a run of ``end`` iterations in a process of its own."""
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), str(Path(__file__).parent)])
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder), str(end)],
+        env={**os.environ, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_killed_at_random_moments_and_resumed_a_run_is_the_same(tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+    end = 400
+    reference = start(whole, end)
+    assert reference.wait() == 0, reference.stderr.read()
+    kills, moment = 0, random.Random(4)
+    process = start(killed, end)
+    while kills < 5:
+        # Wait for the first save of this process, then a little: anything may be going on.
+        size = (killed / "log").stat().st_size if (killed / "log").exists() else 0
+        while process.poll() is None and not log_grew(killed / "log", size):
+            time.sleep(0.01)
+        time.sleep(moment.uniform(0, 0.05))
+        if process.poll() is not None:
+            break
+        process.kill()
+        process.wait()
+        kills += 1
+        process = start(killed, end)
+    assert process.wait() == 0, process.stderr.read()
+    assert kills >= 2
+    with numpy.load(whole / "model") as one, numpy.load(killed / "model") as other:
+        for name in one.files:
+            numpy.testing.assert_array_equal(one[name], other[name])
+    curves = [log.read_log((folder / "log").open(encoding="utf-8")) for folder in (whole, killed)]
+    assert curves[0] == curves[1]
+    assert len(curves[0]) == 1
+
+
+def log_grew(path, size):
+    """Whether a run has begun to log points since the log had that size."""
+    return path.exists() and b"iteration = " in path.read_bytes()[size:]

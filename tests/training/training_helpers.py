@@ -1,0 +1,76 @@
+"""A network and positions small enough to train many times in a test."""
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.positions import POSITION
+from pydlshogi.training.checkpoint import load_pair
+from pydlshogi.training.trainer import Settings, train
+
+
+class SmallNetwork(chainer.Chain):
+    """One 1×1 convolution: planes to logits with 2,835 parameters."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.layer = chainer.links.Convolution2D(104, 27, ksize=1)
+
+    def forward(self, x):
+        return chainer.functions.reshape(self.layer(x), (-1, 2187))
+
+
+def make_positions(count, seed):
+    """Records with random pieces; the label follows from the first square."""
+    random = numpy.random.RandomState(seed)
+    positions = numpy.zeros(count, POSITION)
+    positions["board"] = random.randint(0, 29, (count, 81))
+    positions["label"] = positions["board"][:, 0]
+    return positions
+
+
+def make_network(seed=1):
+    numpy.random.seed(seed)
+    return SmallNetwork()
+
+
+def make_optimizer(network, lr=0.5):
+    return chainer.optimizers.SGD(lr).setup(network)
+
+
+def run(
+    folder, *, resume=False, network=None, train_size=45, test_size=13, positions=None, **kwargs
+):
+    """Trains a small network in a folder, from nothing or from the files there.
+
+    Returns the network, the optimizer and what ``train`` returned.
+    """
+    network = network or make_network()
+    optimizer = make_optimizer(network)
+    model, state = folder / "model", folder / "state"
+    own = load_pair(model, state, network, optimizer) if resume else None
+    options = {"seed": 5, "batchsize": 8, "test_batchsize": 4, "epoch": 3, "eval_interval": 4}
+    options.update(kwargs)
+    if positions is None:
+        positions = make_positions(train_size, 1)
+    result = train(
+        network,
+        optimizer,
+        positions,
+        make_positions(test_size, 2),
+        Settings(model=model, state=state, **options),
+        device=chainer.get_device("@numpy"),
+        own=own,
+    )
+    return network, optimizer, result
+
+
+def parameters(network):
+    return chainer.serializers.npz.serialize(network)
+
+
+def assert_same_parameters(one, other):
+    one, other = parameters(one), parameters(other)
+    assert one.keys() == other.keys()
+    for name in one:
+        numpy.testing.assert_array_equal(one[name], other[name])

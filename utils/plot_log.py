@@ -1,0 +1,8 @@
+"""Draws loss and accuracy over iterations from the logs of train_policy."""
+
+import sys
+
+from pydlshogi.training.plot import main
+
+if __name__ == "__main__":
+    sys.exit(main())
