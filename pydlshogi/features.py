@@ -46,6 +46,7 @@ from pydlshogi.common import (
     UP_LEFT,
     UP_RIGHT,
 )
+from pydlshogi.positions import DRAW, HAND_NUM, LOSS, POSITION, UNKNOWN, WIN
 
 #: Piece types on the board, python-shogi's 1 (pawn) … 14 (dragon).
 PIECE_TYPE_NUM = len(shogi.PIECE_TYPES)
@@ -60,6 +61,10 @@ assert (PLANE_NUM, LABEL_NUM) == (104, 2187)
 # First plane of each kind's hand, counted from the side's first plane.
 _HAND_START = tuple(PIECE_TYPE_NUM + sum(HAND_MAX[:kind]) for kind in range(len(HAND_MAX)))
 
+# Which kind a hand plane is of, and its number among those of the kind.
+_HAND_PLANE_KIND = numpy.repeat(numpy.arange(HAND_NUM), HAND_MAX)
+_HAND_PLANE_NUMBER = numpy.concatenate([numpy.arange(most) for most in HAND_MAX]).astype("u1")
+
 # The step of a move, as signs of (dx, dy), to its direction.
 _DIRECTION_OF_SIGNS = {
     (0, -1): UP,
@@ -71,6 +76,9 @@ _DIRECTION_OF_SIGNS = {
     (-1, 1): DOWN_LEFT,
     (1, 1): DOWN_RIGHT,
 }
+
+#: What a result means as a number: the part of the game won by the side to move.
+WIN_OF_RESULT = {LOSS: 0.0, WIN: 1.0, DRAW: 0.5, UNKNOWN: float("nan")}
 
 _BITBOARD_BYTES = (SQUARE_NUM + 7) // 8
 
@@ -134,6 +142,47 @@ def make_input_features_from_board(board: shogi.Board) -> numpy.ndarray:
     return planes if us == shogi.BLACK else planes[:, ::-1, ::-1]
 
 
+def make_input_planes(records: Any, out: Any = None) -> Any:
+    """Makes the planes of a batch of packed positions, on the device they are on.
+
+    The same source serves numpy and cupy: on a GPU the 100 bytes of a position are all
+    that crosses the bus.
+
+    Args:
+        records: A ``POSITION`` array, (n,), or its raw bytes, (n, 100) uint8 in numpy
+            or cupy.
+        out: Where to write, (n, 104, 9, 9) float32 in contiguous memory on the same
+            device; None for a new array.
+
+    Returns:
+        (n, 104, 9, 9) float32 of 0 and 1, ``out`` if it was given.
+    """
+    if isinstance(records, numpy.ndarray) and records.dtype != numpy.uint8:
+        records = numpy.ascontiguousarray(records, dtype=POSITION)
+        records = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
+    xp = _array_module(records)
+    count = len(records)
+    if out is None:
+        out = xp.empty((count, PLANE_NUM, 9, 9), dtype=numpy.float32)
+    planes = out.reshape(count, 2, SIDE_PLANE_NUM, SQUARE_NUM)
+    board = records[:, None, None, :SQUARE_NUM]
+    codes = xp.arange(1, 2 * PIECE_TYPE_NUM + 1, dtype=numpy.uint8)
+    planes[:, :, :PIECE_TYPE_NUM] = board == codes.reshape(1, 2, PIECE_TYPE_NUM, 1)
+    hands = records[:, SQUARE_NUM : SQUARE_NUM + 2 * HAND_NUM].reshape(count, 2, HAND_NUM)
+    held = hands[:, :, xp.asarray(_HAND_PLANE_KIND)] > xp.asarray(_HAND_PLANE_NUMBER)
+    planes[:, :, PIECE_TYPE_NUM:] = held[..., None]
+    return out
+
+
+def _array_module(array: Any) -> Any:
+    """Gives numpy or cupy, without loading Chainer or CuPy for a numpy array."""
+    if isinstance(array, numpy.ndarray):
+        return numpy
+    import cupy
+
+    return cupy
+
+
 def make_output_label(move: shogi.Move, color: int) -> int:
     """Numbers a move as the network's output does.
 
@@ -185,13 +234,16 @@ def make_features(position: Any) -> tuple[numpy.ndarray, int, float]:
     """Makes what a training step needs of one position.
 
     Args:
-        position: An item of what ``read_kifu`` returns, or the book's tuple
-            ``(piece_bb, occupied, pieces_in_hand, move_label, win)``, already turned
-            to the side to move.
+        position: An item of what ``read_kifu`` returns (a ``POSITION`` record), or the
+            book's tuple ``(piece_bb, occupied, pieces_in_hand, move_label, win)``,
+            already turned to the side to move.
 
     Returns:
         The planes, (104, 9, 9) float32; the label of the move played; and the
         result for the side to move: 1 won, 0 lost, 0.5 drawn, nan unknown.
     """
+    if isinstance(position, (numpy.void, numpy.ndarray)):
+        planes = make_input_planes(numpy.array([position], dtype=POSITION))[0]
+        return planes, int(position["label"]), WIN_OF_RESULT[int(position["result"])]
     piece_bb, occupied, pieces_in_hand, move_label, win = position
     return make_input_features(piece_bb, occupied, pieces_in_hand), move_label, win

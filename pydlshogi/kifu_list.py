@@ -1,150 +1,170 @@
-"""Kifu lists: text files that name game records, one path a line.
+"""Kifu lists: which files a list names, and what is in them.
 
-``utils/make_kifu_list.py`` divides the records of a folder at random into a training
-list and a test list. Reading a list is :mod:`pydlshogi.read_kifu`'s.
+A list is a text file with a path a line; a relative path is looked for in the list's
+own folder first, then in the current one. A path may be a file of CSA or KIF, a folder
+(all records in it and below), or an archive, .zip or .7z.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import os
-import random
-import sys
-from collections.abc import Sequence
+import re
+import stat
+import tempfile
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from pydlshogi.files import write_beside
-
-#: Endings of the files that are game records, compared in lower case.
+#: What a record's file is called, in folders and archives.
 RECORD_SUFFIXES = (".csa", ".kif", ".kifu")
+ARCHIVE_SUFFIXES = (".zip", ".7z")
 
 
-def find_records(folder: Path) -> tuple[list[Path], int]:
-    """Finds the game records under a folder.
+class KifuError(Exception):
+    """The kifu cannot be read at all; the text says why and what to do."""
+
+
+class Source(NamedTuple):
+    """A file that a list leads to.
+
+    Attributes:
+        name: The file as the list names it; in a folder FOLDER/FILE.
+        path: Where it is; empty if it was not found.
+        size: Its size in bytes; -1 if it was not found.
+        time: When it was changed, in nanoseconds.
+        line: The line of the list, from 1.
+    """
+
+    name: str
+    path: str
+    size: int
+    time: int
+    line: int
+
+
+def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
+    """Finds the files that a list names.
 
     Args:
-        folder: Searched with all its subfolders; links to folders are not followed.
+        kifu_list_file: The list: UTF-8, with or without a BOM, or CP932; blank lines
+            do not matter.
 
     Returns:
-        The records in the order of their names, which no file system changes, and
-        the number of other files.
-    """
-    records = []
-    others = 0
-    for root, _, names in os.walk(folder):
-        for name in names:
-            if name.lower().endswith(RECORD_SUFFIXES):
-                records.append(Path(root, name))
-            else:
-                others += 1
-    return sorted(records, key=lambda path: path.as_posix()), others
-
-
-def split(records: Sequence[Path], ratio: float, seed: int) -> tuple[list[Path], list[Path]]:
-    """Divides records at random; the same records and seed give the same parts.
-
-    Args:
-        records: The records, in an order that does not change from run to run.
-        ratio: The share that goes to training, 0..1.
-        seed: Seed of the shuffle.
-
-    Returns:
-        The training and the test records, both shuffled.
-    """
-    shuffled = list(records)
-    random.Random(seed).shuffle(shuffled)
-    train = int(len(shuffled) * ratio)
-    return shuffled[:train], shuffled[train:]
-
-
-def write_list(path: Path, records: Sequence[Path], absolute: bool = False) -> None:
-    """Writes a kifu list, whole or not at all.
-
-    Args:
-        path: The list; UTF-8, a record a line.
-        records: The records.
-        absolute: Whether to write absolute paths. Else they are relative to the
-            list's own folder, with ``/`` on every system, so that the folder can be
-            moved, except for records on another Windows drive.
+        The files in order, those of a folder sorted by name. A file that is not there
+        is among them, without a path.
 
     Raises:
-        OSError: the list cannot be written.
+        KifuError: the list is missing, unreadable or empty.
     """
-    folder = path.resolve().parent
-    lines = []
-    for record in records:
-        line = str(record.resolve())
-        if not absolute:
-            # Another drive on Windows: there is no relative path.
-            with contextlib.suppress(ValueError):
-                line = Path(os.path.relpath(line, folder)).as_posix()
-        lines.append(f"{line}\n")
-    with write_beside(path) as file:
-        file.write("".join(lines).encode("utf-8"))
+    try:
+        data = Path(kifu_list_file).read_bytes()
+    except OSError as error:
+        raise KifuError(
+            f"the kifu list {os.fspath(kifu_list_file)} cannot be read ({error.strerror}); "
+            "give a text file with the path of a record a line"
+        ) from error
+    folder = os.path.dirname(os.path.abspath(kifu_list_file))
+    sources: list[Source] = []
+    for number, line in enumerate(re.split("\r\n|\n|\r", _decode(data)), 1):
+        name = line.strip()
+        if name:
+            sources.extend(_find(name, folder, number))
+    if not sources:
+        raise KifuError(
+            f"the kifu list {os.fspath(kifu_list_file)} names no file; "
+            "write the path of a record, a folder or an archive on each line"
+        )
+    return sources
 
 
-def _ratio(text: str) -> float:
-    """Reads a share between 0 and 1."""
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
+def _decode(data: bytes) -> str:
+    for encoding in ("utf-8-sig", "cp932"):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            pass
+    return os.fsdecode(data)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Makes the parser of make_kifu_list.py's command line."""
-    parser = argparse.ArgumentParser(
-        description="Divide the game records of a folder at random into a training and a test list."
-    )
-    parser.add_argument("dir", type=Path, help="folder with .csa, .kif or .kifu files")
-    parser.add_argument(
-        "filename", type=Path, help="NAME of the lists: NAME_train.txt and NAME_test.txt"
-    )
-    parser.add_argument(
-        "--ratio", type=_ratio, default=0.9, help="share of the training games (default: 0.9)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the random division (default: 0)"
-    )
-    parser.add_argument(
-        "--absolute",
-        action="store_true",
-        help="write absolute paths (default: relative to the lists' folder)",
-    )
-    return parser
+def _find(name: str, folder: str, line: int) -> Iterator[Source]:
+    """Finds one name of a list; a folder gives all its records."""
+    for place in (folder, os.curdir):
+        path = os.path.join(place, name)
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            yield Source(name, path, status.st_size, status.st_mtime_ns, line)
+            return
+        found = False
+        for inside in sorted(Path(path).rglob("*")):
+            if inside.suffix.lower() in RECORD_SUFFIXES and inside.is_file():
+                found = True
+                status = inside.stat()
+                shown = f"{name.rstrip('/')}/{inside.relative_to(path).as_posix()}"
+                yield Source(shown, str(inside), status.st_size, status.st_mtime_ns, line)
+        if not found:
+            yield Source(name, path, 0, status.st_mtime_ns, line)
+        return
+    yield Source(name, "", -1, 0, line)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs make_kifu_list.py.
+def is_archive(source: Source) -> bool:
+    """Says whether a source is an archive, by its name."""
+    return source.path.lower().endswith(ARCHIVE_SUFFIXES)
+
+
+def read_archive(source: Source) -> Iterator[tuple[str, bytes]]:
+    """Reads the records of an archive, one file at a time.
 
     Args:
-        argv: The arguments; those of the program when None.
+        source: A .zip or .7z file.
 
-    Returns:
-        The exit status.
+    Yields:
+        The name ARCHIVE/FILE and the bytes of each file that is called a record.
+
+    Raises:
+        KifuError: it is a .7z and py7zr is not installed.
+        OSError, ValueError: the archive is damaged.
     """
-    args = build_parser().parse_args(argv)
-    if not args.dir.is_dir():
-        print(f"make_kifu_list: {args.dir} is not a folder. Check its path.", file=sys.stderr)
-        return 1
-    records, others = find_records(args.dir)
-    if not records:
-        print(
-            f"make_kifu_list: {args.dir} holds no {', '.join(RECORD_SUFFIXES)} file "
-            f"({others} other files). Unpack archives first.",
-            file=sys.stderr,
-        )
-        return 1
-    train, test = split(records, args.ratio, args.seed)
-    for part, games in (("train", train), ("test", test)):
-        path = args.filename.with_name(f"{args.filename.name}_{part}.txt")
+    if source.path.lower().endswith(".zip"):
+        yield from _read_zip(source)
+    else:
+        yield from _read_7z(source)
+
+
+def _read_zip(source: Source) -> Iterator[tuple[str, bytes]]:
+    try:
+        with zipfile.ZipFile(source.path) as archive:
+            for inside in archive.infolist():
+                if inside.filename.lower().endswith(RECORD_SUFFIXES):
+                    yield f"{source.name}/{inside.filename}", archive.read(inside)
+    except OSError:
+        raise
+    except Exception as error:  # zipfile's own errors, and those of its decompressors
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _read_7z(source: Source) -> Iterator[tuple[str, bytes]]:
+    try:
+        import py7zr
+    except ImportError as error:
+        raise KifuError(
+            f"{source.name} is a 7z archive, and py7zr, which reads them, is not installed; "
+            "pip install py7zr"
+        ) from error
+    # Unpacked to a folder: every version of py7zr can do that, and memory stays small.
+    with tempfile.TemporaryDirectory(prefix="pydlshogi-") as folder:
         try:
-            write_list(path, games, args.absolute)
-        except OSError as error:
-            print(f"make_kifu_list: {path} cannot be written: {error.strerror}.", file=sys.stderr)
-            return 1
-        print(f"{path}: {len(games)} games")
-    if others:
-        print(f"{others} files that are no game records were left out")
-    return 0
+            with py7zr.SevenZipFile(source.path) as archive:
+                archive.extractall(path=folder)
+        except OSError:
+            raise
+        except Exception as error:  # py7zr's own errors share no base with each other
+            raise ValueError(f"{type(error).__name__}: {error}") from error
+        for inside in sorted(Path(folder).rglob("*")):
+            if inside.suffix.lower() in RECORD_SUFFIXES and inside.is_file():
+                shown = f"{source.name}/{inside.relative_to(folder).as_posix()}"
+                yield shown, inside.read_bytes()

@@ -1,0 +1,129 @@
+"""What reading a kifu list has left out, and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from pydlshogi.files import write_beside
+
+
+class Note(NamedTuple):
+    """Something about one record that the user should know.
+
+    Attributes:
+        file: The file as the list names it; in an archive ARCHIVE/FILE.
+        record: The number of the record in its file, from 1; 0 for the file as a whole.
+        line: The number of the line in its file, from 1; 0 where there is none to name.
+        reason: A clause in words.
+    """
+
+    file: str
+    record: int
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        place = self.file
+        if self.record > 1:
+            place += f", record {self.record}"
+        if self.line:
+            place += f", line {self.line}"
+        return f"{place}: {self.reason}"
+
+
+@dataclass
+class Report:
+    """Counts and notes of one reading of a kifu list.
+
+    Attributes:
+        records: Records found, good or bad; a file that cannot be read counts as one.
+        games: Records whose positions are used.
+        positions: Positions of these games.
+        black_wins: Used games that Black won; likewise white_wins, draws, unknowns.
+        excluded: Records left out, each with the reason.
+        duplicates: Records with the same start and moves as an earlier one.
+        duplicates_dropped: Whether these were left out.
+        contradictions: Records whose `'summary:` line contradicts the end mark; they
+            are used, and the end mark counts.
+    """
+
+    records: int = 0
+    games: int = 0
+    positions: int = 0
+    black_wins: int = 0
+    white_wins: int = 0
+    draws: int = 0
+    unknowns: int = 0
+    excluded: list[Note] = field(default_factory=list)
+    duplicates: list[Note] = field(default_factory=list)
+    duplicates_dropped: bool = False
+    contradictions: list[Note] = field(default_factory=list)
+
+    def lines(self, most: int = 10) -> Iterator[str]:
+        """Says it in lines for a person.
+
+        Args:
+            most: How many records of a kind are named; the others are counted.
+
+        Yields:
+            The lines, without line ends.
+        """
+        yield (
+            f"{self.records} records, {self.games} used, {self.positions} positions; "
+            f"Black won {self.black_wins}, White won {self.white_wins}, "
+            f"drawn {self.draws}, unknown {self.unknowns}"
+        )
+        duplicates = "dropped" if self.duplicates_dropped else "kept"
+        for title, notes in (
+            ("left out", self.excluded),
+            (f"duplicate, {duplicates}", self.duplicates),
+            ("end mark and summary disagree, the end mark counts", self.contradictions),
+        ):
+            if notes:
+                yield f"{title}: {len(notes)}"
+                yield from (f"  {note}" for note in notes[:most])
+                if len(notes) > most:
+                    yield f"  and {len(notes) - most} more"
+
+    def write_tsv(self, path: str | os.PathLike[str]) -> None:
+        """Writes every note as tab-separated text, UTF-8, with a line of titles.
+
+        Args:
+            path: The file to make or replace.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        rows = [("kind", "file", "record", "line", "reason")]
+        duplicate = "dropped duplicate" if self.duplicates_dropped else "kept duplicate"
+        for kind, notes in (
+            ("left out", self.excluded),
+            (duplicate, self.duplicates),
+            ("contradiction", self.contradictions),
+        ):
+            for note in notes:
+                rows.append((kind, *(" ".join(str(cell).split()) for cell in note)))  # type: ignore[arg-type]
+        text = "".join("\t".join(row) + "\n" for row in rows)
+        with write_beside(path) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Gives the report as dicts, lists and tuples, for the cache."""
+        plain = asdict(self)
+        for key in _NOTES:
+            plain[key] = [tuple(note) for note in plain[key]]
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Report:
+        """Makes a report of what ``to_plain`` gave."""
+        report = cls(**plain)
+        for key in _NOTES:
+            setattr(report, key, [Note(*note) for note in plain[key]])
+        return report
+
+
+_NOTES = ("excluded", "duplicates", "contradictions")
