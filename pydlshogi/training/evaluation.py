@@ -50,6 +50,7 @@ class Progress(chainer.training.Extension):
         self._means = means
 
     def __call__(self, trainer: Any) -> None:
+        """Measures and logs."""
         updater = trainer.updater
         batch = draw(self._seed, updater.iteration, self._size, self._count)
         planes, labels = self._convert(batch, self._device)
@@ -99,7 +100,8 @@ class Validation(chainer.training.extensions.Evaluator):
         )
         self._means = means
 
-    def __call__(self, trainer: Any) -> None:
+    def __call__(self, trainer: Any = None) -> Any:
+        """Measures and logs; returns what Chainer's Evaluator does."""
         logger.info(log.VALIDATE)
         measured = super().__call__(trainer)
         updater = trainer.updater
@@ -112,3 +114,4 @@ class Validation(chainer.training.extensions.Evaluator):
         )
         logger.info(log.format_epoch(point))
         logger.info(log.format_test_loss(point))
+        return measured

@@ -69,6 +69,7 @@ class LossMeans(chainer.training.Extension):
         self.in_epoch = chainer.reporter.Summary()
 
     def __call__(self, trainer: Any) -> None:
+        """Adds the last iteration."""
         loss, size = trainer.observation["main/loss"]
         self.since_line.add(loss, size)
         self.in_epoch.add(loss, size)

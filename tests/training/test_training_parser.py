@@ -30,7 +30,7 @@ def test_defaults_are_those_of_the_book():
 
 
 def test_short_options():
-    words = "-b 4 -e 2 -m M -r R -i 7 -g -1".split()
+    words = ["-b", "4", "-e", "2", "-m", "M", "-r", "R", "-i", "7", "-g", "-1"]
     args = build_parser().parse_args([*LISTS, *words])
     assert (args.batchsize, args.epoch, args.initmodel) == (4, 2, "M")
     assert (args.resume, args.eval_interval, args.gpu) == ("R", 7, -1)

@@ -1,0 +1,211 @@
+"""The program train_policy from end to end, on a few real games."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+from training_helpers import SmallNetwork, assert_same_parameters
+
+import pydlshogi.network.policy
+from pydlshogi.compat import chainer
+from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.training.log import read_log
+from pydlshogi.training.main import main
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class SmallPolicy(SmallNetwork):
+    """Stands for PolicyNetwork where only the program around it is tested."""
+
+    def __init__(self, convolution="auto"):
+        super().__init__()
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(pydlshogi.network.policy, "PolicyNetwork", SmallPolicy)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with two lists of a few games."""
+    monkeypatch.chdir(tmp_path)
+    for name, count in (("train", 3), ("test", 2)):
+        games = sorted((REPOSITORY / "kifu" / name).glob("*.csa"))[:count]
+        for game in games:
+            shutil.copy(game, tmp_path)
+        text = "".join(f"{game.name}\n" for game in games)
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def call(options):
+    """Calls the program on the CPU with the two lists."""
+    assert main(["train.txt", "test.txt", "--gpu", "-1", *options.split()]) == 0
+
+
+def messages(path="log"):
+    """The messages of a log, after a check of the form of its lines."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    form = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\t(INFO|WARNING|ERROR)\t(.+)")
+    return [form.fullmatch(line)[2] for line in lines]
+
+
+def test_a_whole_run_of_the_policy_network(folder):
+    call("--iterations 4 -i 2 -b 4 --test_batchsize 8 --log log --seed 1 --lr 0.1")
+    number = r"[\d.e+-]+"
+    kinds = [
+        r"read kifu start",
+        r"save train pickle",
+        r"save test pickle",
+        r"read kifu end",
+        r"train position num = \d+",
+        r"test position num = \d+",
+        r"train: 3 records, 3 used, .*",
+        r"test: 2 records, 2 used, .*",
+        r"training positions that also stand in the test set = \d+",
+        r"start training",
+        rf"epoch = 1, iteration = 2, loss = {number}, accuracy = {number}",
+        rf"epoch = 1, iteration = 4, loss = {number}, accuracy = {number}",
+        r"validate test data",
+        rf"epoch = 1, iteration = 4, train loss avr = {number}, test accuracy = {number}",
+        rf"epoch = 1, iteration = 4, test loss = {number}",
+        r"save the model",
+        r"save the optimizer",
+    ]
+    found = messages()
+    assert len(found) == len(kinds)
+    for kind, message in zip(kinds, found):
+        assert re.fullmatch(kind, message), (kind, message)
+    network = PolicyNetwork()
+    chainer.serializers.load_npz(str(folder / "model" / "model_policy"), network)
+    optimizer = chainer.optimizers.SGD().setup(network)
+    chainer.serializers.load_npz(str(folder / "model" / "state_policy"), optimizer)
+    assert (optimizer.t, optimizer.epoch) == (4, 0)
+
+
+def test_the_same_seed_gives_the_same_files(folder):
+    for name in ("one", "other"):
+        call(f"--iterations 2 -b 4 --model {name} --state {name}.state --seed 3")
+    with numpy.load("one") as one, numpy.load("other") as other:
+        for key in one.files:
+            numpy.testing.assert_array_equal(one[key], other[key])
+
+
+def test_resumed_runs_end_where_one_run_does(folder, small):
+    files = "--model m --state s --log log -i 5 -b 8"
+    call(f"{files} --seed 2 -e 2")
+    whole = SmallPolicy()
+    chainer.serializers.load_npz("m", whole)
+    (expected,) = read_log(messages())
+    Path("log").unlink()
+    call(f"{files} --seed 2 --iterations 13")
+    call(f"{files} -m m -r s -e 2")
+    resumed = SmallPolicy()
+    chainer.serializers.load_npz("m", resumed)
+    assert_same_parameters(whole, resumed)
+    (curve,) = read_log(messages())
+    assert curve.progress == expected.progress
+    assert curve.epochs[-2:] == expected.epochs
+    start = messages().index("Load model from m")
+    assert messages()[start : start + 3] == [
+        "Load model from m",
+        "Load optimizer state from s",
+        "read kifu start",
+    ]
+
+
+def test_a_model_alone_starts_at_iteration_0(folder, small):
+    call("--iterations 3 --model m --state s")
+    call("--iterations 1 -i 1 --model m --state s -m m --log log")
+    assert any("epoch = 1, iteration = 1, loss" in message for message in messages())
+
+
+def test_a_seed_that_is_not_the_resumed_runs_is_passed_over(folder, small):
+    call("--iterations 3 --model m --state s --seed 4")
+    call("--iterations 3 --model m --state s --seed 5 -m m -r s --log log")
+    assert any(message.startswith("--seed 5 is passed over") for message in messages())
+
+
+def test_records_left_out_are_counted_and_listed(folder, small):
+    bad = folder / "bad.csa"
+    bad.write_text("V2.2\nN+a\nN-b\nPI\n+\n+9999FU\n%TORYO\n")
+    with (folder / "train.txt").open("a") as file:
+        file.write("bad.csa\nmissing.csa\n")
+    call("--iterations 1 --model m --state s --log log --report out/left_out.tsv")
+    assert "train: left out: 2" in messages()
+    rows = (folder / "out" / "left_out.tsv").read_text(encoding="utf-8").splitlines()
+    assert ["bad.csa" in rows[1] + rows[2], "missing.csa" in rows[1] + rows[2]] == [True, True]
+
+
+ERRORS = {
+    "train position list": ("missing.txt test.txt", "missing.txt"),
+    "test position list": ("train.txt missing.txt", "missing.txt"),
+    "empty list": ("empty.txt test.txt", "empty.txt"),
+    "list of nothing": ("nothing.txt test.txt", "nothing.txt"),
+    "model": ("train.txt test.txt -m missing", "missing"),
+    "not a model": ("train.txt test.txt -m train.txt", "train.txt"),
+    "state": ("train.txt test.txt -m good -r missing", "missing"),
+    "not a state": ("train.txt test.txt -m good -r train.txt", "train.txt"),
+    "same file": ("train.txt test.txt --model a --state a", "--state a"),
+    "folder": ("train.txt test.txt --model train.txt/model", "train.txt"),
+    "log": ("train.txt test.txt --log train.txt", "--log"),
+    "gpu": ("train.txt test.txt --gpu 99", "99"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_cannot_go_on_gets_one_sentence(folder, small, capsys, name):
+    words, named = ERRORS[name]
+    (folder / "empty.txt").write_text("")
+    (folder / "nothing.txt").write_text("nowhere.csa\n")
+    chainer.serializers.save_npz("good", SmallPolicy())
+    assert main([*words.split(), "--iterations", "1"]) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert named in errors[-1]
+    assert "error" in errors[-1].lower()
+    assert "Traceback" not in "".join(errors)
+    # Nothing was begun: no file is there that a run leaves.
+    assert not list(folder.glob("model/*"))
+
+
+def test_a_number_of_threads_of_the_environment_gets_one_sentence(
+    folder, small, capsys, monkeypatch
+):
+    monkeypatch.setenv("PYDLSHOGI_THREADS", "many")
+    assert main(["train.txt", "test.txt"]) == 1
+    assert "PYDLSHOGI_THREADS" in capsys.readouterr().err.splitlines()[-1]
+
+
+def program(*words):
+    return [sys.executable, str(REPOSITORY / "train_policy.py"), *words]
+
+
+def test_help_imports_nothing_heavy(folder):
+    code = "import sys; from pydlshogi.training.main import main\ntry: main(['--help'])\nfinally: "
+    code += "assert not {'chainer', 'cupy'} & set(sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signals on Windows")
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, number, status):
+    words = "train.txt test.txt --gpu -1 -b 2 -i 1 --test_batchsize 1 --model m --state s"
+    process = subprocess.Popen(program(*words.split()), stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if "iteration = 1," in line:
+            break
+    process.send_signal(number)
+    errors = process.communicate()[1].splitlines()
+    assert process.returncode == status
+    assert "interrupted after iteration" in errors[-1]
+    assert "Traceback" not in "".join(errors)
+    call("--iterations 1 --model m --state s -m m -r s")

@@ -1,0 +1,119 @@
+"""utils/plot_log.py: from logs to a picture."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.figure import Figure
+
+from pydlshogi.training import log, plot
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def write_log(path, *runs):
+    """Writes a log of runs, each a list of iterations; every 10th ends an epoch."""
+    lines = []
+    for number, iterations in enumerate(runs):
+        if number:
+            lines.append(log.LOAD_STATE % "state")
+        lines.append(log.READ_START)
+        for iteration in iterations:
+            epoch = (iteration - 1) // 10 + 1
+            lines.append(
+                log.format_progress(log.ProgressPoint(epoch, iteration, 8 / iteration, 0.1))
+            )
+            if iteration % 10 == 0:
+                point = log.EpochPoint(epoch, iteration, 4 / iteration, 0.2, 3 / iteration)
+                lines += [log.VALIDATE, log.format_epoch(point), log.format_test_loss(point)]
+    path.write_text("".join(f"2024/01/01 00:00:00\tINFO\t{line}\n" for line in lines))
+    return path
+
+
+def drawn(*logs):
+    """The lines drawn, as (label, iterations, values) of the two axes."""
+    figure = Figure()
+    curves = {}
+    for path in logs:
+        (curve,) = log.read_log(path.open())
+        curves[path.name] = curve
+    plot.draw(figure, curves)
+    return [
+        [(line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines]
+        for axes in figure.axes
+    ]
+
+
+def test_loss_and_accuracy_of_lines_and_of_epochs_are_drawn(tmp_path):
+    loss, accuracy = drawn(write_log(tmp_path / "log", [5, 10, 15, 20]))
+    assert loss == [
+        ("training", [5, 10, 15, 20], pytest.approx([8 / 5, 8 / 10, 8 / 15, 8 / 20])),
+        ("training, mean of the epoch", [10, 20], pytest.approx([0.4, 0.2])),
+        ("test set", [10, 20], pytest.approx([0.3, 0.15])),
+    ]
+    assert accuracy == [
+        ("some test positions", [5, 10, 15, 20], pytest.approx([0.1] * 4)),
+        ("test set", [10, 20], pytest.approx([0.2] * 2)),
+    ]
+
+
+def test_a_resumed_log_is_one_curve(tmp_path):
+    killed = write_log(tmp_path / "killed", [5, 10, 15], [15, 20])
+    whole = write_log(tmp_path / "whole", [5, 10, 15, 20])
+    assert drawn(killed) == drawn(whole)
+
+
+def test_several_logs_are_in_one_picture_under_their_names(tmp_path):
+    logs = [write_log(tmp_path / name, [5, 10]) for name in ("a", "b")]
+    loss, accuracy = drawn(*logs)
+    assert [label.partition(":")[0] for label, *_ in loss] == ["a"] * 3 + ["b"] * 3
+    assert [label.partition(":")[0] for label, *_ in accuracy] == ["a"] * 2 + ["b"] * 2
+
+
+@pytest.mark.parametrize("kind, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_the_program_writes_a_picture_without_a_display(tmp_path, kind, start):
+    logs = [write_log(tmp_path / name, [5, 10]) for name in ("a", "b")]
+    output = tmp_path / "new" / f"picture.{kind}"
+    subprocess.run(
+        [sys.executable, REPOSITORY / "utils" / "plot_log.py", *logs, "--output", output],
+        check=True,
+        env={"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path)},
+    )
+    assert output.read_bytes().startswith(start)
+
+
+def test_two_runs_in_one_log_have_two_curves(tmp_path):
+    path = write_log(tmp_path / "log", [5, 10])
+    path.write_text(path.read_text() * 2)
+    output = tmp_path / "picture.svg"
+    assert plot.main([str(path), "--output", str(output)]) == 0
+
+
+@pytest.mark.parametrize("content", [None, "", "no log of ours\n"])
+def test_a_log_without_points_gets_one_sentence(tmp_path, capsys, content):
+    path = tmp_path / "log"
+    if content is not None:
+        path.write_text(content)
+    assert plot.main([str(path), "--output", str(tmp_path / "picture.png")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(path) in line
+    assert not (tmp_path / "picture.png").exists()
+
+
+def test_a_picture_of_unknown_kind_gets_one_sentence(tmp_path, capsys):
+    path = write_log(tmp_path / "log", [5])
+    assert plot.main([str(path), "--output", str(tmp_path / "picture.abc")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "picture.abc" in line
+
+
+def test_without_a_display_a_window_gets_one_sentence(tmp_path, capsys, monkeypatch):
+    import matplotlib
+
+    matplotlib.use("agg")
+    assert plot.main([str(write_log(tmp_path / "log", [5]))]) == 1
+    assert "--output" in capsys.readouterr().err
