@@ -13,6 +13,9 @@ Planes, (104, 9, 9): 52 for the side to move, then 52 for the opponent, each
         plane n of a kind is 1 everywhere where more than n of it are in hand
 ======  ==========================================================================
 
+Networks that ask for them get 8 more planes behind these: which of eight ranges the move
+number is in, as one plane of 1 and seven of 0.
+
 Labels, 0..2186: ``81 · direction + to_square``, directions 0..19 for moves on the
 board, 20..26 for drops of pawn, lance, knight, silver, gold, bishop, rook. Two legal
 moves of one position never share a label: a square sees, in each direction, only the
@@ -77,8 +80,26 @@ _DIRECTION_OF_SIGNS = {
     (1, 1): DOWN_RIGHT,
 }
 
+def _planes_of_sides(first: int, last: int) -> numpy.ndarray:
+    """Numbers the planes first … last − 1 of both sides."""
+    side = numpy.arange(first, last)
+    return numpy.concatenate([side, SIDE_PLANE_NUM + side])
+
+
+#: Which planes tell square from square, and which are the same everywhere.
+PIECE_PLANES = _planes_of_sides(0, PIECE_TYPE_NUM)
+HAND_PLANES = _planes_of_sides(PIECE_TYPE_NUM, SIDE_PLANE_NUM)
+
+#: First move number of each range; moves count from 1.
+PLY_RANGES = (1, 21, 41, 61, 81, 101, 121, 151)
+PLY_PLANE_NUM = len(PLY_RANGES)
+PLY_PLANES = numpy.arange(PLANE_NUM, PLANE_NUM + PLY_PLANE_NUM)
+
 #: What a result means as a number: the part of the game won by the side to move.
 WIN_OF_RESULT = {LOSS: 0.0, WIN: 1.0, DRAW: 0.5, UNKNOWN: float("nan")}
+
+# Where the two bytes of the move number stand in a record, the low one first.
+_PLY_OFFSET = POSITION.fields["ply"][1]  # type: ignore[index]
 
 _BITBOARD_BYTES = (SQUARE_NUM + 7) // 8
 
@@ -121,14 +142,15 @@ def make_input_features(
     return planes.reshape(PLANE_NUM, 9, 9)
 
 
-def make_input_features_from_board(board: shogi.Board) -> numpy.ndarray:
+def make_input_features_from_board(board: shogi.Board, *, ply: bool = False) -> numpy.ndarray:
     """Makes the planes of a python-shogi board, seen from its side to move.
 
     Args:
         board: Any position; it is not changed.
+        ply: Whether planes of the board's ``move_number`` follow.
 
     Returns:
-        (104, 9, 9) float32 of 0 and 1.
+        (104, 9, 9) float32 of 0 and 1; with ``ply`` (112, 9, 9).
     """
     us, them = (
         (shogi.BLACK, shogi.WHITE) if board.turn == shogi.BLACK else (shogi.WHITE, shogi.BLACK)
@@ -139,10 +161,33 @@ def make_input_features_from_board(board: shogi.Board) -> numpy.ndarray:
         (board.pieces_in_hand[us], board.pieces_in_hand[them]),
     )
     # Turning the board reverses its 81 squares; hand planes are the same everywhere.
-    return planes if us == shogi.BLACK else planes[:, ::-1, ::-1]
+    planes = planes if us == shogi.BLACK else planes[:, ::-1, ::-1]
+    if not ply:
+        return planes
+    number = numpy.array([board.move_number])
+    return numpy.concatenate([planes, make_ply_planes(number)[0]])
 
 
-def make_input_planes(records: Any, out: Any = None) -> Any:
+def make_ply_planes(ply: Any) -> Any:
+    """Makes the planes of move numbers.
+
+    Args:
+        ply: (n,) numbers of the moves to be played, from 1; numpy or cupy.
+
+    Returns:
+        (n, 8, 9, 9) float32: plane k is 1 everywhere where the number is in range k.
+    """
+    xp = _array_module(ply)
+    # Numbers below 1, which a GUI may send, belong to the first range.
+    started = ply[:, None] >= xp.asarray(PLY_RANGES[1:])
+    number = started.sum(axis=1)
+    inside = number[:, None] == xp.arange(PLY_PLANE_NUM)
+    planes = xp.empty((len(ply), PLY_PLANE_NUM, 9, 9), dtype=numpy.float32)
+    planes[...] = inside[:, :, None, None]
+    return planes
+
+
+def make_input_planes(records: Any, out: Any = None, *, ply: bool = False) -> Any:
     """Makes the planes of a batch of packed positions, on the device they are on.
 
     The same source serves numpy and cupy: on a GPU the 100 bytes of a position are all
@@ -151,11 +196,13 @@ def make_input_planes(records: Any, out: Any = None) -> Any:
     Args:
         records: A ``POSITION`` array, (n,), or its raw bytes, (n, 100) uint8 in numpy
             or cupy.
-        out: Where to write, (n, 104, 9, 9) float32 in contiguous memory on the same
-            device; None for a new array.
+        out: Where to write, of the shape and dtype returned, in contiguous memory on the
+            same device; None for a new array.
+        ply: Whether planes of the move number follow.
 
     Returns:
-        (n, 104, 9, 9) float32 of 0 and 1, ``out`` if it was given.
+        (n, 104, 9, 9) float32 of 0 and 1, ``out`` if it was given; with ``ply``
+        (n, 112, 9, 9).
     """
     if isinstance(records, numpy.ndarray) and records.dtype != numpy.uint8:
         records = numpy.ascontiguousarray(records, dtype=POSITION)
@@ -163,14 +210,19 @@ def make_input_planes(records: Any, out: Any = None) -> Any:
     xp = _array_module(records)
     count = len(records)
     if out is None:
-        out = xp.empty((count, PLANE_NUM, 9, 9), dtype=numpy.float32)
-    planes = out.reshape(count, 2, SIDE_PLANE_NUM, SQUARE_NUM)
+        plane_num = PLANE_NUM + (PLY_PLANE_NUM if ply else 0)
+        out = xp.empty((count, plane_num, 9, 9), dtype=numpy.float32)
+    # Where ply planes follow, splitting the axis of the planes keeps this a view.
+    planes = out[:, :PLANE_NUM].reshape(count, 2, SIDE_PLANE_NUM, SQUARE_NUM)
     board = records[:, None, None, :SQUARE_NUM]
     codes = xp.arange(1, 2 * PIECE_TYPE_NUM + 1, dtype=numpy.uint8)
     planes[:, :, :PIECE_TYPE_NUM] = board == codes.reshape(1, 2, PIECE_TYPE_NUM, 1)
     hands = records[:, SQUARE_NUM : SQUARE_NUM + 2 * HAND_NUM].reshape(count, 2, HAND_NUM)
     held = hands[:, :, xp.asarray(_HAND_PLANE_KIND)] > xp.asarray(_HAND_PLANE_NUMBER)
     planes[:, :, PIECE_TYPE_NUM:] = held[..., None]
+    if ply:
+        low, high = records[:, _PLY_OFFSET], records[:, _PLY_OFFSET + 1]
+        out[:, PLANE_NUM:] = make_ply_planes(low + high.astype(numpy.uint16) * 256)
     return out
 
 
