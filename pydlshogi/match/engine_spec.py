@@ -72,7 +72,7 @@ def parse_engine(text: str) -> EngineSpec:
 def _fairy_stockfish(level: int) -> EngineSpec:
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), _GAMES_FOLDER])
     program = shutil.which("fairy-stockfish", path=path) or "fairy-stockfish"
-    return EngineSpec(f"fairy{level:+}", (program,), (("Skill Level", str(level)),))
+    return EngineSpec(f"{_FAIRY}{level}", (program,), (("Skill Level", str(level)),))
 
 
 def _split(command: str) -> tuple[str, ...]:

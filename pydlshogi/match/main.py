@@ -33,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.games % 2:
         parser.error(f"--games {args.games} is odd; the engines change sides after each game")
+    if args.max_plies <= args.plies:
+        parser.error(f"--max-plies {args.max_plies} leaves no move after the opening's --plies")
     opponents = args.opponent or [parse_engine(text) for text in USUAL_OPPONENTS]
     for option, specs in (("--engine", args.engine), ("--opponent", opponents)):
         names = [spec.name for spec in specs]
@@ -91,7 +93,7 @@ def _build_parser() -> argparse.ArgumentParser:
     limits.add_argument("--depth", type=_positive, help="depth of search")
     limits.add_argument("--byoyomi", type=_positive, help="milliseconds a move")
     parser.add_argument(
-        "--plies", type=_natural, default=4, help="random moves of an opening (default: 4)"
+        "--plies", type=_positive, default=4, help="random moves of an opening (default: 4)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the openings (default: 0)")
     parser.add_argument(
@@ -100,8 +102,8 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--timeout",
         type=_positive,
-        default=60,
-        help="seconds without an answer, beyond the byoyomi, that lose a game (default: 60)",
+        default=120,
+        help="seconds without an answer, beyond the byoyomi, that lose a game (default: 120)",
     )
     parser.add_argument(
         "--concurrency", type=_positive, default=1, help="games at a time (default: 1)"
@@ -114,12 +116,6 @@ def _engine(text: str) -> EngineSpec:
         return parse_engine(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 0")
-    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -37,10 +37,11 @@ class Verdict(NamedTuple):
 
 
 class Referee:
-    """Follows a game from the even game's start.
+    """Follows a game.
 
     Args:
         max_plies: The game is drawn when it has this many moves.
+        sfen: The position before the first move.
 
     Attributes:
         board: The position; ``board.turn`` is the side to move.
@@ -48,8 +49,8 @@ class Referee:
         csa_moves: The same in CSA's, with the signs of the sides.
     """
 
-    def __init__(self, max_plies: int) -> None:
-        self.board = cshogi.Board()
+    def __init__(self, max_plies: int, sfen: str = cshogi.STARTING_SFEN) -> None:
+        self.board = cshogi.Board(sfen)
         self.moves: list[str] = []
         self.csa_moves: list[str] = []
         self._max_plies = max_plies

@@ -1,0 +1,314 @@
+"""Whole matches: random movers, fairy-stockfish, engines that misbehave, interruptions."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import shogi
+
+cshogi = pytest.importorskip("cshogi")
+
+from pydlshogi.csa import parse_game  # noqa: E402
+from pydlshogi.match import main as program  # noqa: E402
+from pydlshogi.match.main import main  # noqa: E402
+from pydlshogi.match.record import read_outcome  # noqa: E402
+from pydlshogi.match.table import Row  # noqa: E402
+from pydlshogi.match.usi_client import Limit  # noqa: E402
+
+FAIRY = shutil.which("fairy-stockfish") or shutil.which("/usr/games/fairy-stockfish")
+
+# A random mover whose every game is the same from the same opening.
+SEEDED = f"{{}}='{sys.executable}' -m pydlshogi.match.random_player;random_seed={{}}"
+
+# Answers each go with its argument, unless that says otherwise. Writes CP932, and more to
+# standard error than a pipe holds.
+FAKE = r"""
+import sys, time
+behaviour = sys.argv[1]
+def say(text): sys.stdout.buffer.write(text.encode("cp932") + b"\n"); sys.stdout.flush()
+for line in sys.stdin:
+    word = line.split()[0]
+    if behaviour == "silent at " + word: time.sleep(60)
+    if behaviour == "dies at " + word:
+        print("out of luck", file=sys.stderr); sys.exit(3)
+    if word == "usi":
+        say("id name 偽")
+        say("option name Level type spin default 0 min -5 max 5")
+        say("option name Style type combo default calm var calm var very wild")
+        say("option name Book type check default true")
+        say("usiok")
+    elif word == "isready": sys.stderr.write("x" * 100000 + "\n"); say("readyok")
+    elif word == "go": say("info string 考え中"); say("bestmove " + behaviour)
+    elif word == "quit": break
+"""
+
+
+@pytest.fixture
+def fake(tmp_path):
+    script = tmp_path / "fake engine.py"
+    script.write_text(FAKE, encoding="utf-8")
+    return lambda behaviour, name="fake": f"{name}='{sys.executable}' '{script}' '{behaviour}'"
+
+
+def run(output, *arguments):
+    return main(["--output", str(output), *map(str, arguments)])
+
+
+def records(output):
+    """Gives the records by their path, without the line that tells the time."""
+    return {
+        path.relative_to(output): [
+            line for line in path.read_text(encoding="utf-8").splitlines() if "TIME:" not in line
+        ]
+        for path in output.rglob("*.csa")
+    }
+
+
+def row(output, line=1):
+    """Gives a line of the table by its columns."""
+    head, *lines = (output / "table.tsv").read_text(encoding="utf-8").splitlines()
+    return dict(zip(head.split("\t"), lines[line - 1].split("\t")))
+
+
+def two_random_movers(output, games=4):
+    return run(
+        output,
+        *("--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2)),
+        *("--games", games, "--max-plies", 60, "--plies", 6, "--concurrency", 2),
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A match of four games between random movers."""
+    output = tmp_path_factory.mktemp("finished")
+    assert two_random_movers(output) == 0
+    return output
+
+
+def test_pairs_share_their_opening_and_change_sides(finished):
+    games = [parse_game((finished / f"a_b/000{n}.csa").read_bytes()) for n in (1, 2, 3, 4)]
+    assert [game.names for game in games] == [["a", "b"], ["b", "a"]] * 2
+    openings = [[move[:4] for move in game.moves[:6]] for game in games]
+    assert openings[0] == openings[1] != openings[2] == openings[3]
+    assert games[0].moves[6:] != games[1].moves[6:]
+
+
+def test_cshogi_reads_the_same_from_the_records(finished):
+    for path in sorted(finished.rglob("*.csa")):
+        game = parse_game(path.read_bytes())
+        (theirs,) = cshogi.Parser.parse_file(str(path))
+        assert theirs.version == "V2.2"
+        assert theirs.names == game.names
+        assert theirs.endgame == game.end_mark
+        winner = {cshogi.BLACK_WIN: shogi.BLACK, cshogi.WHITE_WIN: shogi.WHITE}.get(theirs.win)
+        assert winner == game.winner == read_outcome(path).winner
+        assert len(theirs.moves) == len(game.moves)
+        assert len(theirs.times) == len(game.moves) + 1
+        board = cshogi.Board()
+        for move in theirs.moves:
+            assert board.is_legal(move)
+            board.push(move)
+
+
+def test_the_tables_count_the_records(finished, capsys):
+    outcomes = [read_outcome(finished / f"a_b/000{n}.csa") for n in (1, 2, 3, 4)]
+    found = row(finished)
+    points = [outcome.points(n % 2) for n, outcome in enumerate(outcomes)]
+    assert [int(found[key]) for key in ("won", "drawn", "lost")] == [
+        points.count(1),
+        points.count(0.5),
+        points.count(0),
+    ]
+    assert float(found["score"]) == sum(points) / 4
+    assert float(found["mean_plies"]) == sum(outcome.plies for outcome in outcomes) / 4
+    assert two_random_movers(finished) == 0
+    printed = capsys.readouterr().out
+    assert printed == (finished / "table.md").read_text(encoding="utf-8")
+    assert "| a | b | 4 |" in printed
+
+
+def test_a_match_goes_on_where_its_records_stop(finished, tmp_path):
+    output = tmp_path / "match"
+    assert two_random_movers(output, games=2) == 0
+    before = {path: path.stat().st_mtime_ns for path in output.rglob("*.csa")}
+    assert two_random_movers(output) == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    (output / "a_b" / "0002.csa").unlink()
+    assert two_random_movers(output) == 0
+    assert records(output) == records(finished)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_an_interrupted_match_goes_on(finished, tmp_path):
+    output = tmp_path / "match"
+    command = [sys.executable, "-m", "pydlshogi.match.main"]
+    command += ["--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2)]
+    command += ["--games", "200", "--max-plies", "60", "--plies", "6", "--output", str(output)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        while not (output / "a_b" / "0002.csa").exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"The same command goes on from here." in stderr
+    assert b"Traceback" not in stderr
+    played = len(records(output))
+    assert 2 <= played < 200
+    assert two_random_movers(output) == 0
+    expected = records(finished)
+    assert {path: records(output)[path] for path in expected} == expected
+
+
+@pytest.mark.skipif(not FAIRY, reason="fairy-stockfish is not installed")
+@pytest.mark.parametrize("limit", [("--nodes", 50), ("--depth", 1), ("--byoyomi", 20)])
+def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
+    arguments = ("--engine", "random", "--opponent", "fairy:0", "--games", 2, *limit)
+    assert run(tmp_path / "match", *arguments) == 0
+    found = row(tmp_path / "match")
+    assert (found["lost"], found["faults"], found["opponent_faults"]) == ("2", "0", "0")
+    assert (found["elo"], found["elo_low"]) == ("", "")
+    assert "| at most +" in (tmp_path / "match" / "table.md").read_text(encoding="utf-8")
+
+
+def test_limits_give_no_clock_that_could_be_taken_for_the_other_sides():
+    assert Limit("nodes", 10).command == "go nodes 10"
+    assert Limit("depth", 3).command == "go depth 3"
+    assert Limit("byoyomi", 500).command == "go btime 0 wtime 0 byoyomi 500"
+
+
+@pytest.mark.parametrize(
+    "behaviour, mark, words",
+    [
+        ("resign", "%TORYO", ""),
+        ("win", "%ILLEGAL_MOVE", "declared victory without the right to"),
+        ("5e5d", "%ILLEGAL_MOVE", "answered with the illegal move '5e5d'"),
+        ("dies at go", "%TIME_UP", "ended at 'go nodes 1000' with status 3 (out of luck)"),
+        ("silent at go", "%TIME_UP", "did not answer 'go nodes 1000' within 2 s"),
+    ],
+)
+def test_an_engine_that_fails_loses_and_the_match_goes_on(
+    fake, tmp_path, capsys, behaviour, mark, words
+):
+    output = tmp_path / "match"
+    arguments = ("--engine", fake("3c3d", "sane"), "--opponent", fake(behaviour), "--games", 2)
+    timeout = 2 if "silent" in behaviour else 120
+    # After one move of Black's, White's 3c3d is legal.
+    assert run(output, *arguments, "--plies", 1, "--timeout", timeout) == 0
+    found = row(output)
+    faults = 0 if behaviour == "resign" else 2
+    assert (found["won"], found["faults"]) == ("2", "0")
+    assert int(found["opponent_faults"]) == faults
+    for path in output.rglob("*.csa"):
+        assert parse_game(path.read_bytes()).end_mark == mark
+    assert capsys.readouterr().err.count(words or "sane - fake, game") == faults
+
+
+@pytest.mark.parametrize(
+    "engine, words",
+    [
+        ("x=/nowhere/engine", "engine x cannot be started: /nowhere/engine: No such file"),
+        ("x={folder}", "engine x cannot be started"),
+        ("dies at usi", "ended at 'usi' with status 3 (out of luck)"),
+        ("silent at usi", "engine fake did not answer 'usi' within 2 s"),
+        ("silent at isready", "engine fake did not answer 'isready' within 2 s"),
+        ("dies at isready", "ended at 'isready' with status 3"),
+        ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book."),
+        ("resign;level=7", "the option level must be a number from -5 to 5."),
+        ("resign;Level=high", "the option Level must be a number from -5 to 5."),
+        ("resign;Style=wild", "the option Style must be one of calm, very wild."),
+        ("resign;Book=no", "the option Book must be true or false."),
+    ],
+)
+def test_an_engine_that_cannot_play_stops_the_match_before_it_begins(
+    fake, tmp_path, capsys, engine, words
+):
+    behaviour, semicolon, options = engine.format(folder=tmp_path).partition(";")
+    spec = behaviour if "=" in behaviour else fake(behaviour) + semicolon + options
+    output = tmp_path / "match"
+    # The second opponent's fault is found before the games with the first are played.
+    engines = ("--engine", fake("resign", "a"), "--opponent", fake("resign", "b"))
+    timeout = 2 if "silent" in behaviour else 120
+    assert run(output, *engines, "--opponent", spec, "--timeout", timeout) == 1
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+    assert not output.exists()
+
+
+def test_options_reach_the_engine(fake, tmp_path):
+    spec = fake("resign") + ";level=-5;style=very wild;Book=false;USI_Hash=1"
+    assert run(tmp_path / "match", "--engine", "random", "--opponent", spec, "--games", 2) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--games", "3"], "--games 3 is odd"),
+        (["--games", "0"], "0 is not a whole number of at least 1"),
+        (["--plies", "-1"], "-1 is not a whole number of at least 1"),
+        (["--nodes", "1", "--depth", "1"], "not allowed with"),
+        (["--engine", "random"], "two engines of --engine have the same name"),
+        (["--max-plies", "4"], "--max-plies 4 leaves no move"),
+        (["--opponent", "nothing"], "'nothing' is not random"),
+    ],
+)
+def test_wrong_arguments(tmp_path, capsys, arguments, words):
+    with pytest.raises(SystemExit) as exit:
+        run(tmp_path / "match", "--engine", "random", *arguments)
+    assert exit.value.code == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "match").exists()
+
+
+def test_games_played_under_other_conditions_are_not_mixed(fake, tmp_path, capsys):
+    output = tmp_path / "match"
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
+    assert run(output, *arguments) == 0
+    assert run(output, *arguments, "--nodes", 50) == 1
+    assert "holds games of other engines, options or conditions" in capsys.readouterr().err
+
+
+def test_a_broken_record_is_named(fake, tmp_path, capsys):
+    output = tmp_path / "match"
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
+    assert run(output, *arguments) == 0
+    path = output / "random_fake" / "0001.csa"
+    path.write_text("V2.2\nPI\n+\n+7776FU\n", encoding="utf-8")
+    assert run(output, *arguments) == 1
+    assert f"{path} is no record (the game has no end). Remove it" in capsys.readouterr().err
+
+
+def test_an_output_that_cannot_be_written(fake, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
+    assert run(tmp_path / "file", *arguments) == 1
+    error = capsys.readouterr().err
+    assert str(tmp_path / "file") in error
+    assert error.count("\n") == 1
+
+
+def test_without_cshogi(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cshogi.usi", None)
+    assert run(tmp_path / "match", "--engine", "random") == 1
+    assert "cshogi is needed" in capsys.readouterr().err
+
+
+def test_a_row_without_games():
+    empty = Row("a", "b", {})
+    assert (empty.score, empty.mean_plies, empty.count(1)) == (0.5, 0, 0)
+
+
+def test_the_script_starts():
+    script = Path(program.__file__).parents[2] / "utils" / "match.py"
+    environment = {**os.environ, "PYTHONPATH": str(script.parents[1])}
+    result = subprocess.run(
+        [sys.executable, script, "--help"], env=environment, capture_output=True, check=True
+    )
+    assert b"--opponent" in result.stdout

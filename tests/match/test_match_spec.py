@@ -1,0 +1,46 @@
+"""Engines as the command line names them."""
+
+import pytest
+
+from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
+
+
+def test_command_arguments_and_options():
+    assert parse_engine("a.b+1='/my engines/e' --x \"1 2\";Skill Level=-5;File=/a b=c;Empty=") == (
+        EngineSpec(
+            "a.b+1",
+            ("/my engines/e", "--x", "1 2"),
+            (("Skill Level", "-5"), ("File", "/a b=c"), ("Empty", "")),
+        )
+    )
+
+
+def test_fairy_stockfish_by_level():
+    spec = parse_engine("fairy:-20")
+    assert spec.name == "fairy-20"
+    assert spec.options == (("Skill Level", "-20"),)
+    assert spec.command[0].endswith("fairy-stockfish")
+
+
+def test_usual_opponents_have_names_of_their_own():
+    names = [parse_engine(text).name for text in USUAL_OPPONENTS]
+    assert names == ["random", "fairy-20", "fairy-10", "fairy-5", "fairy-3", "fairy0"]
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", "NAME=COMMAND"),
+        ("engine", "NAME=COMMAND"),
+        ("=engine", "NAME=COMMAND"),
+        ("a=", "NAME=COMMAND"),
+        ("../a=engine", "NAME=COMMAND"),
+        ("fairy:strong", "NAME=COMMAND"),
+        ("a=engine;Hash", "'Hash' in the engine a is not OPTION=VALUE"),
+        ("a=engine;=3", "not OPTION=VALUE"),
+        ("a='engine", "cannot be split"),
+    ],
+)
+def test_what_is_no_engine(text, words):
+    with pytest.raises(ValueError, match=words):
+        parse_engine(text)
