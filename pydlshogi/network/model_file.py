@@ -27,7 +27,8 @@ def save_model(path: str | os.PathLike[str], network: Any) -> None:
         OSError: the file cannot be written.
     """
     with write_beside(path) as file:
-        chainer.serializers.save_npz(file, network)
+        # Compression would save 7 % of the size for 20 times the time.
+        chainer.serializers.save_npz(file, network, compression=False)
 
 
 def load_model(path: str | os.PathLike[str], network: Any) -> None:

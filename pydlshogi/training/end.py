@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -45,6 +46,9 @@ class Interruption:
         if self.signal_number is not None:
             raise KeyboardInterrupt
         self.signal_number = number
+        # Not by the log: the signal may have come while a line of it was being written.
+        with contextlib.suppress(OSError):
+            os.write(2, b"\nending after this iteration; once more ends at once\n")
 
 
 class RunEnd:

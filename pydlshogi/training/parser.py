@@ -17,20 +17,34 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="train_policy",
         description="Trains the shogi policy network on game records (CSA).",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
     add("kifulist_train", help="text file: the paths of the training games, one a line")
     add("kifulist_test", help="text file: the paths of the test games, one a line")
-    add("--batchsize", "-b", type=_positive_int, default=32, help="positions in a training batch")
+    add(
+        "--batchsize",
+        "-b",
+        type=_positive_int,
+        default=32,
+        metavar="N",
+        help="positions in a training batch (default: %(default)s)",
+    )
     add(
         "--test_batchsize",
         type=_positive_int,
         default=512,
-        help="random test positions for the accuracy logged at each evaluation; "
-        "also the batch when the whole test set is validated",
+        metavar="N",
+        help="random test positions for the accuracy logged at each evaluation; also the "
+        "batch when the whole test set is validated (default: %(default)s)",
     )
-    add("--epoch", "-e", type=_positive_int, default=10, help="epochs of this run")
+    add(
+        "--epoch",
+        "-e",
+        type=_positive_int,
+        default=10,
+        metavar="N",
+        help="epochs of this run; one that is finished counts as one (default: %(default)s)",
+    )
     add(
         "--iterations",
         type=_positive_int,
@@ -38,8 +52,18 @@ def build_parser() -> argparse.ArgumentParser:
         help="stop after N iterations of this run, if --epoch is not reached before, "
         "then validate and save as at an epoch's end",
     )
-    add("--model", default="model/model_policy", help="file to save the network in")
-    add("--state", default="model/state_policy", help="file to save the optimizer and place in")
+    add(
+        "--model",
+        default="model/model_policy",
+        metavar="FILE",
+        help="where to save the network (default: %(default)s)",
+    )
+    add(
+        "--state",
+        default="model/state_policy",
+        metavar="FILE",
+        help="where to save optimizer and progress (default: %(default)s)",
+    )
     add("--initmodel", "-m", default="", metavar="FILE", help="model to start from")
     add(
         "--resume",
@@ -54,14 +78,20 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="file that the log is appended to; standard error without it",
     )
-    add("--lr", type=_learning_rate, default=0.01, help="learning rate")
+    add(
+        "--lr",
+        type=_learning_rate,
+        default=0.01,
+        metavar="RATE",
+        help="learning rate (default: %(default)s)",
+    )
     add(
         "--eval_interval",
         "-i",
         type=_positive_int,
         default=1000,
         metavar="N",
-        help="log loss and accuracy, and save, every N iterations",
+        help="log loss and accuracy, and save, every N iterations (default: %(default)s)",
     )
     add(
         "--gpu",
@@ -69,7 +99,6 @@ def build_parser() -> argparse.ArgumentParser:
         type=int,
         metavar="N",
         help="number of the GPU, -1 for the CPU (default: a GPU if there is one, else the CPU)",
-        default=argparse.SUPPRESS,
     )
     add(
         "--seed",
@@ -82,7 +111,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--convolution",
         choices=("auto", "winograd", "chainer"),
         default="auto",
-        help="how 3x3 convolutions are computed",
+        help="how 3x3 convolutions are computed (default: %(default)s)",
     )
     add(
         "--threads",
@@ -90,14 +119,13 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="threads of the Winograd convolution; without it as many as the machine has cores",
     )
-    add("--strict", action="store_true", help="end at the first record that cannot be used")
+    add("--strict", action="store_true", help="leave out games with illegal moves (slower)")
     add(
         "--drop-duplicates",
         action="store_true",
         help="leave out games that have the start and the moves of an earlier one",
     )
     add("--report", default="", metavar="FILE", help="table (TSV) of the records left out, and why")
-    parser.set_defaults(gpu=None)
     return parser
 
 

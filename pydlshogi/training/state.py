@@ -11,7 +11,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.training.batches import EpochIterator
-from pydlshogi.training.checkpoint import OWN
+from pydlshogi.training.checkpoint import OWN, StateFileError
 from pydlshogi.training.loss import LossMeans
 
 logger = logging.getLogger(__name__)
@@ -65,10 +65,19 @@ class RunState:
             own: What stands below our prefix. Where there is nothing, as in a state
                 file of the book's, and where the training positions are not the same,
                 the epoch is begun anew.
+
+        Raises:
+            StateFileError: it lacks something.
         """
-        if own and int(own["train"]) == self._train:
-            self._serialize_place(chainer.serializers.NpzDeserializer(own))
-            return
+        try:
+            if own and int(own["train"]) == self._train:
+                self._serialize_place(chainer.serializers.NpzDeserializer(own))
+                return
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateFileError(
+                f"the state file to resume from is of another version of train_policy ({error}). "
+                "Resume it with that version, or start from its model alone."
+            ) from None
         self._place.go_to_epoch(self._optimizer.epoch)
         if own:
             logger.warning(

@@ -79,6 +79,55 @@ def train(
         OSError: a file cannot be written.
         KeyboardInterrupt: a second signal came; what was saved last stands.
     """
+    interruption = Interruption()
+    trainer = make_trainer(
+        network,
+        optimizer,
+        train_positions,
+        test_positions,
+        settings,
+        device=device,
+        own=own,
+        interruption=interruption,
+    )
+    end = trainer.stop_trigger
+    snapshot = trainer.get_extension("snapshot")
+    with interruption.catch():
+        trainer.run(show_loop_exception_msg=False)
+        if end.reached(trainer):
+            logger.info(log.SAVE_MODEL)
+            logger.info(log.SAVE_STATE)
+        snapshot(trainer)
+    if end.reached(trainer):
+        return None
+    logger.warning(
+        "interrupted after iteration %d; saved, go on with --initmodel %s --resume %s",
+        trainer.updater.iteration,
+        settings.model,
+        settings.state,
+    )
+    return interruption.signal_number
+
+
+def make_trainer(
+    network: Any,
+    optimizer: Any,
+    train_positions: numpy.ndarray,
+    test_positions: numpy.ndarray,
+    settings: Settings,
+    *,
+    device: Any,
+    own: Mapping[str, numpy.ndarray] | None = None,
+    interruption: Interruption | None = None,
+) -> Any:
+    """Makes the trainer of :func:`train`, whose arguments these are.
+
+    Args:
+        interruption: What else may end the run.
+
+    Returns:
+        ``chainer.training.Trainer``; its extension ``snapshot`` saves model and state.
+    """
     means = LossMeans()
     iterator = EpochIterator(len(train_positions), settings.batchsize, settings.seed)
     run_state = RunState(optimizer, iterator, means, train_positions)
@@ -94,11 +143,10 @@ def train(
         loss_func=PolicyLoss(network),
     )
     updater.iteration = optimizer.t
-    interruption = Interruption()
     end = RunEnd(
         iterator.epoch + settings.epoch,
         None if settings.iterations is None else updater.iteration + settings.iterations,
-        interruption,
+        interruption or Interruption(),
     )
     trainer = chainer.training.Trainer(updater, end, out=os.path.dirname(settings.model) or ".")
 
@@ -109,7 +157,7 @@ def train(
         return updater.is_new_epoch or end.reached(trainer)
 
     def at_save(trainer: Any) -> bool:
-        # The save at the end of the run is made below, where it is logged.
+        # The save at the end of the run is train's, which logs it.
         return (at_evaluation(trainer) or updater.is_new_epoch) and not end.reached(trainer)
 
     snapshot = chainer.training.extensions.snapshot(
@@ -130,22 +178,7 @@ def train(
         trigger=at_validation,
         priority=priority,
     )
-    trainer.extend(snapshot, trigger=at_save)
+    trainer.extend(snapshot, name="snapshot", trigger=at_save)
     if on_terminal:
         trainer.extend(chainer.training.extensions.ProgressBar(update_interval=10))
-
-    with interruption.catch():
-        trainer.run(show_loop_exception_msg=False)
-        if end.reached(trainer):
-            logger.info(log.SAVE_MODEL)
-            logger.info(log.SAVE_STATE)
-        snapshot(trainer)
-    if end.reached(trainer):
-        return None
-    logger.warning(
-        "interrupted after iteration %d; saved, go on with --initmodel %s --resume %s",
-        updater.iteration,
-        settings.model,
-        settings.state,
-    )
-    return interruption.signal_number
+    return trainer

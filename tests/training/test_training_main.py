@@ -12,9 +12,10 @@ import numpy
 import pytest
 from training_helpers import SmallNetwork, assert_same_parameters
 
-import pydlshogi.network.policy
 from pydlshogi.compat import chainer
 from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.network.threads import get_threads, set_threads
+from pydlshogi.training import run
 from pydlshogi.training.log import read_log
 from pydlshogi.training.main import main
 
@@ -30,7 +31,7 @@ class SmallPolicy(SmallNetwork):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(pydlshogi.network.policy, "PolicyNetwork", SmallPolicy)
+    monkeypatch.setattr(run, "PolicyNetwork", SmallPolicy)
 
 
 @pytest.fixture
@@ -97,6 +98,22 @@ def test_the_same_seed_gives_the_same_files(folder):
     with numpy.load("one") as one, numpy.load("other") as other:
         for key in one.files:
             numpy.testing.assert_array_equal(one[key], other[key])
+
+
+def test_convolution_and_threads_reach_the_network(folder, monkeypatch):
+    asked = []
+
+    class Recorder(SmallPolicy):
+        def __init__(self, convolution):
+            super().__init__()
+            asked.append((convolution, get_threads()))
+
+    monkeypatch.setattr(run, "PolicyNetwork", Recorder)
+    try:
+        call("--iterations 1 --convolution chainer --threads 3")
+    finally:
+        set_threads(None)
+    assert asked == [("chainer", 3)]
 
 
 def test_resumed_runs_end_where_one_run_does(folder, small):

@@ -24,6 +24,7 @@ from training_helpers import (
 from pydlshogi.compat import chainer
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
+from pydlshogi.training.checkpoint import StateFileError
 
 CPU = chainer.get_device("@numpy")
 
@@ -225,6 +226,15 @@ def test_other_training_positions_begin_the_epoch_anew(tmp_path, messages):
     _, optimizer, _ = run(tmp_path, resume=True, epoch=1, positions=make_positions(45, 8))
     assert messages()[0].startswith("the training positions are not those of the run")
     assert (optimizer.t, optimizer.epoch) == (9 + 6, 2)
+
+
+def test_a_state_of_another_version_gets_one_sentence(tmp_path):
+    run(tmp_path, iterations=2)
+    with numpy.load(tmp_path / "state") as npz:
+        left = {name: npz[name] for name in npz.files if name != "pydlshogi/place/epoch"}
+    numpy.savez((tmp_path / "state").open("wb"), **left)
+    with pytest.raises(StateFileError, match="another version"):
+        run(tmp_path, resume=True)
 
 
 def test_a_batch_of_another_size_goes_on_at_the_same_place(tmp_path):

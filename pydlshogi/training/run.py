@@ -1,0 +1,129 @@
+"""A run of train_policy, from its options to its files, in the order of its log lines."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import os
+from collections.abc import Mapping
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.device import DeviceError, select_device
+from pydlshogi.kifu_report import Report
+from pydlshogi.network.model_file import ModelFileError, load_model
+from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.network.threads import get_threads, set_threads
+from pydlshogi.read_kifu import KifuError, count_common, load_positions
+from pydlshogi.training import log
+from pydlshogi.training.checkpoint import StateFileError, load_pair
+from pydlshogi.training.trainer import Settings, train
+
+logger = logging.getLogger(__name__)
+
+
+class ThreadsError(Exception):
+    """The number of threads in the environment is none; the text says so."""
+
+
+#: What :func:`run` raises when a run cannot go on; the text is one sentence or two.
+ERRORS = (DeviceError, KifuError, ModelFileError, OSError, StateFileError, ThreadsError)
+
+
+def run(args: argparse.Namespace) -> int | None:
+    """Trains as the options say.
+
+    Args:
+        args: What ``build_parser`` parsed; the folders of its outputs exist.
+
+    Returns:
+        As :func:`pydlshogi.training.trainer.train`.
+
+    Raises:
+        Exception: one of ``ERRORS``.
+    """
+    device = select_device(args.gpu)
+    seed = int.from_bytes(os.urandom(4), "little") if args.seed is None else args.seed
+    network = _make_network(args, seed)
+    optimizer = chainer.optimizers.SGD(lr=args.lr).setup(network)
+    own = _load(args, network, optimizer)
+    train_positions, test_positions = _read_positions(args)
+    settings = Settings(
+        model=args.model,
+        state=args.state,
+        seed=seed,
+        batchsize=args.batchsize,
+        test_batchsize=args.test_batchsize,
+        epoch=args.epoch,
+        iterations=args.iterations,
+        eval_interval=args.eval_interval,
+    )
+    logger.info(log.START)
+    return train(
+        network, optimizer, train_positions, test_positions, settings, device=device, own=own
+    )
+
+
+def _make_network(args: argparse.Namespace, seed: int) -> chainer.Link:
+    """Makes the network, with weights that follow from the seed."""
+    set_threads(args.threads)
+    try:
+        get_threads()
+    except ValueError as error:  # the environment's number
+        raise ThreadsError(f"{error}.") from None
+    numpy.random.seed(seed)  # Chainer's initializers draw from numpy's own generator.
+    return PolicyNetwork(convolution=args.convolution)
+
+
+def _load(
+    args: argparse.Namespace, network: chainer.Link, optimizer: chainer.Optimizer
+) -> Mapping[str, numpy.ndarray] | None:
+    """Reads the files to start from; returns what a state file holds of ours."""
+    if args.initmodel:
+        logger.info(log.LOAD_MODEL, args.initmodel)
+    if not args.resume:
+        if args.initmodel:
+            load_model(args.initmodel, network)
+        return None
+    logger.info(log.LOAD_STATE, args.resume)
+    own = load_pair(args.initmodel, args.resume, network, optimizer)
+    if args.seed is not None and "place/seed" in own and int(own["place/seed"]) != args.seed:
+        logger.warning("--seed %d is passed over: the run resumed keeps its own", args.seed)
+    return own
+
+
+def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Reads both lists and logs what they hold and what was left out."""
+    logger.info(log.READ_START)
+    loaded = {}
+    for name, path in (("train", args.kifulist_train), ("test", args.kifulist_test)):
+        item = load_positions(path, strict=args.strict, drop_duplicates=args.drop_duplicates)
+        if item.from_cache:
+            logger.info("load %s pickle", name)
+        elif item.saved:
+            logger.info("save %s pickle", name)
+        loaded[name] = item
+    logger.info(log.READ_END)
+    for name, item in loaded.items():
+        logger.info("%s position num = %d", name, len(item.positions))
+    for name, item in loaded.items():
+        for line in item.report.lines():
+            logger.info("%s: %s", name, line)
+    train_set, test_set = loaded["train"], loaded["test"]
+    if args.report:
+        _merge(train_set.report, test_set.report).write_tsv(args.report)
+    common = count_common(train_set.positions, test_set.positions)
+    logger.info("training positions that also stand in the test set = %d", common)
+    return train_set.positions, test_set.positions
+
+
+def _merge(one: Report, other: Report) -> Report:
+    """Puts the notes of two reports into one; the names of the files tell them apart."""
+    return dataclasses.replace(
+        one,
+        excluded=one.excluded + other.excluded,
+        duplicates=one.duplicates + other.duplicates,
+        contradictions=one.contradictions + other.contradictions,
+    )
