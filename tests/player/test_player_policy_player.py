@@ -1,0 +1,215 @@
+"""The policy player, with a network whose logits the test chooses."""
+
+import re
+
+import numpy
+import pytest
+import shogi
+
+from pydlshogi.features import LABEL_NUM, make_output_label
+from pydlshogi.player import policy_player, rules
+from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.policy_options import policy_options
+from pydlshogi.player.policy_player import PolicyPlayer
+from pydlshogi.usi.protocol import Go
+
+#: Black's rook can check White's king for ever.
+CHECKING = "5k3/9/9/9/9/9/9/9/K3R4 b - 1"
+CHECKS = ["5i4i", "4a5a", "4i5i", "5a4a"]
+QUIET = ["2h3h", "8b7b", "3h2h", "7b8b"]
+MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b GP 1"
+
+
+class Played(PolicyPlayer):
+    """A policy player that prefers the moves it is told to, in that order."""
+
+    def __init__(self, *preferred, **options):
+        self.said = []
+        self.evaluated = 0
+        super().__init__(policy_options(), self.said.append)
+        for name, value in options.items():
+            self.options.set(name, value)
+        self._preferred = preferred
+        self._loaded = ("chosen by the test",)
+
+    def evaluate(self, board):
+        self.evaluated += 1
+        logits = numpy.random.RandomState(0).standard_normal(LABEL_NUM).astype(numpy.float32)
+        for rank, move in enumerate(self._preferred):
+            logits[make_output_label(shogi.Move.from_usi(move), board.turn)] = 20 - rank
+        return logits
+
+
+def test_it_is_a_base_player():
+    assert issubclass(PolicyPlayer, BasePlayer)
+
+
+def test_it_plays_the_highest_logit():
+    assert Played("5g5f", "7g7f").go(Go()) == "5g5f"
+
+
+def test_it_passes_over_illegal_moves_however_high():
+    player = Played("P*9b")
+    player.position("kbR6/6+R2/9/9/9/9/9/9/2K6 b P2p 1", [])
+    move = shogi.Move.from_usi(player.go(Go()))
+    assert move.usi() != "P*9b"
+    assert rules.is_legal(player.board, move)
+
+
+def test_searchmoves_are_the_only_ones():
+    player = Played("5g5f", "7g7f", "2g2f")
+    assert player.go(Go(searchmoves=("2g2f", "7g7f"))) == "7g7f"
+    assert player.go(Go(searchmoves=("3c3d", "7g7c"))) == "5g5f"
+    assert any("searchmoves" in line for line in player.said)
+
+
+def test_a_mate_in_one_is_played_without_asking_the_network():
+    player = Played("P*9e")
+    player.position(MATE, [])
+    assert player.go(Go()) == "G*5b"
+    assert player.evaluated == 0
+    assert re.fullmatch(r"info depth 1 .* score mate 1 pv G\*5b", player.said[-1])
+    assert Played("P*9e", mate_in_one="false").go(Go()) != "G*5b"
+
+
+def test_a_mate_outside_searchmoves_is_not_played():
+    player = Played()
+    player.position(MATE, [])
+    assert player.go(Go(searchmoves=("P*9e",))) == "P*9e"
+
+
+def test_perpetual_check_is_not_walked_into():
+    player = Played("5i4i", mate_in_one="false")
+    player.position(CHECKING, CHECKS * 2)
+    assert player.go(Go()) == "5i4i"
+    player.position(CHECKING, CHECKS * 3)
+    assert player.go(Go()) != "5i4i"
+    # No other move is asked for: it must be played.
+    assert player.go(Go(searchmoves=("5i4i",))) == "5i4i"
+
+
+def test_a_win_by_the_opponents_perpetual_check_is_taken():
+    player = Played("4a3a")
+    player.position(CHECKING, (CHECKS * 3)[:-1])
+    assert player.go(Go()) == "5a4a"
+
+
+@pytest.mark.parametrize(("repetition", "plays"), [("allow", True), ("avoid", False)])
+def test_a_draw_by_repetition_is_for_the_option_to_decide(repetition, plays):
+    player = Played("7b8b", repetition=repetition)
+    player.position(None, (QUIET * 2)[:-1])
+    assert player.go(Go()) == "7b8b"
+    player.position(None, (QUIET * 3)[:-1])
+    assert (player.go(Go()) == "7b8b") == plays
+
+
+def test_probabilities_are_over_all_labels_and_scores_over_the_legal_moves():
+    player = Played("5g5f", "7g7f", "2g2f", MultiPV="3")
+    player.go(Go())
+    logits = player.evaluate(player.board).astype(numpy.float64)
+    everything = numpy.exp(logits).sum()
+    legal = {
+        move.usi(): numpy.exp(logits[make_output_label(move, shogi.BLACK)])
+        for move in player.board.legal_moves
+    }
+    probabilities = [line for line in player.said if line.startswith("info string")]
+    candidates = [line for line in player.said if " pv " in line]
+    best = sorted(legal, key=legal.get, reverse=True)[:3]
+    assert probabilities == [
+        f"info string {move:5} : {legal[move] / everything:.5f}" for move in best
+    ]
+    for line, rank, move in zip(candidates, (3, 2, 1), reversed(best)):
+        p = legal[move] / sum(legal.values())
+        score = round(600 * numpy.log(p / (1 - p)))
+        assert re.fullmatch(
+            rf"info depth 1 time \d+ nodes 1 multipv {rank} score cp {score} pv {move}", line
+        )
+
+
+def test_the_book_prints_probabilities_so():
+    player = Played("5g5f", MultiPV="1")
+    player.go(Go())
+    assert re.fullmatch(r"info string 5g5f  : [01]\.\d{5}", player.said[0])
+
+
+def test_the_move_played_is_always_shown():
+    player = Played("5g5f", strategy="boltzmann", temperature="1000", MultiPV="2")
+    unlikely = 0
+    for _ in range(20):
+        move = player.go(Go())
+        shown = [line.split()[-1] for line in player.said if " pv " in line]
+        assert move in shown[-2:]
+        unlikely += move not in ("5g5f",)
+    assert unlikely
+
+
+def test_boltzmann_draws_from_the_legal_moves_and_repeats_with_a_seed():
+    def moves(seed):
+        player = Played(strategy="boltzmann", temperature="100", random_seed=seed)
+        return [player.go(Go()) for _ in range(30)]
+
+    assert moves("7") == moves("7")
+    assert moves("7") != moves("8")
+    assert moves("-1") != moves("-1")
+    legal = {move.usi() for move in shogi.Board().legal_moves}
+    assert len(set(moves("7"))) > 5
+    assert set(moves("7")) <= legal
+
+
+def test_the_seed_starts_anew_only_when_it_changes():
+    player = Played(strategy="boltzmann", temperature="100", random_seed="7")
+    first = [player.go(Go()) for _ in range(10)]
+    player.options.set("random_seed", "7")
+    assert [player.go(Go()) for _ in range(10)] != first
+    player.options.set("random_seed", "8")
+    player.go(Go())
+    player.options.set("random_seed", "7")
+    assert [player.go(Go()) for _ in range(10)] == first
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("", "shipped"),
+        ("<empty>", "shipped"),
+        ("model/model_policy", "shipped"),
+        ("other.npz", "/program/other.npz"),
+        ("a b/c d", "/program/a b/c d"),
+        ("/else where/m.npz", "/else where/m.npz"),
+    ],
+)
+def test_where_a_model_is_looked_for(monkeypatch, value, path):
+    asked = []
+
+    def load_model(path, network):
+        asked.append(str(path))
+
+    monkeypatch.setattr(policy_player, "load_model", load_model)
+    monkeypatch.setattr(policy_player, "shipped_model", lambda: policy_player.Path("shipped"))
+    options = policy_options()
+    options.set("modelfile", value)
+    PolicyPlayer(options, folder=policy_player.Path("/program")).isready()
+    assert asked == [str(policy_player.Path(path))]
+
+
+def test_a_go_before_isready_loads(monkeypatch):
+    monkeypatch.setattr(policy_player, "load_model", lambda path, network: None)
+    said = []
+    player = PolicyPlayer(policy_options(), said.append)
+    assert rules.is_legal(player.board, shogi.Move.from_usi(player.go(Go())))
+
+
+def test_a_model_that_changed_on_disk_is_read_again(monkeypatch, tmp_path):
+    loads = []
+    monkeypatch.setattr(policy_player, "load_model", lambda path, network: loads.append(path))
+    model = tmp_path / "model"
+    model.write_bytes(b"one")
+    options = policy_options()
+    options.set("modelfile", str(model))
+    player = PolicyPlayer(options)
+    player.isready()
+    player.isready()
+    assert len(loads) == 1
+    model.write_bytes(b"another")
+    player.isready()
+    assert len(loads) == 2

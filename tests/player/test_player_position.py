@@ -1,0 +1,93 @@
+"""Positions from a GUI: what can be stands, what cannot is refused and named."""
+
+import json
+from pathlib import Path
+
+import pytest
+import shogi
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pydlshogi.player.position import make_board
+from pydlshogi.usi.protocol import CommandError
+
+LABELS = Path(__file__).resolve().parents[1] / "data" / "labels.json"
+
+
+def test_real_positions_come_out_as_they_went_in():
+    for entry in json.loads(LABELS.read_text()):
+        assert make_board(entry["sfen"], []).sfen() == entry["sfen"]
+
+
+def test_moves_are_played_and_stay_on_the_stack():
+    board = make_board(None, ["7g7f", "3c3d", "8h2b+", "3a2b"])
+    assert [move.usi() for move in board.move_stack] == ["7g7f", "3c3d", "8h2b+", "3a2b"]
+    assert board.pieces_in_hand[shogi.BLACK][shogi.BISHOP] == 1
+
+
+@pytest.mark.parametrize(
+    "sfen",
+    [
+        "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -",  # no move number
+        "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",  # handicap
+        "4k4/9/9/9/9/9/9/9/9 b 2R2B4G4S4N4L18P 1",  # mating problem
+        "9/9/9/9/9/9/9/9/9 b - 0",
+        "8l/1l+R2P3/p2pBG1pp/kps1p4/Nn1P2G2/P1P1P2PP/1PS6/1KSG3+r1/LN2+p3L w Sbgn3p 124",
+    ],
+)
+def test_unusual_positions_are_allowed(sfen):
+    assert make_board(sfen, []).sfen().split()[:3] == sfen.split()[:3]
+
+
+@pytest.mark.parametrize(
+    ("sfen", "reason"),
+    [
+        ("4k4/9/9/9/9/9/9/9/4K4 b", "needs"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b - 1 extra", "needs"),
+        ("4k4/9/9/9/9/9/9/9 b - 1", "9 rows"),
+        ("4k5/9/9/9/9/9/9/9/4K4 b - 1", "9 columns"),
+        ("4k4/9/9/9/9/9/9/9/4K13 b - 1", "digits"),
+        ("4k4/9/9/9/9/9/9/9/4+K4 b - 1", "board"),
+        ("4k4/9/9/9/9/9/9/9/+8K b - 1", "board"),
+        ("4k4/9/9/9/9/9/9/9/8K+ b - 1", "board"),
+        ("4k4/9/9/9/9/9/9/9/4X4 b - 1", "board"),
+        ("4k4/9/9/9/9/9/9/9/4K4 x - 1", "turn"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b K 1", "hands"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 0P 1", "hands"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 3 1", "hands"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b - -1", "move number"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b - x", "move number"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 3R 1", "3 rooks"),
+        ("4k4/9/9/9/9/9/9/9/+R3K4 b Rr 1", "3 rooks"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 18Pp 1", "19 pawns"),
+        ("4k4/9/9/9/9/9/9/9/KK7 b - 1", "two kings"),
+        ("4k4/9/P8/P8/9/9/9/9/4K4 b - 1", "two pawns"),
+        ("P3k4/9/9/9/9/9/9/9/4K4 b - 1", "9a could never move"),
+        ("4k4/9/9/9/9/9/9/n8/4K4 b - 1", "9h could never move"),
+        ("4k4/9/4R4/9/9/9/9/9/4K4 b - 1", "capture the king"),
+    ],
+)
+def test_impossible_positions_are_refused(sfen, reason):
+    with pytest.raises(CommandError, match=reason):
+        make_board(sfen, [])
+
+
+@pytest.mark.parametrize(
+    "move", ["7g7c", "7g7f7", "", "0000", "p*5e", "K*5e", "7g7f+", "2f2e", "7z7f", "resign", "７七"]
+)
+def test_impossible_moves_are_named(move):
+    with pytest.raises(CommandError, match="move 2, "):
+        make_board(None, ["2g2f", move])
+
+
+def test_a_pawn_drop_mate_that_a_gui_let_pass_stands():
+    board = make_board("kbR6/6+R2/9/9/9/9/9/9/2K6 b P2p 1", ["P*9b"])
+    assert board.turn == shogi.WHITE
+
+
+@given(st.text(alphabet="plnsgbrkPLNSGBRK+123456789/ bw-", max_size=120), st.lists(st.text()))
+def test_any_text_is_a_board_or_refused(sfen, moves):
+    try:
+        make_board(sfen, moves)
+    except CommandError as error:
+        assert str(error)

@@ -1,0 +1,162 @@
+"""A dialogue with the engine: as a program in a process of its own, or with a toy player."""
+
+import io
+import os
+import queue
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy
+import pytest
+
+from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.policy_options import policy_options
+from pydlshogi.usi.engine import Engine
+from pydlshogi.usi.protocol import DialogueLog, Output
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAM = REPOSITORY / "policy_player_usi.py"
+#: Seconds after which an answer is taken as missing; a guard, not a measurement.
+PATIENCE = 120
+
+
+class Program:
+    """An engine in a process, with its answers read as they come."""
+
+    def __init__(self, command, **kwargs):
+        kwargs.setdefault("stderr", subprocess.PIPE)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **kwargs
+        )
+        self.said = []
+        self._answers = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.stderr = b""
+        if self.process.stderr:
+            threading.Thread(target=self._drain, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._answers.put(line.decode("ascii").rstrip("\r\n"))
+        self._answers.put(None)
+
+    def _drain(self):
+        for line in self.process.stderr:
+            self.stderr += line
+
+    def send(self, *lines):
+        """Writes lines, text or bytes."""
+        for line in lines:
+            self.process.stdin.write(line if isinstance(line, bytes) else f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def until(self, start):
+        """Gives the answers up to the first that begins so; None waits for the end."""
+        answers = []
+        while True:
+            try:
+                answer = self._answers.get(timeout=PATIENCE)
+            except queue.Empty:
+                pytest.fail(f"no {start!r} after {answers[-20:]}")
+            if answer is None:
+                if start is None:
+                    return answers
+                pytest.fail(f"ended without {start!r} after {answers[-20:]}, {self.stderr[-2000:]}")
+            self.said.append(answer)
+            answers.append(answer)
+            if start is not None and answer.startswith(start):
+                return answers
+
+    def ask(self, line, start):
+        """Writes a line and gives the answers up to the first that begins so."""
+        self.send(line)
+        return self.until(start)
+
+    def leave(self, *lines):
+        """Writes lines, ends the input and gives the exit status."""
+        if lines:
+            self.send(*lines)
+        self.process.stdin.close()
+        return self.process.wait(PATIENCE)
+
+
+class ToyPlayer(BasePlayer):
+    """Plays the first legal move, or resigns."""
+
+    def go(self, go):
+        return next((move.usi() for move in self.board.legal_moves), "resign")
+
+
+@pytest.fixture(scope="session")
+def model_file(tmp_path_factory):
+    """A network of random weights, in a file whose path has spaces."""
+    from pydlshogi.network.model_file import save_model
+    from pydlshogi.network.policy import PolicyNetwork
+
+    numpy.random.seed(20180824)
+    path = tmp_path_factory.mktemp("a folder") / "my model.npz"
+    save_model(path, PolicyNetwork())
+    return path
+
+
+@pytest.fixture
+def environment():
+    """Variables with which ``python3`` is the Python of these tests."""
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    return {**os.environ, "PATH": path}
+
+
+@pytest.fixture
+def start():
+    """Starts programs, and ends at last those that are still running."""
+    programs = []
+
+    def start_program(command=(sys.executable, str(PROGRAM)), **kwargs):
+        programs.append(Program([str(word) for word in command], **kwargs))
+        return programs[-1]
+
+    yield start_program
+    for program in programs:
+        program.process.kill()
+        program.process.wait()
+
+
+@pytest.fixture
+def ready(start, model_file):
+    """An engine that has answered readyok."""
+    program = start()
+    program.send(f"setoption name modelfile value {model_file}", "isready")
+    program.until("readyok")
+    return program
+
+
+@pytest.fixture
+def toy_player():
+    """A player that needs no network."""
+    return ToyPlayer
+
+
+@pytest.fixture
+def dialogue(tmp_path):
+    """Runs an engine with a toy player on given lines and gives its answers."""
+
+    def run(*lines, player=ToyPlayer):
+        stream = io.BytesIO()
+        log = DialogueLog()
+        options = policy_options()
+        engine = Engine(
+            "toy",
+            "tests",
+            options,
+            lambda send: player(options, send),
+            Output(stream, log),
+            log,
+            tmp_path,
+        )
+        encoded = [line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines]
+        assert engine.run(encoded)
+        return stream.getvalue().decode("ascii").splitlines()
+
+    return run

@@ -1,0 +1,456 @@
+"""What real engines commonly get wrong, one test each, with the real program.
+
+In the order of the checklist that the project keeps of USI.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import cshogi
+import pytest
+import shogi
+
+from pydlshogi.player import rules
+from pydlshogi.player.policy_options import policy_options
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAM = REPOSITORY / "policy_player_usi.py"
+
+MATED = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
+STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
+#: The fourth occurrence of the usual start, in which nobody gave check.
+REPETITION = "position startpos moves " + " ".join(["2h3h 8b7b 3h2h 7b8b"] * 3)
+
+#: Every line that the engine may say.
+USI_LINE = re.compile(
+    r"id (name|author) \S.*|option name \S+ type (check|spin|combo|button|filename|string)\b.*"
+    r"|usiok|readyok|info string .*"
+    r"|info depth 1 time \d+ nodes \d+ multipv \d+ score (cp -?\d+|mate -?\d+) pv \S+"
+    r"|bestmove (\S+( ponder \S+)?)|checkmate notimplemented",
+    re.ASCII,
+)
+
+
+def bestmoves(answers):
+    return [answer.split()[1] for answer in answers if answer.startswith("bestmove ")]
+
+
+def patched(*lines):
+    """Gives a command that runs the engine after some lines of Python."""
+    code = [
+        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})",
+        *lines,
+        "from pydlshogi.usi.main import main",
+        "sys.exit(main([]))",
+    ]
+    return [sys.executable, "-c", "\n".join(code)]
+
+
+# Launch
+
+
+def test_launch_default_paths_start_at_the_program_wherever_it_is_started(
+    start, environment, model_file, tmp_path
+):
+    folder = tmp_path / "a clone with spaces"
+    shutil.copytree(
+        REPOSITORY / "pydlshogi",
+        folder / "pydlshogi",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    program = folder / "policy_player_usi.py"
+    shutil.copy(PROGRAM, program)
+    (folder / "model").mkdir()
+    shutil.copy(model_file, folder / "model" / "model_policy")
+    shutil.copy(model_file, folder / "model" / "other model")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    # By its first line, as GUIs on Linux and Mac do.
+    engine = start([program], cwd=elsewhere, env=environment)
+    engine.ask("isready", "readyok")
+    engine.send("setoption name modelfile value model/other model", "isready")
+    assert engine.until("readyok") == ["readyok"]
+    assert engine.leave("quit") == 0
+    assert not list(elsewhere.iterdir())
+
+
+def test_launch_imports_nothing_heavy_before_usiok(start):
+    engine = start([sys.executable, "-X", "importtime", PROGRAM])
+    engine.ask("usi", "usiok")
+    engine.send("setoption name MultiPV value 3", "setoption name USI_Hash value 256")
+    assert engine.leave("quit") == 0
+    imported = {line.split("|")[-1].strip() for line in engine.stderr.decode().splitlines()}
+    assert "pydlshogi.usi.engine" in imported
+    assert not imported & {"numpy", "shogi", "chainer", "cupy", "pydlshogi.features"}
+
+
+def test_launch_nothing_but_usi_on_stdout(start, model_file):
+    engine = start(
+        patched(
+            "import os, warnings",
+            "from pydlshogi.player import policy_player",
+            "def noisy(*args, **kwargs):",
+            "    print('printed')",
+            "    os.write(1, b'written by a library in C\\n')",
+            "    os.system('echo said by a child')",
+            "    warnings.warn('warned')",
+            "    return load(*args, **kwargs)",
+            "load, policy_player.load_model = policy_player.load_model, noisy",
+        )
+    )
+    engine.send("usi", f"setoption name modelfile value {model_file}", "isready")
+    engine.send("position startpos", "go", "go mate", "nonsense")
+    assert engine.leave("quit") == 0
+    answers = engine.until(None)
+    assert "readyok" in answers
+    assert [answer for answer in answers if not USI_LINE.fullmatch(answer)] == []
+    for noise in (b"printed", b"written by", b"said by", b"warned"):
+        assert noise in engine.stderr
+
+
+def test_launch_every_line_is_flushed(ready):
+    # Each answer arrives while the engine waits for more input.
+    for line, answer in [("usi", "usiok"), ("isready", "readyok"), ("go", "bestmove")]:
+        ready.ask(line, answer)
+
+
+# usi
+
+
+def test_usi_no_spaces_in_names_choices_and_defaults():
+    for line in policy_options().declarations():
+        assert re.fullmatch(
+            r"option name \S+ type "
+            r"(check default \S+|spin default \S+ min \S+ max \S+|combo default \S+( var \S+)+"
+            r"|button|filename default \S+)",
+            line,
+        )
+
+
+# setoption
+
+
+def test_setoption_a_value_may_hold_spaces(start, model_file):
+    assert " " in str(model_file)
+    engine = start()
+    engine.send(f"setoption name modelfile value {model_file}", "isready")
+    assert engine.until("readyok") == ["readyok"]
+
+
+def test_setoption_a_value_may_be_empty(ready):
+    ready.send("setoption name debug_log value ", "setoption name debug_log value", "isready")
+    assert ready.until("readyok") == ["readyok"]
+    ready.send("setoption name modelfile value ", "setoption name modelfile value <empty>")
+    assert "info" not in ready.ask("usi", "usiok")
+
+
+# isready
+
+
+def test_isready_loads_only_what_changed(start, model_file):
+    engine = start(
+        patched(
+            "from pydlshogi.player import policy_player",
+            "def counted(*args):",
+            "    sys.stderr.write('loaded\\n')",
+            "    return load(*args)",
+            "load, policy_player.load_model = policy_player.load_model, counted",
+        )
+    )
+    engine.send(f"setoption name modelfile value {model_file}")
+    for _ in range(3):
+        engine.send("setoption name strategy value boltzmann", "isready", "usinewgame")
+    engine.send("setoption name reload_model", "isready")
+    engine.send("setoption name device value cpu", "isready", "isready")
+    assert engine.leave() == 0
+    assert engine.until(None).count("readyok") == 6
+    assert engine.stderr.count(b"loaded") == 3
+
+
+# position
+
+
+def test_position_moves_behind_sfen(ready):
+    sfen = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
+    ready.send("setoption name MultiPV value 1")
+    ready.send("position startpos moves 7g7f 3c3d 8h2b+")
+    expected = ready.ask("go", "bestmove")
+    ready.send(f"position sfen {sfen} moves 7g7f 3c3d 8h2b+")
+    found = ready.ask("go", "bestmove")
+    assert [line for line in found if "time" not in line] == [
+        line for line in expected if "time" not in line
+    ]
+
+
+# go
+
+
+def test_go_own_clock_is_that_of_the_side_to_move(start, model_file):
+    engine = start(
+        patched(
+            "from pydlshogi.player import policy_player",
+            "def told(self, go):",
+            "    clock = go.clock(self.board.turn)",
+            "    self.send(f'info string clock {clock.remaining} {clock.increment}')",
+            "    return 'resign'",
+            "policy_player.PolicyPlayer.go = told",
+        )
+    )
+    engine.send("position startpos", "go btime 111 wtime 222 binc 1 winc 2")
+    assert engine.until("bestmove")[0] == "info string clock 111 1"
+    engine.send("position startpos moves 7g7f", "go btime 111 wtime 222 binc 1 winc 2")
+    assert engine.until("bestmove")[0] == "info string clock 222 2"
+
+
+@pytest.mark.parametrize(
+    "position", ["position startpos", MATED, "position sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1"]
+)
+def test_go_infinite_waits_for_stop(ready, position):
+    ready.send(position, "go infinite")
+    assert not bestmoves(ready.ask("usi", "usiok"))
+    assert len(bestmoves(ready.ask("stop", "bestmove"))) == 1
+
+
+@pytest.mark.parametrize("position", ["position startpos", MATED])
+@pytest.mark.parametrize("release", ["ponderhit", "ponderhit btime 1 wtime 1", "stop"])
+def test_go_ponder_waits_even_when_mated(ready, position, release):
+    ready.send(position, "go ponder btime 1000 wtime 1000")
+    assert not bestmoves(ready.ask("usi", "usiok"))
+    assert len(bestmoves(ready.ask(release, "bestmove"))) == 1
+
+
+def test_go_mate_is_never_answered_by_bestmove(ready):
+    for limit in ("", " 1000", " infinite"):
+        ready.send(f"go mate{limit}", "stop", "usi")
+        answers = ready.until("usiok")
+        assert answers[0] == "checkmate notimplemented"
+        assert not bestmoves(answers)
+
+
+# stop, ponderhit, gameover, quit
+
+
+def test_stop_gives_exactly_one_bestmove_for_each_go(ready):
+    for go in ("go infinite", "go ponder", "go byoyomi 1000", "go"):
+        ready.send("position startpos", go, "stop", "stop", "isready")
+        assert len(bestmoves(ready.until("readyok"))) == 1
+    ready.send("stop", "isready")
+    assert ready.until("readyok") == ["readyok"]
+
+
+def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(ready):
+    for go in ("go infinite", "go ponder", "go"):
+        ready.send(go, "stop", "gameover win", "isready", "usinewgame", "position startpos", "go")
+        before, after = ready.until("readyok"), ready.until("bestmove")
+        assert len(bestmoves(before)) == len(bestmoves(after)) == 1
+    ready.send("isready")
+    assert ready.until("readyok") == ["readyok"]
+
+
+NEVER_LOADED = patched(
+    "import time",
+    "from pydlshogi.player import policy_player",
+    "from pydlshogi.usi import engine",
+    "engine.QUIT_GRACE = 0.2",
+    "policy_player.load_model = lambda *args: time.sleep(3600)",
+)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [[], ["usi"], ["isready"], ["go infinite"], ["go ponder"], ["go"], ["position startpos"]],
+    ids=lambda lines: " ".join(lines) or "nothing",
+)
+@pytest.mark.parametrize("end", [["quit"], []], ids=["quit", "end of input"])
+def test_quit_at_any_time_ends_with_status_0(start, model_file, lines, end):
+    engine = start()
+    if lines and lines[0].startswith("go"):
+        engine.send(f"setoption name modelfile value {model_file}")
+    elif lines == ["isready"]:
+        engine = start(NEVER_LOADED)
+    assert engine.leave(*lines, *end) == 0
+    assert b"Traceback" not in engine.stderr
+
+
+# bestmove
+
+
+def test_win_is_declared_only_when_it_holds_and_the_option_is_on(ready):
+    declared = "position sfen KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1"
+    one_short = "position sfen KGGGGSSS1/RRBB5/9/9/9/9/9/9/8k b - 1"
+    assert cshogi.Board(declared.split(maxsplit=2)[2]).is_nyugyoku()
+    assert not cshogi.Board(one_short.split(maxsplit=2)[2]).is_nyugyoku()
+    ready.send(one_short)
+    assert bestmoves(ready.ask("go", "bestmove")) != ["win"]
+    ready.send(declared)
+    assert bestmoves(ready.ask("go", "bestmove")) == ["win"]
+    ready.send("setoption name declaration_win value false")
+    assert bestmoves(ready.ask("go", "bestmove")) != ["win"]
+
+
+@pytest.mark.parametrize("position", [MATED, STALEMATE], ids=["mated", "stalemate"])
+def test_resign_without_a_legal_move(ready, position):
+    assert not list(cshogi.Board(position.split(maxsplit=2)[2]).legal_moves)
+    ready.send(position)
+    assert bestmoves(ready.ask("go", "bestmove")) == ["resign"]
+
+
+@pytest.mark.parametrize("repetition", ["allow", "avoid"])
+def test_no_resignation_because_of_repetition(ready, repetition):
+    board = shogi.Board()
+    for move in REPETITION.split()[3:]:
+        board.push_usi(move)
+    assert board.is_game_over()
+    ready.send(f"setoption name repetition value {repetition}", REPETITION)
+    (move,) = bestmoves(ready.ask("go", "bestmove"))
+    assert rules.is_legal(board, shogi.Move.from_usi(move))
+
+
+# info
+
+
+def test_info_numbers_are_integers_and_the_line_is_whole(ready):
+    ready.send("setoption name MultiPV value 4", "position startpos")
+    lines = [line for line in ready.ask("go", "bestmove") if " pv " in line]
+    assert sorted(int(re.search(r"multipv (\d+)", line)[1]) for line in lines) == [1, 2, 3, 4]
+    assert all(USI_LINE.fullmatch(line) for line in lines)
+    # The last line is that of the move played: cshogi and GUIs take its score.
+    assert lines[-1].split()[-1] == bestmoves(ready.said)[-1]
+
+
+# Besides the marked lines
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "does not exist"),
+        (b"", "cannot be read"),
+        (b"PK\x03\x04 not a zip", "cannot be read"),
+        ("other network", "is not of a PolicyNetwork"),
+        ("not finite", "not finite"),
+    ],
+    ids=["missing", "empty", "damaged", "another network", "diverged"],
+)
+def test_a_model_that_cannot_be_used_is_named(start, model_file, tmp_path, content, reason):
+    path = tmp_path / "bad model.npz"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content:
+        import numpy
+
+        with numpy.load(model_file) as npz:
+            arrays = dict(npz)
+        if content == "other network":
+            arrays["l1/W"] = arrays["l1/W"][:, :3]
+        else:
+            arrays["l12/b"] = arrays["l12/b"] + numpy.float32("nan")
+        with path.open("wb") as file:
+            numpy.savez(file, **arrays)
+    engine = start()
+    engine.send("usi", f"setoption name modelfile value {path}", "isready")
+    answers = engine.until(None)
+    assert engine.process.wait(60) == 1
+    assert answers[-1].startswith("info string")
+    assert str(path) in answers[-1]
+    assert reason in answers[-1]
+    assert "readyok" not in answers
+    assert b"Traceback" not in engine.stderr
+
+
+def test_a_gpu_that_is_not_there_is_named(start, model_file):
+    engine = start(
+        patched(
+            "from pydlshogi.player import policy_player",
+            "policy_player.gpu_count = lambda: (1, '')",
+        )
+    )
+    engine.send(f"setoption name modelfile value {model_file}")
+    engine.send("setoption name device value gpu7", "isready")
+    answers = engine.until(None)
+    assert engine.process.wait(60) == 1
+    assert answers == [
+        "info string device gpu7 cannot be used: there are 1, numbered from 0. "
+        "Set the option device to auto or cpu."
+    ]
+
+
+def test_a_python_without_chainer_is_named(start):
+    engine = start(patched("sys.modules['chainer'] = None"))
+    engine.send("usi", "isready")
+    answers = engine.until(None)
+    assert engine.process.wait(60) == 1
+    assert answers[-2] == "usiok"
+    assert "make train" in answers[-1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp932"])
+def test_crlf_and_japanese_paths(start, model_file, tmp_path, encoding):
+    path = tmp_path / "将棋 モデル" / "表.npz"
+    path.parent.mkdir()
+    shutil.copy(model_file, path)
+    engine = start()
+    for line in (f"setoption name modelfile value {path}", "isready"):
+        engine.send(f"{line}\r\n".encode(encoding))
+    assert engine.until("readyok") == ["readyok"]
+    engine.send(b"position startpos moves 7g7f\r\n", b"go\r\n")
+    assert bestmoves(engine.until("bestmove"))
+
+
+def test_option_changes_take_effect_at_the_next_go(ready):
+    ready.send("position startpos", "setoption name MultiPV value 593")
+    assert len([line for line in ready.ask("go", "bestmove") if " pv " in line]) == 30
+    ready.send("setoption name strategy value boltzmann", "setoption name temperature value 1000")
+    ready.send("setoption name MultiPV value 1")
+    moves = set()
+    while len(moves) < 3:
+        answers = ready.ask("go", "bestmove")
+        moves.update(bestmoves(answers))
+        assert answers[-2].endswith(f" pv {bestmoves(answers)[0]}")
+
+
+def test_a_launcher_goes_over_to_the_clones_environment(tmp_path):
+    folder = tmp_path / "clone"
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(PROGRAM, folder)
+    python = folder / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    program = folder / PROGRAM.name
+    without_chainer = textwrap.dedent(
+        f"""
+        import importlib.util, runpy, sys
+        importlib.util.find_spec = lambda name: None
+        sys.argv = ["x", "--help"]
+        runpy.run_path({str(program)!r}, run_name="__main__")
+        """
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", without_chainer], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split("\n")[:2] == [str(program), "--help"]
+
+
+def test_the_windows_launcher_starts_what_is_there_and_keeps_errors():
+    text = (REPOSITORY / "bat" / "policy_player.bat").read_bytes().decode("ascii")
+    assert text.count("\r\n") == text.count("\n")
+    lines = text.split("\r\n")
+    assert 'cd /d "%~dp0"' in lines
+    assert (REPOSITORY / "bat" / ".." / PROGRAM.name).exists()
+    assert lines[-2] == '"%PYTHON%" ..\\policy_player_usi.py 2>>"%LOG%"'
+    assert "nul" not in text.lower().split()
+
+
+def test_all_real_positions_are_answered_legally(ready):
+    labels = json.loads((REPOSITORY / "tests" / "data" / "labels.json").read_text())
+    sfens = [entry["sfen"] for entry in labels][:100]
+    for sfen in sfens:
+        ready.send(f"position sfen {sfen}")
+        (move,) = bestmoves(ready.ask("go byoyomi 1000", "bestmove"))
+        board = cshogi.Board(sfen)
+        assert board.is_legal(board.move_from_usi(move))

@@ -1,0 +1,160 @@
+"""The order of commands: one bestmove a go, whatever a GUI sends and when."""
+
+import re
+import threading
+
+import pytest
+import shogi
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pydlshogi.usi import engine
+from pydlshogi.usi.protocol import Output
+
+COMMANDS = [
+    "usi",
+    "isready",
+    "usinewgame",
+    "position startpos",
+    "position startpos moves 7g7f",
+    "position startpos moves 7g7c",
+    "go btime 0 wtime 0 byoyomi 1000",
+    "go",
+    "go infinite",
+    "go ponder btime 1 wtime 1",
+    "go ponder",
+    "go mate infinite",
+    "stop",
+    "ponderhit",
+    "ponderhit btime 1000 wtime 1000",
+    "gameover win",
+    "gameover",
+    "setoption name MultiPV value 3",
+    "nonsense",
+    "",
+]
+
+
+def count(answers, start):
+    return sum(answer.startswith(start) for answer in answers)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.sampled_from(COMMANDS), max_size=30))
+def test_every_order_of_commands_gives_one_answer_each(dialogue, commands):
+    answers = dialogue(*commands, "quit")
+    mates = count(commands, "go mate")
+    assert count(answers, "bestmove ") == count(commands, "go") - mates
+    assert count(answers, "checkmate notimplemented") == mates
+    assert answers.count("readyok") == commands.count("isready")
+    assert answers.count("usiok") == commands.count("usi")
+
+
+def test_every_order_ends_the_same_way_without_quit(dialogue):
+    assert dialogue("go infinite") == dialogue("go infinite", "quit")
+
+
+@pytest.mark.parametrize("go", ["go infinite", "go ponder", "go ponder infinite"])
+@pytest.mark.parametrize(
+    "release", ["stop", "gameover lose", "isready", "usinewgame", "go", "position startpos"]
+)
+def test_a_held_move_waits_for_what_releases_it(dialogue, go, release):
+    answers = dialogue(go, "usi", release, "quit")
+    assert answers.index("usiok") < next(
+        i for i, answer in enumerate(answers) if answer.startswith("bestmove")
+    )
+
+
+def test_ponderhit_releases_a_ponder_and_nothing_else(dialogue):
+    pondering = dialogue("go ponder", "ponderhit", "usi")
+    infinite = dialogue("go infinite", "ponderhit", "usi", "stop")
+    assert pondering[-1] == "usiok"
+    assert infinite[-1].startswith("bestmove")
+
+
+def test_go_is_about_the_last_position(dialogue):
+    answers = dialogue("position startpos", "position startpos moves 7g7f", "go")
+    mover_of_white = shogi.Board(
+        "lnsgkgsnl/1r5b1/ppppppppp/9/9/2P6/PP1PPPPPP/1B5R1/LNSGKGSNL w - 2"
+    )
+    assert shogi.Move.from_usi(answers[-1].split()[1]) in mover_of_white.legal_moves
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("position startpos moves 7g7f 7g7f", "7g7f"),
+        ("position startpos moves 7g7f xyz", "xyz"),
+        ("position startpos moves P*5e", "P*5e"),
+        ("position sfen 9/9/9 b - 1", "9/9/9"),
+        ("position elsewhere", "elsewhere"),
+        ("setoption name nosuch value 1", "nosuch"),
+        ("setoption name MultiPV value 0", "MultiPV"),
+        ("setoption name strategy value best", "best"),
+        ("setoption", "setoption"),
+        ("fly me to the moon", "fly"),
+        ("go away", "away"),
+    ],
+)
+def test_bad_input_is_named_and_the_dialogue_goes_on(dialogue, line, named):
+    good = ["position startpos moves 2g2f", "go"]
+    answers = dialogue(good[0], line, "go", "isready")
+    assert any(answer.startswith("info string") and named in answer for answer in answers)
+    # The last good position is kept.
+    assert dialogue(*good)[-1] in answers
+    assert answers[-1] == "readyok"
+
+
+def test_an_error_of_ours_does_not_end_the_dialogue(dialogue, toy_player, capsys):
+    class Clumsy(toy_player):
+        def usinewgame(self):
+            raise RuntimeError("a fault\nof two lines")
+
+    answers = dialogue("usinewgame", "isready", player=Clumsy)
+    assert answers[0].startswith("info string internal error at 'usinewgame'")
+    assert "a fault\\nof two lines" in answers[0]
+    assert answers[1:] == ["readyok"]
+    assert "RuntimeError" in capsys.readouterr().err
+
+
+def test_long_loading_gives_signs_of_life(dialogue, toy_player, monkeypatch):
+    told = threading.Event()
+    info_string = Output.info_string
+
+    def info_string_and_tell(output, text):
+        info_string(output, text)
+        told.set()
+
+    class Slow(toy_player):
+        def isready(self):
+            assert told.wait(60)
+
+    monkeypatch.setattr(engine, "SIGN_OF_LIFE", 0.01)
+    monkeypatch.setattr(Output, "info_string", info_string_and_tell)
+    answers = dialogue("isready", player=Slow)
+    assert answers[0] == "info string loading"
+    assert answers[-1] == "readyok"
+
+
+def test_the_log_file_is_an_option_and_holds_what_came_before_it(dialogue, tmp_path):
+    dialogue("foo", "setoption name debug_log value a log.txt", "isready", "quit")
+    lines = (tmp_path / "a log.txt").read_text().splitlines()
+    stamp = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
+    assert all(stamp.match(line) for line in lines)
+    dialogue_lines = [stamp.sub("", line) for line in lines]
+    assert [line for line in dialogue_lines if line.startswith("<")] == [
+        "< foo",
+        "< setoption name debug_log value a log.txt",
+        "< isready",
+        "< quit",
+    ]
+    assert [line for line in dialogue_lines if line.startswith(">")] == [
+        "> info string unknown command 'foo'",
+        "> readyok",
+    ]
+
+
+def test_a_log_that_cannot_be_written_is_named(dialogue):
+    answers = dialogue("setoption name debug_log value no/such/folder/log", "isready")
+    assert answers[0].startswith("info string debug_log cannot be written")
+    assert answers[1] == "readyok"

@@ -1,0 +1,94 @@
+"""Whole games through cshogi's USI client, against a real engine."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import cshogi
+import pytest
+from cshogi.usi import Engine
+
+PROGRAM = Path(__file__).resolve().parents[2] / "policy_player_usi.py"
+OPPONENT = shutil.which("fairy-stockfish", path=f"{os.environ['PATH']}{os.pathsep}/usr/games")
+GAMES = 20
+#: A game this long is broken off as drawn.
+MOST_MOVES = 256
+#: Milliseconds a move; far more than either needs on a busy machine.
+BYOYOMI = 10000
+
+pytestmark = pytest.mark.skipif(
+    OPPONENT is None, reason="fairy-stockfish is not installed (apt-get install fairy-stockfish)"
+)
+
+
+def no_end(line):
+    """Raises where cshogi's client would read on for ever: an engine that has ended."""
+    if not line:
+        raise AssertionError("the engine ended during the dialogue")
+
+
+def ask_for_move(engine, moves, **limits):
+    """Gives an engine's answer, after checking that it kept within its time."""
+    engine.position(moves)
+    start = time.perf_counter()
+    answer, _ = engine.go(btime=0, wtime=0, byoyomi=BYOYOMI, listener=no_end, **limits)
+    assert time.perf_counter() - start < BYOYOMI / 1000, f"time forfeit after {moves}"
+    return answer
+
+
+def play(ours, opponent, ours_first):
+    """Plays a game and gives its moves and how it ended."""
+    board, moves, seen = cshogi.Board(), [], {}
+    while len(moves) < MOST_MOVES:
+        our_turn = (len(moves) % 2 == 0) == ours_first
+        if our_turn:
+            answer = ask_for_move(ours, moves)
+        elif board.is_game_over():
+            return moves, "won"
+        else:
+            answer = ask_for_move(opponent, moves, nodes=1)
+        if answer == "resign":
+            assert board.is_game_over() or not our_turn, f"resigned after {moves}"
+            return moves, "lost" if our_turn else "won"
+        if answer == "win":
+            assert board.is_nyugyoku() or not our_turn, f"declared after {moves}"
+            return moves, "declared"
+        move = board.move_from_usi(answer)
+        assert board.is_legal(move), f"{answer} after {moves} is illegal"
+        board.push(move)
+        moves.append(answer)
+        key = board.zobrist_hash()
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 4:
+            return moves, "repetition"
+    return moves, "long"
+
+
+def test_twenty_games_without_illegal_move_crash_or_time_forfeit(
+    environment, monkeypatch, model_file
+):
+    monkeypatch.setenv("PATH", environment["PATH"])
+    ours, opponent = Engine(str(PROGRAM)), Engine(OPPONENT)
+    try:
+        ours.setoption("modelfile", model_file)
+        ours.setoption("strategy", "boltzmann")
+        ours.setoption("random_seed", 1)
+        opponent.setoption("Skill Level", -20)
+        games = []
+        for game in range(GAMES):
+            for engine in (ours, opponent):
+                engine.isready(listener=no_end)
+                engine.usinewgame()
+            games.append(play(ours, opponent, ours_first=game % 2 == 0))
+            for engine in (ours, opponent):
+                engine.gameover("draw")
+        assert ours.proc.poll() is None
+    finally:
+        processes = ours.proc, opponent.proc
+        ours.quit()
+        opponent.quit()
+    assert [process.returncode for process in processes] == [0, 0]
+    assert all(len(moves) > 10 for moves, _ in games)
+    assert {end for _, end in games} <= {"won", "lost", "repetition", "long", "declared"}
+    print(*(f"{len(moves)} moves, {end}" for moves, end in games), sep="\n")

@@ -1,0 +1,92 @@
+"""Options: declarations, values, refusals."""
+
+import pytest
+
+from pydlshogi.player.policy_options import policy_options
+from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
+from pydlshogi.usi.protocol import CommandError
+
+
+@pytest.fixture
+def options():
+    return Options(
+        Check("flag", True),
+        Spin("Number", 5, low=-1, high=10),
+        Combo("word", "one", ("one", "two")),
+        Filename("file", "here"),
+        Filename("nothing"),
+        Button("press"),
+    )
+
+
+def test_declarations(options):
+    assert options.declarations() == [
+        "option name flag type check default true",
+        "option name Number type spin default 5 min -1 max 10",
+        "option name word type combo default one var one var two",
+        "option name file type filename default here",
+        "option name nothing type filename default <empty>",
+        "option name press type button",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("flag", "false", False),
+        ("flag", "TRUE", True),
+        ("Number", "-1", -1),
+        ("Number", "10", 10),
+        ("word", "Two", "two"),
+        ("file", "/a b/c", "/a b/c"),
+        ("file", "", ""),
+        ("file", "<empty>", ""),
+        ("press", "", 1),
+    ],
+)
+def test_values(options, name, text, value):
+    options.set(name.upper(), text)
+    assert options[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("flag", "yes"),
+        ("flag", ""),
+        ("Number", "11"),
+        ("Number", "-2"),
+        ("Number", "٣"),
+        ("Number", "9" * 5000),
+        ("Number", "1.5"),
+        ("Number", ""),
+        ("word", "three"),
+        ("word", ""),
+    ],
+)
+def test_a_refused_value_leaves_the_old_one(options, name, text):
+    before = options[name]
+    with pytest.raises(CommandError, match=f"option {name} cannot be"):
+        options.set(name, text)
+    assert options[name] == before
+
+
+def test_an_unknown_option_is_named(options):
+    with pytest.raises(CommandError, match="'nosuch'"):
+        options.set("nosuch", "1")
+
+
+@pytest.mark.parametrize("name", ["USI_Hash", "USI_Ponder", "usi_hash"])
+def test_undeclared_options_of_every_gui_pass_in_silence(options, name):
+    options.set(name, "256")
+
+
+def test_every_default_of_the_player_is_one_of_its_values():
+    options = policy_options()
+    for line in options.declarations():
+        words = line.split()
+        name, default = words[2], words[words.index("default") + 1 :] if "default" in words else []
+        if default:
+            before = options[name]
+            options.set(name, default[0])
+            assert options[name] == before

@@ -1,0 +1,144 @@
+"""Words of USI, one function at a time."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pydlshogi.usi import protocol
+from pydlshogi.usi.protocol import Clock, CommandError, Go
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp932"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_text_survives_encodings_and_line_ends(encoding, end):
+    text = "setoption name modelfile value C:\\将棋 モデル\\表.npz"
+    assert protocol.decode((text + end).encode(encoding)) == text
+
+
+@given(st.binary())
+def test_every_line_becomes_text(line):
+    assert isinstance(protocol.decode(line), str)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("name modelfile value /a b/c  d.npz", "modelfile", "/a b/c  d.npz"),
+        ("name modelfile value value name x", "modelfile", "value name x"),
+        ("name modelfile value", "modelfile", ""),
+        ("name reload_model", "reload_model", ""),
+        ("name  MultiPV  value  3", "MultiPV", "3"),
+        ("name Two Words value 3", "Two Words", "3"),
+    ],
+)
+def test_setoption(text, name, value):
+    assert protocol.parse_setoption(text) == (name, value)
+
+
+@pytest.mark.parametrize("text", ["", "name", "value 3", "MultiPV value 3"])
+def test_setoption_without_a_name_is_refused(text):
+    with pytest.raises(CommandError, match="has no name"):
+        protocol.parse_setoption(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "sfen", "moves"),
+    [
+        ("startpos", None, []),
+        ("startpos moves", None, []),
+        ("startpos moves 7g7f 3c3d", None, ["7g7f", "3c3d"]),
+        ("sfen 9/9 b - 1", "9/9 b - 1", []),
+        ("sfen  9/9  w 2P 1 moves 7g7f", "9/9 w 2P 1", ["7g7f"]),
+    ],
+)
+def test_position(text, sfen, moves):
+    assert protocol.parse_position(text) == (sfen, moves)
+
+
+@pytest.mark.parametrize("text", ["", "sfen", "startpos 7g7f", "moves 7g7f", "9/9 b - 1"])
+def test_position_of_another_form_is_refused(text):
+    with pytest.raises(CommandError, match="position"):
+        protocol.parse_position(text)
+
+
+def test_go_reads_every_word():
+    go, complaints = protocol.parse_go(
+        "btime 1000 wtime 2000 binc 10 winc 20 movetime 5 nodes 6 depth 7 ponder "
+        "searchmoves 7g7f P*5e 8h2b+ infinite"
+    )
+    assert not complaints
+    assert go == Go(
+        infinite=True,
+        ponder=True,
+        black=Clock(1000, 10, None),
+        white=Clock(2000, 20, None),
+        movetime=5,
+        nodes=6,
+        depth=7,
+        searchmoves=("7g7f", "P*5e", "8h2b+"),
+    )
+
+
+def test_a_bare_go_has_no_limits():
+    assert protocol.parse_go("") == (Go(), [])
+
+
+def test_byoyomi_is_for_both():
+    go, _ = protocol.parse_go("btime 0 wtime 0 byoyomi 3000")
+    assert go.clock(0) == go.clock(1) == Clock(0, None, 3000)
+
+
+@pytest.mark.parametrize("limit", ["", " 1000", " infinite"])
+def test_a_mate_search_is_not_an_infinite_one(limit):
+    go, complaints = protocol.parse_go(f"mate{limit}")
+    assert (go, complaints) == (Go(mate=True), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("btime x wtime 5", "btime"), ("foo wtime 5", "foo"), ("wtime 5 nodes", "nodes")],
+)
+def test_go_passes_over_what_it_does_not_understand(text, named):
+    go, complaints = protocol.parse_go(text)
+    assert go.white.remaining == 5
+    assert any(named in complaint for complaint in complaints)
+
+
+@given(st.text())
+def test_go_reads_any_text(text):
+    protocol.parse_go(text)
+
+
+@given(st.text())
+def test_output_is_one_line_of_ascii(text):
+    stream = io.BytesIO()
+    protocol.Output(stream, protocol.DialogueLog()).send(text)
+    sent = stream.getvalue().decode("ascii")
+    assert sent.count("\n") == 1
+    assert sent.endswith("\n")
+    assert "\r" not in sent
+
+
+def test_output_outlives_its_reader():
+    stream = io.BytesIO()
+    output = protocol.Output(stream, protocol.DialogueLog())
+    stream.close()
+    output.send("readyok")
+    output.send("bestmove resign")
+
+
+def test_the_log_holds_the_whole_dialogue(tmp_path):
+    log = protocol.DialogueLog()
+    log.write("<", "usi")
+    log.open(tmp_path / "log.txt")
+    log.write(">", "usiok 将棋")
+    log.open(None)
+    log.write("<", "quit")
+    lines = (tmp_path / "log.txt").read_text(encoding="utf-8").splitlines()
+    assert [line.split(maxsplit=2)[2] for line in lines] == ["< usi", "> usiok 将棋"]
+
+
+def test_quotes_are_short():
+    assert len(protocol.quote("x" * 10000)) < 70
