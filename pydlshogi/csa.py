@@ -160,14 +160,26 @@ class Game:
         return {WIN: shogi.BLACK, LOSS: shogi.WHITE}.get(self.result)
 
 
+def end_result(mark: str, black_to_move: bool) -> int | None:
+    """Says what an end mark means for Black.
+
+    Args:
+        mark: ``%TORYO`` and the like.
+        black_to_move: Whether Black was to move when the game ended.
+
+    Returns:
+        ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN``; None if there is no such mark.
+    """
+    if mark in END_MARKS_FOR_BLACK:
+        return END_MARKS_FOR_BLACK[mark]
+    if mark in END_MARKS:
+        return END_MARKS[mark] if black_to_move else OTHER_RESULT[END_MARKS[mark]]
+    return None
+
+
 def summary_result(black: bytes, white: bytes) -> int:
     """Gives Black's result of a summary's two words, ``UNKNOWN`` if they disagree."""
     return _SUMMARY_RESULTS.get((black, white), UNKNOWN)
-
-
-def contradicts(result: int, summary: int | None) -> bool:
-    """Says whether an end mark's result and a summary's cannot both be right."""
-    return summary is not None and UNKNOWN not in (result, summary) and result != summary
 
 
 def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -300,16 +312,11 @@ class _Reader:
         if self._ended:
             self._fail(f"a second end of the game, {_shown(statement)}")
         self._ended = True
-        game = self.game
-        game.end_mark = statement
-        if statement in END_MARKS_FOR_BLACK:
-            game.result = END_MARKS_FOR_BLACK[statement]
-        elif statement in END_MARKS:
-            black_to_move = (game.turn == shogi.BLACK) == (len(game.moves) % 2 == 0)
-            result = END_MARKS[statement]
-            game.result = result if black_to_move else OTHER_RESULT[result]
-        else:
+        black_to_move = (self.game.turn == shogi.BLACK) == (len(self.game.moves) % 2 == 0)
+        result = end_result(statement, black_to_move)
+        if result is None:
             self._fail(f"unknown end of the game {_shown(statement)}")
+        self.game.end_mark, self.game.result = statement, result
 
     def _read_comment(self, line: str) -> None:
         if line.startswith("'summary:"):
@@ -356,16 +363,13 @@ class _StartPosition:
         if self._rows and len(self._rows) < 9:
             missing = next(row for row in range(1, 10) if row not in self._rows)
             raise ValueError(f"the start position lacks its row P{missing}")
-        counts = self._counts()
-        if any(counts[code] > number for code, number in _PIECES_IN_SET.items()):
-            raise ValueError("the start position has more pieces than a shogi set")
+        require_one_set(self._packed())
         if self._all_to is not None:
-            for code, number in _PIECES_IN_SET.items():
-                if code <= HAND_NUM:
-                    self._hands[HAND_NUM * self._all_to + code - 1] += number - counts[code]
-        for king in (_KING, _KING + PIECE_NUM):
-            if self._board.count(king) > 1:
-                raise ValueError("the start position has two kings of one side")
+            counts = _count_pieces(self._packed())
+            for code in range(1, HAND_NUM + 1):
+                self._hands[HAND_NUM * self._all_to + code - 1] += (
+                    _PIECES_IN_SET[code] - counts[code]
+                )
         packed = self._packed()
         return packed if turn == shogi.BLACK else opponents_view(packed)
 
@@ -427,16 +431,6 @@ class _StartPosition:
     def _given(self) -> bool:
         return self._initial or bool(self._rows) or self._placed
 
-    def _counts(self) -> dict[int, int]:
-        """Counts the pieces on the board and in hand, by their unpromoted code."""
-        counts = dict.fromkeys(_PIECES_IN_SET, 0)
-        for code in self._board:
-            if code:
-                counts[_unpromoted(_type_of(code))] += 1
-        for place, count in enumerate(self._hands):
-            counts[place % HAND_NUM + 1] += count
-        return counts
-
     def _packed(self) -> bytes:
         return bytes(self._board + self._hands)
 
@@ -462,9 +456,31 @@ def _type_of(code: int) -> int:
     return code - PIECE_NUM if code > PIECE_NUM else code
 
 
-def _unpromoted(code: int) -> int:
-    """Gives the code of the unpromoted form of a piece."""
-    return _PLAIN.get(code, code)
+def require_one_set(placement: bytes) -> None:
+    """Checks that one shogi set suffices for a placement.
+
+    Args:
+        placement: ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
+
+    Raises:
+        ValueError: there are too many of a kind, or two kings of one side.
+    """
+    counts = _count_pieces(placement)
+    if any(counts[code] > number for code, number in _PIECES_IN_SET.items()):
+        raise ValueError("the start position has more pieces than a shogi set")
+    if max(placement[:SQUARE_NUM].count(king) for king in (_KING, _KING + PIECE_NUM)) > 1:
+        raise ValueError("the start position has two kings of one side")
+
+
+def _count_pieces(placement: bytes) -> dict[int, int]:
+    """Counts the pieces on the board and in hand, by their unpromoted code."""
+    counts = dict.fromkeys(_PIECES_IN_SET, 0)
+    for code in placement[:SQUARE_NUM]:
+        if code:
+            counts[_PLAIN.get(_type_of(code), _type_of(code))] += 1
+    for place, count in enumerate(placement[SQUARE_NUM:]):
+        counts[place % HAND_NUM + 1] += count
+    return counts
 
 
 def _shown(text: str) -> str:

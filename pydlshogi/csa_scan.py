@@ -17,13 +17,11 @@ import shogi
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.csa import (
-    END_MARKS,
-    END_MARKS_FOR_BLACK,
     EVEN_GAME,
-    OTHER_RESULT,
     PIECE_NAMES,
     SQUARE_NAMES,
     SUMMARY,
+    end_result,
     summary_result,
 )
 from pydlshogi.positions import HAND_NUM, UNKNOWN
@@ -247,11 +245,8 @@ def _end_mark(line: bytes) -> tuple[int, int] | None:
     mark, comma, time = line.decode("latin-1").partition(",")
     if comma and (time[:1] != "T" or time[1:].strip("0123456789.")):
         return None
-    if mark in END_MARKS_FOR_BLACK:
-        return (END_MARKS_FOR_BLACK[mark],) * 2
-    if mark in END_MARKS:
-        return END_MARKS[mark], OTHER_RESULT[END_MARKS[mark]]
-    return None
+    results = end_result(mark, True), end_result(mark, False)
+    return None if None in results else results  # type: ignore[return-value]
 
 
 @functools.lru_cache(maxsize=1)

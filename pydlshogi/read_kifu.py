@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from pydlshogi import csa, csa_scan
 from pydlshogi.csa import Game, RecordError
+from pydlshogi.kif import KIF_SUFFIXES, parse_kif
 from pydlshogi.kifu_list import KifuError, Source, is_archive, read_archive, read_list
 from pydlshogi.kifu_report import Note, Report
 from pydlshogi.legality import first_illegal
@@ -336,7 +337,8 @@ def _read_batch(files: list[_File], strict: bool) -> _Batch:
         except OSError as error:
             batch.excluded.append(Note(file.name, 0, 0, f"it cannot be read ({error.strerror})"))
             continue
-        for number, (lines_before, text) in enumerate(csa.split_records(data), 1):
+        records = [(0, data)] if _is_kif(file.name) else csa.split_records(data)
+        for number, (lines_before, text) in enumerate(records, 1):
             texts.append(text)
             origins.append(_Origin(file.name, number, lines_before))
     if texts:
@@ -349,6 +351,15 @@ def _read_file(path: str) -> bytes:
         return file.read()
 
 
+def _is_kif(name: str) -> bool:
+    return name.lower().endswith(KIF_SUFFIXES)
+
+
+def _parse(text: bytes, origin: _Origin) -> Game:
+    """Reads one record with care."""
+    return parse_kif(text) if _is_kif(origin.file) else csa.parse_game(text)
+
+
 def _read_texts(batch: _Batch, texts: list[bytes], origins: list[_Origin], strict: bool) -> None:
     """Reads records to positions."""
     scanned = csa_scan.scan(texts)
@@ -358,7 +369,7 @@ def _read_texts(batch: _Batch, texts: list[bytes], origins: list[_Origin], stric
     careful: list[Game] = []
     for record in numpy.flatnonzero(~scanned.plain).tolist():
         try:
-            game = csa.parse_game(texts[record])
+            game = _parse(texts[record], origins[record])
         except RecordError as error:
             batch.excluded.append(origins[record].note(error.line, error.reason))
             continue
@@ -380,7 +391,7 @@ def _read_texts(batch: _Batch, texts: list[bytes], origins: list[_Origin], stric
     for fault in faults:
         good[fault.game] = False
         record = records[fault.game]
-        move = csa.parse_game(texts[record]).moves[fault.ply]
+        move = _parse(texts[record], origins[record]).moves[fault.ply]
         batch.excluded.append(
             origins[record].note(move.line, f"move {fault.ply + 1} is not possible: {fault.reason}")
         )
@@ -418,7 +429,7 @@ def _leave_out_illegal(
         if ply is not None:
             good[number] = False
             record = records[number]
-            line = csa.parse_game(texts[record]).moves[ply].line
+            line = _parse(texts[record], origins[record]).moves[ply].line
             batch.excluded.append(origins[record].note(line, f"move {ply + 1} is not legal"))
 
 

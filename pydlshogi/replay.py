@@ -5,12 +5,11 @@ of a few Python statements for a move. Everything is seen from the mover's side,
 step asks for a colour: each game keeps its position twice, as either side sees it, and
 a move is written into both.
 
-The rules of how pieces move stand in three tables made once from python-shogi-like
-steps (``_tables``). What is checked is that a move is possible: the mover's own piece
+The rules of how pieces move are tables, made on first use (``_tables``). What is checked is that a move is possible: the mover's own piece
 on the square it leaves, or in hand; no own piece where it goes; the piece able to move
 that way, with nothing in between; promotion lawful, and not left out where the piece
 could never move again. Whether the king is left in check is not looked at (see
-``illegal_move``).
+:mod:`pydlshogi.legality`).
 """
 
 from __future__ import annotations
@@ -253,15 +252,15 @@ def _check(games: Games, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy
     at_origin = rows[row_at + origin]
     at_target = rows[row_at + target]
     drop = origin >= SQUARE_NUM
-    before = numpy.where(drop, origin - (SQUARE_NUM - 1), at_origin)
-    path = origin * numpy.intp(SQUARE_NUM) + target
+    before = numpy.where(drop, origin - (SQUARE_NUM - 1), at_origin).astype(numpy.intp)
+    path = origin.astype(numpy.intp) * SQUARE_NUM + target
     geometry = tables.geometry[path]
-    change = tables.change[before * numpy.intp(PIECE_NUM + 1) + piece]
-    possible = tables.able[before * numpy.intp(_GEOMETRY_NUM) + geometry]
+    change = tables.change[before * (PIECE_NUM + 1) + piece]
+    possible = tables.able[before * _GEOMETRY_NUM + geometry]
     possible &= at_origin != 0
     possible &= (games.claimed == 0) | (games.claimed == before)
     possible &= (change == _SAME) | ((change == _PROMOTES) & tables.zone[path])
-    possible &= ~tables.stuck[piece * numpy.intp(SQUARE_NUM) + target]
+    possible &= ~tables.stuck[piece.astype(numpy.intp) * SQUARE_NUM + target]
     possible &= tables.target_free[at_target] > drop
     far = numpy.flatnonzero((geometry >= _FAR) & (geometry < _DROP))
     path_far = path[far]
@@ -299,7 +298,8 @@ def _explain(games: Games, positions: numpy.ndarray, row: int) -> str:
             return "it captures the king" if king else "an own piece is on the square it goes to"
         if piece not in (before, PROMOTED.get(before)):
             return f"the piece there is {PIECE_NAMES[before - 1]}"
-        if not tables.able[before * _GEOMETRY_NUM + tables.geometry[origin * SQUARE_NUM + target]]:
+        geometry = int(tables.geometry[origin * SQUARE_NUM + target])
+        if not tables.able[before * _GEOMETRY_NUM + geometry]:
             return "the piece does not move that way"
         if piece != before and not tables.zone[origin * SQUARE_NUM + target]:
             return "it promotes outside the promotion zone"

@@ -1,0 +1,307 @@
+"""KIF text (.kif, .kifu) to games.
+
+Reads what KIF writers agree on: headers ``手合割`` or a board diagram with both hands,
+numbered moves with the square they come from, the end and the closing line. Encodings
+UTF-8, CP932 and EUC-JP. A variation (``変化``) and what follows it is not read.
+
+A move names the piece that is moved, so a name that does not fit the board is noticed
+when the game is played, such as a promotion written with the promoted piece's name.
+Moves must be numbered without a gap, so that a lost line is noticed too.
+
+Source: the format as Kifu for Windows writes it; python-shogi's parser is the judge.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+import shogi
+
+from pydlshogi.common import SQUARE_NUM
+from pydlshogi.csa import (
+    EVEN_GAME,
+    PROMOTED,
+    Game,
+    Move,
+    RecordError,
+    end_result,
+    require_one_set,
+)
+from pydlshogi.positions import DRAW, HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
+
+#: Endings of the names of KIF files, in lower case.
+KIF_SUFFIXES = (".kif", ".kifu")
+
+_NAMES_BY_CODE = {
+    1: ("歩",),
+    2: ("香",),
+    3: ("桂",),
+    4: ("銀",),
+    5: ("金",),
+    6: ("角",),
+    7: ("飛",),
+    8: ("玉", "王"),
+    9: ("と",),
+    10: ("成香", "杏"),
+    11: ("成桂", "圭"),
+    12: ("成銀", "全"),
+    13: ("馬",),
+    14: ("龍", "竜"),
+}
+_CODES = {name: code for code, names in _NAMES_BY_CODE.items() for name in names}
+_NUMBERS = {name: number for number, name in enumerate("一二三四五六七八九十", 1)}
+_NUMBERS.update({f"十{name}": 10 + number for name, number in _NUMBERS.items() if number <= 8})
+_FILES = {digit: int(digit) for digit in "123456789１２３４５６７８９"}
+
+# What the uppermost side plays without; squares seen by Black, first the pieces' rank.
+_HANDICAPS = {
+    "平手": "",
+    "香落ち": "11",
+    "右香落ち": "91",
+    "角落ち": "22",
+    "飛車落ち": "82",
+    "飛香落ち": "82 11",
+    "二枚落ち": "82 22",
+    "三枚落ち": "82 22 11",
+    "四枚落ち": "82 22 11 91",
+    "五枚落ち": "82 22 11 91 81",
+    "左五枚落ち": "82 22 11 91 21",
+    "六枚落ち": "82 22 11 91 21 81",
+    "八枚落ち": "82 22 11 91 21 81 31 71",
+    "十枚落ち": "82 22 11 91 21 81 31 71 41 61",
+}
+
+# KIF's ends of a game by CSA's end marks; 反則勝ち says that the opponent broke a rule.
+_END_MARKS = {
+    "投了": "%TORYO",
+    "詰み": "%TSUMI",
+    "切れ負け": "%TIME_UP",
+    "反則負け": "%ILLEGAL_MOVE",
+    "入玉勝ち": "%KACHI",
+    "千日手": "%SENNICHITE",
+    "持将棋": "%JISHOGI",
+    "中断": "%CHUDAN",
+    "封じ手": "%CHUDAN",
+    "不詰": "%FUZUMI",
+}
+_ILLEGAL_BY_OPPONENT = "反則勝ち"
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_NUMBERED = re.compile(r"[ 　]*([0-9]+)[ 　]+(\S.*)")
+_MOVE = re.compile(
+    rf"(?:同[ 　]*|([{''.join(_FILES)}])([一二三四五六七八九]))({'|'.join(_CODES)})"
+    r"(?:打|(不?成)?\(([1-9])([1-9])\))(.*)"
+)
+# What may stand behind a move: its time, and + where a variation begins.
+_REST = re.compile(r"[ 　]*(?:\([ /:0-9]*\))?[ 　]*\+?[ 　]*")
+_CLOSING = re.compile(
+    r"[ 　]*まで\d+手で(?:時間切れにより)?(?:([先下後上])手の(?:反則)?(勝ち|負け)|(千日手|持将棋))"
+)
+_CELL = re.compile(rf"([v ]?)(・|[{''.join(name for name in _CODES if len(name) == 1)}])")
+
+
+def parse_kif(data: bytes) -> Game:
+    """Reads a KIF file.
+
+    Args:
+        data: The whole file.
+
+    Returns:
+        The game, as :func:`pydlshogi.csa.parse_game` gives it; end marks by their CSA
+        names, the closing line (``まで…``) as ``summary``.
+
+    Raises:
+        RecordError: something in it cannot be understood, or there is no move.
+    """
+    return _Reader(_decode(data)).game
+
+
+def _decode(data: bytes) -> str:
+    for encoding in ("utf-8-sig", "cp932", "euc_jp"):
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "手" in text:
+            return text
+    raise RecordError(0, "it is no KIF text in UTF-8, CP932 or EUC-JP")
+
+
+class _Reader:
+    """Reads the lines of one file in turn."""
+
+    def __init__(self, text: str) -> None:
+        self.game = Game()
+        self._handicap = ""
+        self._white_first: bool | None = None
+        self._rows: list[list[int]] = []
+        self._hands = [[0] * HAND_NUM, [0] * HAND_NUM]
+        self._started = False
+        self._ended = False
+        self._closing: int | None = None
+        for number, line in enumerate(_LINE_END.split(text), 1):
+            self._line = number
+            if line.startswith("変化"):
+                break
+            self._read_line(line.rstrip(" 　\t"))
+        if not self.game.moves:
+            raise RecordError(0, "it has no moves")
+        self.game.summary = self._closing
+        if not self._ended and self._closing is not None:
+            self.game.result = self._closing
+
+    def _read_line(self, line: str) -> None:
+        numbered = _NUMBERED.fullmatch(line)
+        closing = _CLOSING.match(line)
+        if not line or line[0] in "*#&":
+            return
+        if numbered:
+            self._read_numbered(int(numbered[1]), numbered[2])
+        elif closing:
+            self._read_closing(*closing.groups())
+        elif self._started:
+            if not line.startswith("まで"):
+                self._fail("a line that is no move")
+        elif line.startswith("|"):
+            self._read_row(line)
+        elif line in ("後手番", "上手番", "先手番", "下手番"):
+            self._white_first = line[0] in "後上"
+        elif "：" in line:
+            self._read_header(*line.split("：", 1))
+
+    def _read_header(self, key: str, value: str) -> None:
+        side = shogi.BLACK if key[:1] in "先下" else shogi.WHITE
+        if key in ("先手", "下手", "後手", "上手"):
+            self.game.names[side] = value
+        elif key in ("先手の持駒", "下手の持駒", "後手の持駒", "上手の持駒"):
+            self._read_hand(side, value)
+        elif key == "手合割":
+            if value not in _HANDICAPS and value != "その他":
+                self._fail("unknown handicap")
+            self._handicap = value
+
+    def _read_hand(self, side: int, value: str) -> None:
+        if value == "なし":
+            return
+        for item in value.replace(" ", "　").split("　"):
+            if not item:
+                continue
+            code, number = _CODES.get(item[0], 0), _NUMBERS.get(item[1:] or "一")
+            if not 1 <= code <= HAND_NUM or number is None:
+                self._fail("unknown pieces in hand")
+            self._hands[side][code - 1] = number
+
+    def _read_row(self, line: str) -> None:
+        cells = _CELL.findall(line[1:].split("|")[0])
+        if len(cells) != 9 or len(self._rows) == 9:
+            self._fail("a row of the board without nine squares, or one too many")
+        self._rows.append(
+            [
+                0 if name == "・" else _CODES[name] + (PIECE_NUM if side == "v" else 0)
+                for side, name in cells
+            ]
+        )
+
+    def _start(self) -> None:
+        """Fixes the start position, before the first move."""
+        self._started = True
+        board = list(EVEN_GAME[:SQUARE_NUM])
+        handicap = _HANDICAPS.get(self._handicap, "")
+        white_first = bool(handicap)
+        if self._rows:
+            if len(self._rows) != 9:
+                self._fail("the board has not nine rows")
+            board = [code for row in self._rows for code in row]
+        elif self._handicap == "その他":
+            self._fail("a start position of its own (手合割：その他), but no board")
+        for square in handicap.split() if not self._rows else ():
+            board[_square(int(square[0]), int(square[1]))] = 0
+        if self._white_first is not None:
+            white_first = self._white_first
+        game = self.game
+        game.turn = shogi.WHITE if white_first else shogi.BLACK
+        placement = bytes(board + self._hands[shogi.BLACK] + self._hands[shogi.WHITE])
+        try:
+            require_one_set(placement)
+        except ValueError as error:
+            self._fail(str(error))
+        game.start = opponents_view(placement) if white_first else placement
+
+    def _read_numbered(self, number: int, text: str) -> None:
+        if not self._started:
+            self._start()
+        moves = self.game.moves
+        if self._ended:
+            self._fail("a move after the end of the game")
+        if number != len(moves) + 1:
+            self._fail(f"number {number} where {len(moves) + 1} was due")
+        match = _MOVE.fullmatch(text)
+        if match:
+            *move, rest = match.groups()
+            self._read_move(*move)
+        else:
+            word = re.split(r"[ 　(]", text, maxsplit=1)[0]
+            rest = text[len(word) :]
+            self._read_end(word)
+        if not _REST.fullmatch(rest):
+            self._fail("something unknown behind the move")
+
+    def _read_move(
+        self,
+        file: str | None,
+        rank: str | None,
+        name: str,
+        promotion: str | None,
+        *origin: str | None,
+    ) -> None:
+        moves = self.game.moves
+        white = self._white_to_move()
+        code = _CODES[name]
+        if file and rank:
+            target = _square(_FILES[file], _NUMBERS[rank])
+            target = SQUARE_NUM - 1 - target if white else target
+        elif moves:
+            target = SQUARE_NUM - 1 - moves[-1].target
+        else:
+            self._fail("the first move goes to the same square as the one before it")
+        if origin[0] is None or origin[1] is None:
+            if code > HAND_NUM:
+                self._fail("it drops what cannot be in hand")
+            moves.append(Move(SQUARE_NUM + code - 1, target, code, 0, self._line))
+            return
+        square = _square(int(origin[0]), int(origin[1]))
+        square = SQUARE_NUM - 1 - square if white else square
+        after = code
+        if promotion == "成":
+            if code not in PROMOTED:
+                self._fail("it promotes what cannot be promoted")
+            after = PROMOTED[code]
+        moves.append(Move(square, target, after, code, self._line))
+
+    def _read_end(self, word: str) -> None:
+        black_to_move = not self._white_to_move()
+        mark = _END_MARKS.get(word)
+        if word == _ILLEGAL_BY_OPPONENT:
+            mark = "%-ILLEGAL_ACTION" if black_to_move else "%+ILLEGAL_ACTION"
+        result = end_result(mark, black_to_move) if mark else None
+        if result is None:
+            self._fail("neither a move nor an end of the game that is known")
+        self._ended = True
+        self.game.end_mark, self.game.result = mark, result
+
+    def _read_closing(self, side: str | None, outcome: str | None, draw: str | None) -> None:
+        if draw:
+            self._closing = DRAW
+        elif side:
+            self._closing = WIN if (side in "先下") == (outcome == "勝ち") else LOSS
+
+    def _white_to_move(self) -> bool:
+        return (self.game.turn == shogi.WHITE) != (len(self.game.moves) % 2 == 1)
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise RecordError(self._line, reason)
+
+
+def _square(file: int, rank: int) -> int:
+    return 9 * (rank - 1) + 9 - file
