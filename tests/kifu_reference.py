@@ -9,6 +9,7 @@ only one is mended: a record's own start position counts.
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Iterable
 
 import numpy
@@ -130,3 +131,53 @@ def play(board: shogi.Board, moves: Iterable[str], black_result: int) -> numpy.n
         rows.append(row)
         board.push_usi(usi)
     return numpy.array(rows, dtype=POSITION)
+
+
+def random_moves(sfen: str, most: int, seed: int) -> list[str]:
+    """Plays random legal moves from a position; at most so many, in USI."""
+    source = random.Random(seed)
+    board = shogi.Board(sfen)
+    moves: list[str] = []
+    while len(moves) < most:
+        candidates = list(board.pseudo_legal_moves)
+        source.shuffle(candidates)
+        move = next((move for move in candidates if board.is_legal(move)), None)
+        if move is None:
+            break
+        moves.append(move.usi())
+        board.push(move)
+    return moves
+
+
+def to_csa(sfen: str, moves: Iterable[str], mark: str = "%TORYO") -> str:
+    """Writes a game as CSA with its start position in rows."""
+    board = shogi.Board(sfen)
+    signs = "+-"
+    lines = ["V2.2", "N+A", "N-B"]
+    for y in range(9):
+        row = f"P{y + 1}"
+        for x in range(9):
+            piece = board.piece_at(9 * y + x)
+            row += signs[piece.color] + _CSA[piece.piece_type] if piece else " * "
+        lines.append(row)
+    for color in (shogi.BLACK, shogi.WHITE):
+        hand = board.pieces_in_hand[color].items()
+        pieces = "".join(f"00{_CSA[kind]}" * count for kind, count in hand)
+        if pieces:
+            lines.append(f"P{signs[color]}{pieces}")
+    lines.append(signs[board.turn])
+    for usi in moves:
+        move = shogi.Move.from_usi(usi)
+        origin = "00" if move.from_square is None else _name(move.from_square)
+        sign = signs[board.turn]
+        board.push(move)
+        piece = board.piece_type_at(move.to_square)
+        lines.append(f"{sign}{origin}{_name(move.to_square)}{_CSA[piece]}")
+    return "\n".join([*lines, mark, ""])
+
+
+def _name(square: int) -> str:
+    return f"{9 - square % 9}{square // 9 + 1}"
+
+
+_CSA = shogi.CSA.PIECE_SYMBOLS
