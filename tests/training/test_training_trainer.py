@@ -301,7 +301,7 @@ def start(folder, end):
     path = os.pathsep.join([str(root), str(Path(__file__).parent)])
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(folder), str(end)],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
     )
 
