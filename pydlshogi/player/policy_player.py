@@ -65,8 +65,7 @@ class PolicyPlayer(BasePlayer):
         if wanted == self._loaded:
             return
         self._device = _choose_device(self.options["device"])
-        # For one position at a time the filters' transform would cost more than it saves.
-        network = PolicyNetwork(convolution="chainer")
+        network = PolicyNetwork()
         try:
             load_model(path, network)
         except ModelFileError as error:

@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "policy_player_usi.py"
 OPPONENT = shutil.which("fairy-stockfish", path=f"{os.environ['PATH']}{os.pathsep}/usr/games")
 GAMES = 20
 #: A game this long is broken off as drawn.
-MOST_MOVES = 256
+MOST_MOVES = 150
 #: Milliseconds a move; far more than either needs on a busy machine.
 BYOYOMI = 10000
 
@@ -22,22 +22,30 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def no_end(line):
-    """Raises where cshogi's client would read on for ever: an engine that has ended."""
-    if not line:
-        raise AssertionError("the engine ended during the dialogue")
+#: Strengths of the opponent: one that loses its way, so that games get long, and one that mates.
+STRENGTHS = [(-20, 1), (20, 300)]
+
+
+def alive(engine):
+    """Gives a listener that raises where cshogi's client would read on for ever."""
+
+    def listener(line):
+        if not line and engine.proc.poll() is not None:
+            raise AssertionError(f"{engine.cmd} ended with status {engine.proc.returncode}")
+
+    return listener
 
 
 def ask_for_move(engine, moves, **limits):
     """Gives an engine's answer, after checking that it kept within its time."""
     engine.position(moves)
     start = time.perf_counter()
-    answer, _ = engine.go(btime=0, wtime=0, byoyomi=BYOYOMI, listener=no_end, **limits)
+    answer, _ = engine.go(btime=0, wtime=0, byoyomi=BYOYOMI, listener=alive(engine), **limits)
     assert time.perf_counter() - start < BYOYOMI / 1000, f"time forfeit after {moves}"
     return answer
 
 
-def play(ours, opponent, ours_first):
+def play(ours, opponent, ours_first, nodes):
     """Plays a game and gives its moves and how it ended."""
     board, moves, seen = cshogi.Board(), [], {}
     while len(moves) < MOST_MOVES:
@@ -47,7 +55,7 @@ def play(ours, opponent, ours_first):
         elif board.is_game_over():
             return moves, "won"
         else:
-            answer = ask_for_move(opponent, moves, nodes=1)
+            answer = ask_for_move(opponent, moves, nodes=nodes)
         if answer == "resign":
             assert board.is_game_over() or not our_turn, f"resigned after {moves}"
             return moves, "lost" if our_turn else "won"
@@ -74,13 +82,14 @@ def test_twenty_games_without_illegal_move_crash_or_time_forfeit(
         ours.setoption("modelfile", model_file)
         ours.setoption("strategy", "boltzmann")
         ours.setoption("random_seed", 1)
-        opponent.setoption("Skill Level", -20)
         games = []
         for game in range(GAMES):
+            skill, nodes = STRENGTHS[game // 2 % 2]
+            opponent.setoption("Skill Level", skill)
             for engine in (ours, opponent):
-                engine.isready(listener=no_end)
+                engine.isready(listener=alive(engine))
                 engine.usinewgame()
-            games.append(play(ours, opponent, ours_first=game % 2 == 0))
+            games.append(play(ours, opponent, ours_first=game % 2 == 0, nodes=nodes))
             for engine in (ours, opponent):
                 engine.gameover("draw")
         assert ours.proc.poll() is None
