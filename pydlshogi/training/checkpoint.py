@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.files import write_beside
 from pydlshogi.network.model_file import load_model, save_model
+from pydlshogi.npz import NpzError, read_npz
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"
@@ -120,7 +120,12 @@ def load_pair(
         OSError: the model that waits cannot be renamed.
     """
     load_model(model, network)
-    arrays = _read(state)
+    try:
+        arrays = read_npz(state)
+    except NpzError as error:
+        raise StateFileError(
+            f"state file {state} {error}. Choose a file that train_policy saved as --state."
+        ) from None
     wanted = arrays.get(_FINGERPRINT)
     if wanted is not None and not _is_model(network, wanted):
         waiting = _next_to(model)
@@ -146,17 +151,3 @@ def load_pair(
 
 def _is_model(network: Any, wanted: numpy.ndarray) -> bool:
     return numpy.array_equal(fingerprint(network), wanted)
-
-
-def _read(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
-    """Reads every array of an npz; no pickled object is ever loaded."""
-    try:
-        with numpy.load(path, allow_pickle=False) as npz:
-            return {key: npz[key] for key in npz.files}
-    except FileNotFoundError:
-        raise StateFileError(f"state file {path} does not exist. Check its path.") from None
-    except (OSError, ValueError, AttributeError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise StateFileError(
-            f"state file {path} cannot be read as a Chainer npz ({error}). "
-            "Choose a file that train_policy saved as --state."
-        ) from None

@@ -1,0 +1,33 @@
+"""Chainer's npz files, read without ever loading a pickled object."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import numpy
+
+
+class NpzError(Exception):
+    """A file cannot be read; the text is a clause that says why."""
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
+    """Reads every array of an npz.
+
+    Args:
+        path: A file made by Chainer's ``save_npz``.
+
+    Returns:
+        The arrays by key.
+
+    Raises:
+        NpzError: no such file, not an npz, damaged, or it holds a pickled object.
+    """
+    try:
+        with numpy.load(path, allow_pickle=False) as npz:
+            return {key: npz[key] for key in npz.files}
+    except FileNotFoundError:
+        raise NpzError("does not exist") from None
+    except (OSError, ValueError, AttributeError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise NpzError(f"cannot be read as a Chainer npz ({error})") from None
