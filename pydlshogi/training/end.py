@@ -25,6 +25,7 @@ class Interruption:
     def catch(self) -> Iterator[None]:
         """Remembers the first signal in place of ending; a second one ends at once.
 
+        A signal that the process was started to ignore, as behind nohup, stays ignored.
         Only the main thread can catch signals; elsewhere this does nothing.
 
         Raises:
@@ -33,7 +34,11 @@ class Interruption:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: handler
+            for number in (signal.SIGINT, signal.SIGTERM)
+            if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
+        }
         for number in before:
             signal.signal(number, self._remember)
         try:

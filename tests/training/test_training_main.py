@@ -216,7 +216,13 @@ def test_help_imports_nothing_heavy(folder):
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, number, status):
     words = "train.txt test.txt --gpu -1 -b 2 -i 1 --test_batchsize 1 --model m --state s"
-    process = subprocess.Popen(program(*words.split()), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        program(*words.split()),
+        stderr=subprocess.PIPE,
+        text=True,
+        # Whoever started the tests may ignore the signal, and so would the program.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
     for line in process.stderr:
         if "iteration = 1," in line:
             break

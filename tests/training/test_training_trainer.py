@@ -18,10 +18,12 @@ from training_helpers import (
     make_network,
     make_optimizer,
     make_positions,
+    parameters,
     run,
 )
 
 from pydlshogi.compat import chainer
+from pydlshogi.device import gpu_count, select_device
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import StateFileError
@@ -257,23 +259,73 @@ class Interrupting(SmallNetwork):
         return super().forward(x)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process on Windows")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+def number(request):
+    """A signal, not ignored even if whoever started the tests ignores it."""
+    if os.name == "nt":
+        pytest.skip("os.kill ends the process on Windows")
+    before = signal.signal(request.param, signal.default_int_handler)
+    yield request.param
+    signal.signal(request.param, before)
+
+
 def test_a_signal_ends_a_run_after_the_iteration_and_saves(tmp_path, messages, number):
     (tmp_path / "whole").mkdir()
-    numpy.random.seed(1)
-    whole, _, _ = run(tmp_path / "whole", network=SmallNetwork())
+    whole, _, _ = run(tmp_path / "whole")
     messages()
-    before = signal.getsignal(number)
     numpy.random.seed(1)
     _, optimizer, result = run(tmp_path, network=Interrupting(number))
     assert (result, optimizer.t) == (number, 3)
-    assert signal.getsignal(number) is before
+    assert signal.getsignal(number) is signal.default_int_handler
     lines = messages()
     assert lines[-1].startswith("interrupted after iteration 3; saved")
     assert "save the model" not in lines
     network, _, _ = run(tmp_path, resume=True)
     assert_same_parameters(network, whole)
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path, number):
+    signal.signal(number, signal.SIG_IGN)
+    _, optimizer, result = run(tmp_path, network=Interrupting(number))
+    assert (result, optimizer.t) == (None, 18)
+
+
+class TwiceInterrupting(SmallNetwork):
+    """Sends two signals in a validation, the second after the first did not end it."""
+
+    def forward(self, x):
+        if not chainer.config.train:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().forward(x)
+
+
+def test_a_second_signal_ends_at_once_and_the_last_save_stands(tmp_path, number):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    numpy.random.seed(1)
+    run(tmp_path, iterations=4)
+    numpy.random.seed(9)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, resume=True, network=TwiceInterrupting())
+    _, optimizer, _ = run(tmp_path, resume=True, iterations=1)
+    assert optimizer.t == 5
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not gpu_count()[0], reason=gpu_count()[1])
+def test_on_a_gpu_a_run_is_the_same_but_for_rounding(tmp_path, messages):
+    runs = {}
+    for name, gpu in (("cpu", -1), ("gpu", 0)):
+        (tmp_path / name).mkdir()
+        device = select_device(gpu)
+        run(tmp_path / name, device=device, iterations=7)
+        network, _, _ = run(tmp_path / name, device=device, resume=True, iterations=4)
+        network.to_cpu()
+        (curve,) = log.read_log(messages())
+        runs[name] = parameters(network), curve
+    for name, array in runs["cpu"][0].items():
+        numpy.testing.assert_allclose(runs["gpu"][0][name], array, rtol=1e-3, atol=1e-5)
+    for one, other in zip(runs["cpu"][1].progress, runs["gpu"][1].progress):
+        assert one.loss == pytest.approx(other.loss, rel=1e-4)
 
 
 SCRIPT = """

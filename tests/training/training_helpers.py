@@ -7,6 +7,8 @@ from pydlshogi.positions import POSITION
 from pydlshogi.training.checkpoint import load_pair
 from pydlshogi.training.trainer import Settings, train
 
+CPU = chainer.get_device("@numpy")
+
 
 class SmallNetwork(chainer.Chain):
     """One 1×1 convolution: planes to logits with 2,835 parameters."""
@@ -39,7 +41,15 @@ def make_optimizer(network, lr=0.5):
 
 
 def run(
-    folder, *, resume=False, network=None, train_size=45, test_size=13, positions=None, **kwargs
+    folder,
+    *,
+    resume=False,
+    network=None,
+    train_size=45,
+    test_size=13,
+    positions=None,
+    device=CPU,
+    **kwargs,
 ):
     """Trains a small network in a folder, from nothing or from the files there.
 
@@ -59,7 +69,7 @@ def run(
         positions,
         make_positions(test_size, 2),
         Settings(model=model, state=state, **options),
-        device=chainer.get_device("@numpy"),
+        device=device,
         own=own,
     )
     return network, optimizer, result
