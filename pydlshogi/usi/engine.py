@@ -145,7 +145,6 @@ class Engine:
 
     def _die(self) -> None:
         """Ends the process from the thread that obeys; the other one is reading."""
-        sys.stderr.flush()
         os._exit(1)
 
     @property

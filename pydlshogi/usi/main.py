@@ -45,7 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         if not engine.run(sys.stdin.buffer):
             # A thread is deep in an import or in CUDA: an orderly end would wait for it.
-            sys.stderr.flush()
             os._exit(0)
     return 0
 
@@ -75,9 +74,12 @@ def _stdout_for_protocol() -> Iterator[BinaryIO]:
 
     What libraries print, from Python or from C, goes to standard error meanwhile.
     """
+    try:
+        os.fstat(2)
+    except OSError:  # a GUI may start us without standard error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     own = os.dup(1)
-    with contextlib.suppress(OSError):  # a Windows GUI may start us without standard error
-        os.dup2(2, 1)
+    os.dup2(2, 1)
     try:
         with os.fdopen(os.dup(own), "wb") as stream, contextlib.redirect_stdout(sys.stderr):
             yield stream

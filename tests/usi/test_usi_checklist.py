@@ -113,6 +113,20 @@ def test_launch_nothing_but_usi_on_stdout(start, model_file):
         assert noise in engine.stderr
 
 
+def test_launch_without_standard_error(start, tmp_path):
+    noisy = patched(
+        "import os",
+        "from pydlshogi.player import policy_player",
+        "policy_player.load_model = lambda *args: os.write(2, b'noise') + print('noise') / 0",
+    )
+    engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
+    engine.send("isready")
+    answers = engine.until(None)
+    assert engine.process.wait(60) == 1
+    assert len(answers) == 1
+    assert answers[0].startswith("info string internal error at 'isready'")
+
+
 def test_launch_every_line_is_flushed(ready):
     # Each answer arrives while the engine waits for more input.
     for line, answer in [("usi", "usiok"), ("isready", "readyok"), ("go", "bestmove")]:
@@ -332,7 +346,7 @@ def test_info_numbers_are_integers_and_the_line_is_whole(ready):
         (None, "does not exist"),
         (b"", "cannot be read"),
         (b"PK\x03\x04 not a zip", "cannot be read"),
-        ("other network", "is not of a PolicyNetwork"),
+        ("other network", "(192, 3, 3, 3)"),
         ("not finite", "not finite"),
     ],
     ids=["missing", "empty", "damaged", "another network", "diverged"],
