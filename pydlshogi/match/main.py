@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         import cshogi.usi  # noqa: F401
     except ImportError as error:
-        return _fail(f"cshogi is needed ({error}). Install it: pip install cshogi.")
+        return _fail(f"cshogi is needed ({error}). Run: pip install cshogi")
     from pydlshogi.match.series import SeriesError
     from pydlshogi.match.usi_client import EngineError
 
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (EngineError, SeriesError) as error:
         return _fail(str(error))
     except OSError as error:
-        return _fail(f"{error.filename} cannot be written: {error.strerror}.")
+        return _fail(f"{error.filename or args.output} cannot be written: {error.strerror}.")
     except KeyboardInterrupt:
         print(f"{_PROGRAM}: interrupted. The same command goes on from here.", file=sys.stderr)
         return 130

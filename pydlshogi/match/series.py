@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable
@@ -149,10 +149,12 @@ class Series:
         with ThreadPoolExecutor(min(concurrency, len(numbers))) as pool:
             workers = [pool.submit(work) for _ in range(min(concurrency, len(numbers)))]
             try:
-                for worker in workers:
-                    worker.result()
+                wait(workers, return_when=FIRST_EXCEPTION)
             finally:
+                # Also after an interrupt: the games under way are finished and recorded.
                 stop.set()
+        for worker in workers:
+            worker.result()
 
     def _play_one(self, number: int, engine: UsiClient, opponent: UsiClient) -> Verdict:
         """Plays a game and writes its record."""

@@ -31,6 +31,10 @@ _QUIT_GRACE = 5.0
 # GUIs send these whether an engine declares them or not.
 _SENT_ANYWAY = ("usi_hash", "usi_ponder")
 
+# One thread each, unless the user has said otherwise: a network's answer for one position
+# comes no sooner with more, and threads that wait for busy cores are slow beyond measure.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
 
 
@@ -273,7 +277,12 @@ def _start(command: tuple[str, ...], stderr: IO[bytes]) -> subprocess.Popen[byte
     else:
         group = {"start_new_session": True}
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, **group
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env={**_ENVIRONMENT, **os.environ},
+        **group,
     )
 
 

@@ -19,6 +19,8 @@ from pydlshogi.match.main import main  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
 from pydlshogi.match.usi_client import Limit  # noqa: E402
+from pydlshogi.network.model_file import save_model  # noqa: E402
+from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
 
 FAIRY = shutil.which("fairy-stockfish") or shutil.which("/usr/games/fairy-stockfish")
 
@@ -28,7 +30,7 @@ SEEDED = f"{{}}='{sys.executable}' -m pydlshogi.match.random_player;random_seed=
 # Answers each go with its argument, unless that says otherwise. Writes CP932, and more to
 # standard error than a pipe holds.
 FAKE = r"""
-import sys, time
+import os, sys, time
 behaviour = sys.argv[1]
 def say(text): sys.stdout.buffer.write(text.encode("cp932") + b"\n"); sys.stdout.flush()
 for line in sys.stdin:
@@ -36,6 +38,7 @@ for line in sys.stdin:
     if behaviour == "silent at " + word: time.sleep(60)
     if behaviour == "dies at " + word:
         print("out of luck", file=sys.stderr); sys.exit(3)
+    if behaviour == "vanishes at " + word: os.remove(__file__); sys.exit(4)
     if word == "usi":
         say("id name 偽")
         say("option name Level type spin default 0 min -5 max 5")
@@ -177,6 +180,18 @@ def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
     assert "| at most +" in (tmp_path / "match" / "table.md").read_text(encoding="utf-8")
 
 
+def test_the_policy_player_plays_a_match(tmp_path):
+    model = tmp_path / "model"
+    save_model(model, PolicyNetwork())
+    engine = f"policy='{sys.executable}' -m pydlshogi.usi.main;modelfile={model}"
+    arguments = ("--engine", engine, "--opponent", "random", "--games", 2, "--max-plies", 30)
+    assert run(tmp_path / "match", *arguments) == 0
+    found = row(tmp_path / "match")
+    assert (found["games"], found["faults"], found["opponent_faults"]) == ("2", "0", "0")
+    # Mates are possible so early, but not without play.
+    assert float(found["mean_plies"]) > 5
+
+
 def test_limits_give_no_clock_that_could_be_taken_for_the_other_sides():
     assert Limit("nodes", 10).command == "go nodes 10"
     assert Limit("depth", 3).command == "go depth 3"
@@ -208,6 +223,17 @@ def test_an_engine_that_fails_loses_and_the_match_goes_on(
     for path in output.rglob("*.csa"):
         assert parse_game(path.read_bytes()).end_mark == mark
     assert capsys.readouterr().err.count(words or "sane - fake, game") == faults
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, capsys, concurrency):
+    output = tmp_path / "match"
+    arguments = ("--engine", "random", "--opponent", fake("vanishes at go"), "--games", 40)
+    assert run(output, *arguments, "--concurrency", concurrency) == 1
+    *faults, last = capsys.readouterr().err.splitlines()
+    assert last.startswith("match: engine fake ended at 'usi' with status 2 (")
+    assert all(" game " in line for line in faults)
+    assert 1 <= len(faults) == len(records(output)) <= concurrency
 
 
 @pytest.mark.parametrize(
