@@ -42,15 +42,16 @@ class StateFileError(Exception):
 
 
 def fingerprint(network: Any) -> numpy.ndarray:
-    """Computes a digest of a network's parameters: their names, shapes and values.
+    """Computes a digest of what a model file holds: names, shapes and values.
 
     Returns:
         (16,) uint8.
     """
     digest = hashlib.blake2b(digest_size=16)
-    for name, array in sorted(chainer.serializers.npz.serialize(network).items()):
+    for name, value in sorted(chainer.serializers.npz.serialize(network).items()):
+        array = numpy.ascontiguousarray(value)  # batch normalization has a plain number too
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(numpy.ascontiguousarray(array).data)
+        digest.update(array.data)
     return numpy.frombuffer(digest.digest(), dtype=numpy.uint8)
 
 

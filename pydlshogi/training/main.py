@@ -59,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         signal_number = run(args)
     except KeyboardInterrupt:
-        logger.warning("interrupted; model and state are those of the last save")
+        logger.warning("interrupted; what was saved last stands")
         signal_number = signal.SIGINT
     except ERRORS as error:
         logger.error("%s", error)

@@ -8,9 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy
 import pytest
-from training_helpers import SmallNetwork, assert_same_parameters
+from training_helpers import SmallNetwork, assert_same_files, assert_same_parameters
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.policy import PolicyNetwork
@@ -95,9 +94,7 @@ def test_a_whole_run_of_the_policy_network(folder):
 def test_the_same_seed_gives_the_same_files(folder):
     for name in ("one", "other"):
         call(f"--iterations 2 -b 4 --model {name} --state {name}.state --seed 3")
-    with numpy.load("one") as one, numpy.load("other") as other:
-        for key in one.files:
-            numpy.testing.assert_array_equal(one[key], other[key])
+    assert_same_files("one", "other")
 
 
 def test_convolution_and_threads_reach_the_network(folder, monkeypatch):

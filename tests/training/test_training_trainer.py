@@ -14,6 +14,7 @@ import numpy
 import pytest
 from training_helpers import (
     SmallNetwork,
+    assert_same_files,
     assert_same_parameters,
     make_network,
     make_optimizer,
@@ -172,6 +173,31 @@ def test_resumed_after_any_iteration_a_run_goes_on_the_same(tmp_path, messages, 
     ends = [point.iteration for point in expected.epochs]
     assert ends == [6, 12]
     assert [point for point in curve.epochs if point.iteration in ends] == expected.epochs
+
+
+class NormalizedNetwork(SmallNetwork):
+    """Has running statistics beside its parameters."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.norm = chainer.links.BatchNormalization(104)
+
+    def forward(self, x):
+        return super().forward(self.norm(x))
+
+
+def test_running_statistics_are_resumed_too(tmp_path):
+    for name, stops in (("whole", [9]), ("resumed", [5, 4])):
+        folder = tmp_path / name
+        folder.mkdir()
+        for iterations in stops:
+            numpy.random.seed(1)
+            resume = iterations == 4
+            run(folder, network=NormalizedNetwork(), iterations=iterations, resume=resume)
+    with numpy.load(tmp_path / "whole" / "model") as npz:
+        assert "norm/avg_mean" in npz.files
+    assert_same_files(tmp_path / "whole" / "model", tmp_path / "resumed" / "model")
 
 
 def test_iterations_end_a_run_as_an_epochs_end_does(tmp_path, messages):
@@ -381,9 +407,7 @@ def test_killed_at_random_moments_and_resumed_a_run_is_the_same(tmp_path):
         process = start(killed, end)
     assert process.wait() == 0, process.stderr.read()
     assert kills >= 2
-    with numpy.load(whole / "model") as one, numpy.load(killed / "model") as other:
-        for name in one.files:
-            numpy.testing.assert_array_equal(one[name], other[name])
+    assert_same_files(whole / "model", killed / "model")
     curves = [log.read_log((folder / "log").open(encoding="utf-8")) for folder in (whole, killed)]
     assert curves[0] == curves[1]
     assert len(curves[0]) == 1

@@ -84,3 +84,11 @@ def assert_same_parameters(one, other):
     assert one.keys() == other.keys()
     for name in one:
         numpy.testing.assert_array_equal(one[name], other[name])
+
+
+def assert_same_files(one, other):
+    """Compares the arrays of two npz files to the last bit."""
+    with numpy.load(one) as one_npz, numpy.load(other) as other_npz:
+        assert one_npz.files == other_npz.files
+        for name in one_npz.files:
+            numpy.testing.assert_array_equal(one_npz[name], other_npz[name])
