@@ -87,7 +87,8 @@ class UsiClient:
         except OSError as error:
             self._stderr.close()
             raise EngineError(
-                f"engine {spec.name} cannot be started: {spec.command[0]}: {error.strerror}."
+                f"engine {spec.name} cannot be started: {spec.command[0]}: {error.strerror}. "
+                "Check that it is installed and may be executed."
             ) from None
         assert self._process.stdin and self._process.stdout
         self._stdin = self._process.stdin
