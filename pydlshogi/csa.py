@@ -465,11 +465,11 @@ def require_one_set(placement: bytes) -> None:
     Raises:
         ValueError: there are too many of a kind, or two kings of one side.
     """
+    if max(placement[:SQUARE_NUM].count(king) for king in (_KING, _KING + PIECE_NUM)) > 1:
+        raise ValueError("the start position has two kings of one side")
     counts = _count_pieces(placement)
     if any(counts[code] > number for code, number in _PIECES_IN_SET.items()):
         raise ValueError("the start position has more pieces than a shogi set")
-    if max(placement[:SQUARE_NUM].count(king) for king in (_KING, _KING + PIECE_NUM)) > 1:
-        raise ValueError("the start position has two kings of one side")
 
 
 def _count_pieces(placement: bytes) -> dict[int, int]:

@@ -49,7 +49,7 @@ from pydlshogi.common import (
     UP_LEFT,
     UP_RIGHT,
 )
-from pydlshogi.positions import DRAW, HAND_NUM, LOSS, POSITION, UNKNOWN, WIN
+from pydlshogi.positions import DRAW, HAND_NUM, LOSS, POSITION, UNKNOWN, WIN, raw_bytes
 
 #: Piece types on the board, python-shogi's 1 (pawn) … 14 (dragon).
 PIECE_TYPE_NUM = len(shogi.PIECE_TYPES)
@@ -79,6 +79,7 @@ _DIRECTION_OF_SIGNS = {
     (-1, 1): DOWN_LEFT,
     (1, 1): DOWN_RIGHT,
 }
+
 
 def _planes_of_sides(first: int, last: int) -> numpy.ndarray:
     """Numbers the planes first … last − 1 of both sides."""
@@ -205,8 +206,7 @@ def make_input_planes(records: Any, out: Any = None, *, ply: bool = False) -> An
         (n, 112, 9, 9).
     """
     if isinstance(records, numpy.ndarray) and records.dtype != numpy.uint8:
-        records = numpy.ascontiguousarray(records, dtype=POSITION)
-        records = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
+        records = raw_bytes(records)
     xp = _array_module(records)
     count = len(records)
     if out is None:

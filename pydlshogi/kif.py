@@ -123,7 +123,8 @@ def _decode(data: bytes) -> str:
             text = data.decode(encoding)
         except UnicodeDecodeError:
             continue
-        if "手" in text:
+        # Another encoding's text may decode to gibberish, but hardly with these in it.
+        if "手" in text or "歩" in text:
             return text
     raise RecordError(0, "it is no KIF text in UTF-8, CP932 or EUC-JP")
 

@@ -63,6 +63,19 @@ _OTHER_SIDE = bytes(
 ) + bytes(range(2 * PIECE_NUM + 1, 256))
 
 
+def raw_bytes(positions: numpy.ndarray) -> numpy.ndarray:
+    """Gives positions as bytes, which every device understands.
+
+    Args:
+        positions: ``POSITION`` array, (n,).
+
+    Returns:
+        (n, 100) uint8, a view where ``positions`` is contiguous.
+    """
+    positions = numpy.ascontiguousarray(positions, dtype=POSITION)
+    return positions.view(numpy.uint8).reshape(len(positions), POSITION.itemsize)
+
+
 def opponents_view(placement: bytes) -> bytes:
     """Turns a placement by 180 degrees and lets the colours swap places.
 
@@ -122,7 +135,7 @@ def _placement_hashes(positions: numpy.ndarray, chunk: int = 16384) -> numpy.nda
     words_size = len(factors) * 8
     assert words_size == PLACEMENT_SIZE + 1
     hashes = numpy.zeros(len(positions), dtype=numpy.uint64)
-    rows = positions.view(numpy.uint8).reshape(len(positions), POSITION.itemsize)
+    rows = raw_bytes(positions)
     for start in range(0, len(positions), chunk):
         words = rows[start : start + chunk, :words_size].copy()
         words[:, PLACEMENT_SIZE:] = 0
@@ -216,7 +229,7 @@ def save_cache(path: Path, mark: str, positions: numpy.ndarray, report: dict[str
     with write_beside(path) as file:
         header = (_MAGIC, CACHE_VERSION, mark, len(positions), report)
         pickle.dump(header, file, protocol=3)
-        file.write(numpy.ascontiguousarray(positions).view(numpy.uint8).data)
+        file.write(raw_bytes(positions).data)
 
 
 def load_cache(path: Path, mark: str) -> Cached:
@@ -255,6 +268,8 @@ def _read_cache(file: BinaryIO, mark: str) -> Cached:
         raise CacheError("it is damaged", ours=True) from error
     if version != CACHE_VERSION or found_mark != mark:
         raise CacheError("the list, a file of it, an option or the version changed", ours=True)
+    if not (isinstance(count, int) and isinstance(report, dict)):
+        raise CacheError("it is damaged", ours=True)
     left = os.fstat(file.fileno()).st_size - file.tell()
     if left != count * POSITION.itemsize:
         raise CacheError("it is cut short", ours=True)

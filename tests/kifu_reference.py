@@ -56,8 +56,8 @@ def read_positions(paths: Iterable[str]) -> list[Tuple]:
     return positions
 
 
-def make_planes(position: Tuple) -> numpy.ndarray:
-    """Makes the planes of a published tuple, (104, 9, 9) float32."""
+def make_planes(position: Tuple) -> list[numpy.ndarray]:
+    """Makes the 104 planes of a published tuple, each (9, 9) float64."""
     piece_bb, occupied, hands, _, _ = position
     planes = []
     for side in (0, 1):
@@ -73,7 +73,7 @@ def make_planes(position: Tuple) -> numpy.ndarray:
                 held = hands[side].get(piece_type, 0)
                 planes.append(numpy.ones((9, 9)) if number < held else numpy.zeros((9, 9)))
     assert len(planes) == PLANE_NUM
-    return numpy.array(planes, dtype=numpy.float32)
+    return planes
 
 
 def make_batch(positions: Iterable[Tuple]) -> numpy.ndarray:

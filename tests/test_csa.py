@@ -229,5 +229,5 @@ def test_several_records(line_end):
 
 
 def test_a_slash_in_a_line_separates_nothing():
-    text = "'http://example.org/\n$EVENT:a/b\n/x\n".encode()
+    text = b"'http://example.org/\n$EVENT:a/b\n/x\n"
     assert list(split_records(text)) == [(0, text)]

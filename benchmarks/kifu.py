@@ -1,0 +1,213 @@
+"""Speed of kifu data: reading records, loading the cache, making planes.
+
+    python benchmarks/kifu.py [LIST]
+
+Each of our ways is measured beside the published one (tests/kifu_reference.py, on
+python-shogi) and, for reading, beside cshogi's usual conversion of CSA to HCPE. They
+take turns for some rounds; a figure is the median over the rounds, and a ratio is that
+of two figures of one run. The slow sides read only the first games of the list; all
+figures are per position. LIST names CSA files only; without it the embedded games are
+read, which are too few to show what a long list reaches. Peak memory: Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import itertools
+import os
+import pickle
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+import shogi
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+import kifu_reference  # noqa: E402
+
+from pydlshogi.features import make_input_features_from_board, make_input_planes  # noqa: E402
+from pydlshogi.kifu_list import read_list  # noqa: E402
+from pydlshogi.positions import load_cache, save_cache  # noqa: E402
+from pydlshogi.read_kifu import Report, read_kifu  # noqa: E402
+
+BATCHES = (32, 128, 512, 1024)
+#: Prints the peak memory, in KiB, of a process that reads a list and does nothing else.
+#: Not ru_maxrss: that begins with what this process has.
+PEAK = """
+import sys
+from pydlshogi.read_kifu import read_kifu
+read_kifu(sys.argv[1])
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def cshogi_conversion(paths: Sequence[str]) -> int:
+    """Converts CSA files to HCPE as cshogi's users do; returns the number of positions."""
+    import cshogi
+    import cshogi.CSA
+
+    parser = cshogi.CSA.Parser()
+    board = cshogi.Board()
+    converted = numpy.zeros(100_000, dtype=cshogi.HuffmanCodedPosAndEval)
+    results = {0: 0, 1: 1, 2: 2}  # cshogi's draw, black win, white win, as HCPE has them
+    count = 0
+    for path in paths:
+        for record in parser.parse_file(path):
+            board.set_sfen(record.sfen)
+            for move in record.moves:
+                position = converted[count % len(converted)]
+                board.to_hcp(position["hcp"])
+                position["bestMove16"] = cshogi.move16(move)
+                position["gameResult"] = results.get(record.win, 0)
+                board.push(move)
+                count += 1
+    return count
+
+
+def timed(function: Callable[[], Any], repeats: int = 1) -> float:
+    """Gives the seconds that a call takes, the mean of some."""
+    start = time.perf_counter()
+    for _ in range(repeats):
+        function()
+    return (time.perf_counter() - start) / repeats
+
+
+def in_turns(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Lets sides measure by turns; gives each one's median."""
+    figures: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, side in sides.items():
+            figures[name].append(side())
+    return {name: statistics.median(values) for name, values in figures.items()}
+
+
+def reading(kifu_list: Path, games: int, rounds: int) -> None:
+    """CSA files to positions: ours, cshogi, published."""
+    paths = [source.path for source in read_list(kifu_list)]
+    report = Report()
+    read_kifu(kifu_list, report=report)
+    few, more = paths[: games // 10], paths[:games]
+    few_count = len(kifu_reference.read_positions(few))
+    more_count = cshogi_conversion(more)
+    speed = in_turns(
+        {
+            "ours": lambda: report.positions / timed(lambda: read_kifu(kifu_list, report=Report())),
+            "cshogi": lambda: more_count / timed(lambda: cshogi_conversion(more)),
+            "published": lambda: few_count / timed(lambda: kifu_reference.read_positions(few)),
+        },
+        rounds,
+    )
+    print(f"CSA files to positions ({report.positions} positions of {report.games} games)")
+    for name, figure in speed.items():
+        print(f"  {name:12}{figure:12,.0f} positions/s   ours: {speed['ours'] / figure:.1f} x")
+
+
+def loading(kifu_list: Path, games: int, rounds: int, folder: Path) -> None:
+    """The cache against the published pickle, and the space both take."""
+    paths = [source.path for source in read_list(kifu_list)][:games]
+    published = kifu_reference.read_positions(paths)
+    book = folder / "published.pickle"
+    book.write_bytes(pickle.dumps(published, pickle.HIGHEST_PROTOCOL))
+    positions = read_kifu(kifu_list, report=Report())
+    ours = folder / "ours.pickle"
+    save_cache(ours, "benchmark", positions, Report().to_plain())
+
+    def load_published() -> float:
+        with open(book, "rb") as file:
+            return len(published) / timed(lambda: pickle.load(file))
+
+    speed = in_turns(
+        {
+            "ours": lambda: len(positions) / timed(lambda: load_cache(ours, "benchmark")),
+            "published": load_published,
+        },
+        rounds,
+    )
+    size = {
+        "ours": ours.stat().st_size / len(positions),
+        "published": book.stat().st_size / len(published),
+    }
+    print("loading the cache")
+    for name, figure in speed.items():
+        print(
+            f"  {name:12}{figure:12,.0f} positions/s, {size[name]:.0f} bytes each"
+            f"   ours: {speed['ours'] / figure:.1f} x"
+        )
+
+
+def planes(kifu_list: Path, rounds: int) -> None:
+    """Packed positions, and one board, to planes."""
+    paths = [source.path for source in itertools.islice(read_list(kifu_list), 20)]
+    published = kifu_reference.read_positions(paths)
+    positions = read_kifu(kifu_list, report=Report())[: len(published)]
+    print("positions to planes, microseconds a position")
+    for batch in BATCHES:
+        few = min(batch, 128)
+        cost = in_turns(
+            {
+                "ours": lambda batch=batch: (
+                    1e6 / batch * timed(lambda: make_input_planes(positions[:batch]), 10)
+                ),
+                "published": lambda few=few: (
+                    1e6 / few * timed(lambda: kifu_reference.make_batch(published[:few]))
+                ),
+            },
+            rounds,
+        )
+        ratio = cost["published"] / cost["ours"]
+        print(
+            f"  batch {batch:5}: ours {cost['ours']:7.2f}, published {cost['published']:8.1f}"
+            f"   ours: {ratio:.0f} x"
+        )
+    board = shogi.Board()
+    single = in_turns(
+        {"": lambda: timed(lambda: make_input_features_from_board(board), 200)}, rounds
+    )
+    print(f"  one board at play: {1e6 * single['']:.1f}")
+
+
+def memory(kifu_list: Path) -> None:
+    """Peak memory of reading the whole list."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    answer = subprocess.run(
+        [sys.executable, "-c", PEAK, str(kifu_list)],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    print(f"peak memory of reading: {int(answer.stdout) / 2**10:.0f} MiB")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmarks."""
+    parser = argparse.ArgumentParser(description="Speed of kifu data against the published way.")
+    parser.add_argument("list", nargs="?", type=Path, default=ROOT / "kifu" / "kifulist_train.txt")
+    parser.add_argument("--games", type=int, default=1000, help="most games of the slow sides")
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args(argv)
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "python-shogi", "cshogi")
+    )
+    print(f"Python {platform.python_version()}, {versions}, {os.cpu_count()} cores")
+    reading(args.list, args.games, args.rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        loading(args.list, args.games // 10, args.rounds, Path(folder))
+    planes(args.list, args.rounds)
+    if sys.platform == "linux":
+        memory(args.list)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
