@@ -31,7 +31,7 @@ class PolicyNetwork(chainer.Chain):
     ``l13/W``, ``l13_bias/b``: a model file of the book's loads here and ours there.
 
     Args:
-        convolution: How the 3×3 layers are computed, one of
+        convolution: How the layers are computed, one of
             :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
 
     Raises:
@@ -40,12 +40,16 @@ class PolicyNetwork(chainer.Chain):
 
     def __init__(self, convolution: str = "auto") -> None:
         super().__init__()
-        layer = functools.partial(Convolution2D, ksize=3, pad=1, relu=True, convolution=convolution)
+        hidden = functools.partial(
+            Convolution2D, ksize=3, pad=1, relu=True, convolution=convolution
+        )
         with self.init_scope():
-            self.l1 = layer(PLANE_NUM, ch)
+            self.l1 = hidden(PLANE_NUM, ch)
             for n in range(2, 13):
-                setattr(self, f"l{n}", layer(ch, ch))
-            self.l13 = L.Convolution2D(ch, MOVE_DIRECTION_LABEL_NUM, ksize=1, nobias=True)
+                setattr(self, f"l{n}", hidden(ch, ch))
+            self.l13 = Convolution2D(
+                ch, MOVE_DIRECTION_LABEL_NUM, ksize=1, nobias=True, convolution=convolution
+            )
             self.l13_bias = L.Bias(shape=(LABEL_NUM,))
 
     def forward(self, x: Any) -> Any:

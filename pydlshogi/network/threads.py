@@ -24,6 +24,7 @@ _lock = threading.Lock()
 _chosen: int | None = None
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
+_blas: list[Any] | None = None
 
 
 def set_threads(number: int | None) -> None:
@@ -69,83 +70,97 @@ def get_threads() -> int:
     return os.cpu_count() or 1
 
 
-def in_threads(work: Callable[[int], None], threads: int) -> None:
-    """Calls ``work(0)`` … ``work(threads - 1)`` at the same time, BLAS at one thread each.
+def shares(n: int, number: int) -> list[tuple[int, int]]:
+    """Divides 0 … n into ``number`` nearly equal ranges (start, stop), in order."""
+    return [(n * k // number, n * (k + 1) // number) for k in range(number)]
+
+
+def plan(n: int, least: int, most: int) -> list[list[tuple[int, int]]]:
+    """Divides n boards among the threads, and each thread's boards among chunks.
 
     Args:
-        work: What to do, given the number of its thread. It must not call this function.
-        threads: How many calls. The first is made by the calling thread.
+        n: Number of boards, at least 1.
+        least: Fewer boards than this are not worth a thread of their own.
+        most: Most boards of a chunk.
+
+    Returns:
+        For each thread its chunks (start, stop), in order.
+    """
+    threads = max(1, min(get_threads(), n // least))
+    return [
+        [(start + a, start + z) for a, z in shares(stop - start, -(-(stop - start) // most))]
+        for start, stop in shares(n, threads)
+    ]
+
+
+def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
+    """Takes each step in all threads at once, one step after another.
+
+    BLAS has one thread in each of them meanwhile. One call at a time computes; calls
+    from other threads wait for it.
+
+    Args:
+        threads: How many threads, the calling one included.
+        steps: What to do, given the number of its thread, 0 … ``threads`` - 1. A step
+            begins in all threads when the step before it has ended in all.
 
     Raises:
-        Exception: what ``work`` raised, after all calls have ended.
+        Exception: what a step raised, after all threads have stopped.
     """
-    with _single_threaded_blas():
-        futures = [_executor(threads).submit(work, n) for n in range(1, threads)]
+    barrier = threading.Barrier(threads)
+    errors: list[BaseException] = []
+
+    def take_steps(thread: int) -> None:
         try:
-            work(0)
-        finally:
-            # Also when work(0) failed: nobody may still write to the caller's arrays.
-            errors = [future.exception() for future in futures]
-        for error in errors:
-            if error is not None:
-                raise error
+            for number, step in enumerate(steps):
+                if number:
+                    barrier.wait()
+                step(thread)
+        except threading.BrokenBarrierError:
+            pass  # another thread has an error, and has kept it
+        except BaseException as error:
+            errors.append(error)
+            barrier.abort()
+
+    with blas_threads(1):
+        futures = [_executor(threads).submit(take_steps, n) for n in range(1, threads)]
+        take_steps(0)
+        for future in futures:
+            future.result()
+    if errors:
+        raise errors[0]
 
 
 def _executor(threads: int) -> ThreadPoolExecutor:
     """Returns the pool, of at least ``threads - 1`` threads."""
     global _pool, _pool_size
-    with _lock:
-        if _pool is None or _pool_size < threads - 1:
-            # A pool that is replaced ends by itself once its work is done.
-            _pool_size = threads - 1
-            _pool = ThreadPoolExecutor(_pool_size, thread_name_prefix="pydlshogi-network")
-        return _pool
+    if _pool is None or _pool_size < threads - 1:
+        # A pool that is replaced ends by itself.
+        _pool_size = threads - 1
+        _pool = ThreadPoolExecutor(_pool_size, thread_name_prefix="pydlshogi-network")
+    return _pool
 
 
-class _Blas:
-    """The process's BLAS libraries, whose number of threads is one setting for everybody.
+@contextlib.contextmanager
+def blas_threads(number: int) -> Iterator[None]:
+    """Holds BLAS to a number of threads, if it has more, while the context is open.
 
-    Several threads may be inside at once: the first in saves the setting and the last
-    out restores it. Were each to restore what it found, the one that came second would
-    leave BLAS at one thread for good.
+    The setting is one for the whole process, so one context at a time is open: were two
+    to overlap, the one that closes last would restore what the other had set.
     """
-
-    def __init__(self) -> None:
-        # Looking for the libraries takes milliseconds, so it is done once.
-        libraries = threadpoolctl.ThreadpoolController().select(user_api="blas")
-        self._libraries = libraries.lib_controllers
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._saved: list[int] = []
-
-    @contextlib.contextmanager
-    def single_threaded(self) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._saved = [library.get_num_threads() for library in self._libraries]
-                for library in self._libraries:
-                    library.set_num_threads(1)
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    for library, number in zip(self._libraries, self._saved):
-                        library.set_num_threads(number)
-
-
-_blas: _Blas | None = None
-
-
-def _single_threaded_blas() -> contextlib.AbstractContextManager[None]:
-    """Holds BLAS to one thread while the context is open."""
     global _blas
     with _lock:
         if _blas is None:
-            _blas = _Blas()
-    return _blas.single_threaded()
+            # Looking for the libraries takes milliseconds, so it is done once.
+            _blas = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+        saved = [(library, library.get_num_threads()) for library in _blas]
+        for library, threads in saved:
+            library.set_num_threads(min(threads, number))
+        try:
+            yield
+        finally:
+            for library, threads in saved:
+                library.set_num_threads(threads)
 
 
 class Workspace(threading.local):

@@ -39,8 +39,9 @@ filters), and SPREADᵀ · SPREAD gives gx.
 Sources: S. Winograd, Arithmetic Complexity of Computations, SIAM 1980; A. Lavin and
 S. Gray, Fast Algorithms for Convolutional Neural Networks, arXiv:1509.09308 (2015).
 
-Arrays here have the shape (9, 9, boards, channels): board and channel lie together in
-memory, so the rows of each of the 25 products are evenly spaced and nothing is copied.
+Arrays keep Chainer's shape (boards, channels, 9, 9), but lie in memory as (9, 9, boards,
+channels): with board and channel together the rows of each of the 25 products are evenly
+spaced, and nothing is copied between two layers.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from typing import Any, Callable
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.threads import Workspace, get_threads, in_threads
+from pydlshogi.network.threads import Workspace, in_threads, plan, shares
 
 #: Squares along a side of the board.
 SIDE = 9
@@ -93,6 +94,9 @@ def _board_matrices() -> tuple[Any, Any, Any]:
 
 SPREAD, GATHER, FILTER = _board_matrices()
 
+#: Axes from (board, channel, row, column) to (row, column, board, channel), and back.
+_IN_MEMORY = (2, 3, 0, 1)
+
 #: Number of the product at the point (1, 1), where the bias goes.
 _BIAS = _POINTS.index(1) * _VALUES + _POINTS.index(1)
 
@@ -110,37 +114,45 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     """Filters boards with 3×3 filters, the board padded by one square of zeros.
 
     Args:
-        x: (9, 9, n, channels in) float32, numpy or cupy; fastest where the last two
-            axes lie together in memory.
+        x: (n, channels in, 9, 9) float32, numpy or cupy; in any order in memory, fastest
+            as this function and :func:`backward` make their results.
         W: (channels out, channels in, 3, 3) float32.
         b: (channels out,) float32, or None.
         relu: Whether to put 0 for what is negative in the result.
 
     Returns:
-        (9, 9, n, channels out) float32.
+        (n, channels out, 9, 9) float32.
     """
     xp = chainer.backend.get_array_module(x)
+    x = x.transpose(_IN_MEMORY)
     n, inputs, outputs = x.shape[2], x.shape[3], W.shape[0]
     y = xp.empty((SIDE, SIDE, n * outputs), numpy.float32)
-    plan = _plan(xp, n)
-    spread, gather, bias = xp.asarray(SPREAD), xp.asarray(GATHER), b
-    filters = _filters(xp, W.reshape(outputs, inputs, -1).transpose(1, 2, 0), len(plan))
+    chunks = _chunks(xp, n)
+    shares_of_filters = shares(inputs, len(chunks))
+    W = W.reshape(outputs, inputs, _TAPS**2).transpose(1, 2, 0)
+    filters = _room(xp, "filters", (_VALUES**2, inputs, outputs))
+    spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
+    # numpy compares with an array several times faster than with a number.
+    zero = xp.zeros(outputs, numpy.float32)
 
-    def work(thread: int) -> None:
-        for start, stop in plan[thread]:
-            boards = stop - start
+    def transform(thread: int) -> None:
+        _transform(W, filters, slice(*shares_of_filters[thread]))
+
+    def compute(thread: int) -> None:
+        for start, stop in chunks[thread]:
             tiles = _to_tiles(spread, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
-            products = _room(xp, "products", (_VALUES**2, _TILES**2 * boards, outputs))
+            products = _room(xp, "products", (_VALUES**2, tiles[0].size // inputs, outputs))
             xp.matmul(tiles.reshape(_VALUES**2, -1, inputs), filters, out=products)
-            if bias is not None:
-                products[_BIAS] += bias
+            if b is not None:
+                products[_BIAS] += b
             out = y[:, :, start * outputs : stop * outputs]
             _from_tiles(gather, products.reshape(_VALUES**2, _TILES**2, -1), out)
             if relu:
-                xp.maximum(out, 0, out=out)
+                out = out.reshape(SIDE, SIDE, stop - start, outputs)
+                xp.maximum(out, zero, out=out)
 
-    _run(xp, work, len(plan))
-    return y.reshape(SIDE, SIDE, n, outputs)
+    _run(xp, len(chunks), transform, compute)
+    return y.reshape(SIDE, SIDE, n, outputs).transpose(_IN_MEMORY)
 
 
 def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, Any]:
@@ -157,44 +169,67 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
         The gradients of x (None unless wanted), W and b, in float32.
     """
     xp = chainer.backend.get_array_module(x)
+    x, gy = x.transpose(_IN_MEMORY), gy.transpose(_IN_MEMORY)
+    y = None if y is None else y.transpose(_IN_MEMORY)
     n, inputs, outputs = x.shape[2], x.shape[3], W.shape[0]
-    plan = _plan(xp, n)
-    threads = len(plan)
-    spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
+    chunks = _chunks(xp, n)
+    shares_of_filters = shares(outputs, len(chunks))
+    W = W.reshape(outputs, inputs, _TAPS**2).transpose(0, 2, 1)
+    filters = _room(xp, "filters", (_VALUES**2, outputs, inputs))
     # A sum for each thread, added up in the order of the threads: the same every time.
-    sums = _room(xp, "sums", (threads, _VALUES**2, outputs, inputs))
-    gb = xp.zeros((threads, outputs), numpy.float32)
-    gx: Any = None
-    filters: Any = None
-    if need_gx:
-        gx = xp.empty((SIDE, SIDE, n * inputs), numpy.float32)
-        filters = _filters(xp, W.reshape(outputs, inputs, -1).transpose(0, 2, 1), threads)
+    sums = _room(xp, "sums", (len(chunks), _VALUES**2, outputs, inputs))
+    gb = xp.zeros((len(chunks), outputs), numpy.float32)
+    gW = xp.empty((outputs, inputs, _TAPS**2), numpy.float32)
+    gx = xp.empty((SIDE, SIDE, n * inputs), numpy.float32) if need_gx else None
+    spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
 
-    def work(thread: int) -> None:
-        for start, stop in plan[thread]:
+    def transform(thread: int) -> None:
+        if need_gx:
+            _transform(W, filters, slice(*shares_of_filters[thread]))
+
+    def compute(thread: int) -> None:
+        for number, (start, stop) in enumerate(chunks[thread]):
             g = gy[:, :, start:stop]
             if y is not None:
-                masked = _room(xp, "masked", g.shape)
-                g = xp.multiply(g, y[:, :, start:stop] > 0, out=masked)
+                g = xp.multiply(g, y[:, :, start:stop] > 0, out=_room(xp, "masked", g.shape))
             gproducts = _to_tiles(gather.T, g.reshape(SIDE, SIDE, -1), "products")
             gproducts = gproducts.reshape(_VALUES**2, -1, outputs)
             gb[thread] += gproducts[_BIAS].sum(axis=0)
             tiles = _to_tiles(spread, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
             tiles = tiles.reshape(_VALUES**2, -1, inputs)
-            if start == plan[thread][0][0]:
+            if number == 0:
                 xp.matmul(gproducts.transpose(0, 2, 1), tiles, out=sums[thread])
             else:
                 term = _room(xp, "term", sums.shape[1:])
                 sums[thread] += xp.matmul(gproducts.transpose(0, 2, 1), tiles, out=term)
-            if need_gx:
+            if gx is not None:
                 gtiles = xp.matmul(gproducts, filters, out=tiles)
                 out = gx[:, :, start * inputs : stop * inputs]
                 _from_tiles(spread.T, gtiles.reshape(_VALUES**2, _TILES**2, -1), out)
 
-    _run(xp, work, threads)
-    if need_gx:
-        gx = gx.reshape(SIDE, SIDE, n, inputs)
-    return gx, _gradient_of_filters(xp, sums, W.shape), gb.sum(axis=0)
+    def reduce(thread: int) -> None:
+        rows = slice(*shares_of_filters[thread])
+        total = sums[0, :, rows]
+        for term in sums[1:, :, rows]:
+            total += term
+        xp.matmul(total.transpose(1, 2, 0), xp.asarray(FILTER), out=gW[rows])
+
+    _run(xp, len(chunks), transform, compute, reduce)
+    if gx is not None:
+        gx = gx.reshape(SIDE, SIDE, n, inputs).transpose(_IN_MEMORY)
+    return gx, gW.reshape(outputs, inputs, _TAPS, _TAPS), gb.sum(axis=0)
+
+
+def _transform(W: Any, filters: Any, rows: slice) -> None:
+    """Transforms some rows of the filters.
+
+    Args:
+        W: (rows, 9, columns): channels in and out, or out and in, as the product needs it.
+        filters: (25, rows, columns), to be filled.
+        rows: Which.
+    """
+    xp = chainer.backend.get_array_module(W)
+    xp.matmul(xp.asarray(FILTER), W[rows], out=filters[:, rows].transpose(1, 0, 2))
 
 
 def _to_tiles(matrix: Any, x: Any, name: str = "tiles") -> Any:
@@ -242,78 +277,18 @@ def _by_columns(tiles: Any) -> Any:
     return tiles.reshape(shape).transpose(0, 2, 1, 3)
 
 
-def _filters(xp: Any, W: Any, threads: int) -> Any:
-    """Transforms the filters.
-
-    Args:
-        xp: numpy or cupy.
-        W: (rows, 9, columns): channels in and out or out and in, as the product needs it.
-        threads: How many threads to use.
-
-    Returns:
-        (25, rows, columns).
-    """
-    filters = _room(xp, "filters", (_VALUES**2, W.shape[0], W.shape[2]))
-    matrix = xp.asarray(FILTER)
-
-    def work(thread: int) -> None:
-        rows = slice(*_shares(W.shape[0], threads)[thread])
-        xp.matmul(matrix, W[rows], out=filters[:, rows].transpose(1, 0, 2))
-
-    _run(xp, work, threads)
-    return filters
+def _chunks(xp: Any, n: int) -> list[list[tuple[int, int]]]:
+    """Divides n boards among threads and chunks; on a GPU they are one chunk."""
+    return plan(n, _LEAST, _CHUNK) if xp is numpy else [[(0, n)]]
 
 
-def _gradient_of_filters(xp: Any, sums: Any, shape: tuple[int, ...]) -> Any:
-    """Adds up the threads' gradients of the transformed filters and transforms them back.
-
-    Args:
-        xp: numpy or cupy.
-        sums: (threads, 25, channels out, channels in); overwritten.
-        shape: Of W.
-
-    Returns:
-        The gradient of W.
-    """
-    outputs, inputs = shape[:2]
-    gW = xp.empty((outputs, inputs, _TAPS**2), numpy.float32)
-    matrix = xp.asarray(FILTER)
-
-    def work(thread: int) -> None:
-        rows = slice(*_shares(outputs, len(sums))[thread])
-        total = sums[0, :, rows]
-        for term in sums[1:, :, rows]:
-            total += term
-        xp.matmul(total.transpose(1, 2, 0), matrix, out=gW[rows])
-
-    _run(xp, work, len(sums))
-    return gW.reshape(shape)
-
-
-def _shares(n: int, shares: int) -> list[tuple[int, int]]:
-    """Divides 0 … n into nearly equal ranges (start, stop)."""
-    return [(n * k // shares, n * (k + 1) // shares) for k in range(shares)]
-
-
-def _plan(xp: Any, n: int) -> list[list[tuple[int, int]]]:
-    """Divides n boards among threads, and each thread's among chunks (start, stop)."""
-    if xp is not numpy:
-        return [[(0, n)]]
-    threads = max(1, min(get_threads(), n // _LEAST))
-    plan = []
-    for start, stop in _shares(n, threads):
-        chunks = max(1, -(-(stop - start) // _CHUNK))
-        plan.append([(start + a, start + z) for a, z in _shares(stop - start, chunks)])
-    return plan
-
-
-def _run(xp: Any, work: Callable[[int], None], threads: int) -> None:
-    """Calls ``work`` with 0 … threads - 1: in threads on the CPU, one by one on a GPU."""
+def _run(xp: Any, threads: int, *steps: Callable[[int], None]) -> None:
+    """Takes steps one after another: in threads on the CPU, once each on a GPU."""
     if xp is numpy:
-        in_threads(work, threads)
+        in_threads(threads, *steps)
     else:
-        for thread in range(threads):
-            work(thread)
+        for step in steps:
+            step(0)
 
 
 def _room(xp: Any, name: str, shape: tuple[int, ...]) -> Any:

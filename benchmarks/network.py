@@ -1,0 +1,140 @@
+"""Speed of the policy network on the CPU: ours, Chainer's own convolution, PyTorch.
+
+    python benchmarks/network.py --torch-python VENV/bin/python
+
+PyTorch (``pip install torch numpy`` in an environment of its own) is left out without
+``--torch-python``. Each side runs in a process of its own, since the threads of a loaded
+PyTorch go on spinning and slow the others; only one works at a time. The sides take
+turns for some rounds, and a figure is the median over all rounds, so that a slow moment
+of the machine strikes all alike. Linux only (peak memory).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+WORKER = Path(__file__).with_name("network_worker.py")
+
+#: Environments that pin OpenBLAS to old kernels halve its speed.
+PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+#: (task, batch, repeats a round)
+TASKS = (
+    ("forward", 1, 30),
+    ("forward", 32, 3),
+    ("forward", 256, 1),
+    ("step", 32, 3),
+    ("step", 256, 1),
+)
+
+
+class Side:
+    """A process that runs one side's tasks on request."""
+
+    def __init__(self, name: str, python: str) -> None:
+        environment = {key: value for key, value in os.environ.items() if key not in PINS}
+        if not name.startswith("torch"):
+            root = str(WORKER.parents[1])
+            path = environment.get("PYTHONPATH")
+            environment["PYTHONPATH"] = os.pathsep.join([root, path]) if path else root
+        self.name = name
+        self._process = subprocess.Popen(
+            [python, str(WORKER), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def ask(self, **request: Any) -> Any:
+        """Sends a request and waits for the answer."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"side {self.name} ended without an answer; its error is above.")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def processor() -> str:
+    """Names the processor, as far as Linux tells."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown processor"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark and prints a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--torch-python", metavar="FILE", help="Python that has PyTorch")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each side (%(default)s)")
+    parser.add_argument(
+        "--tasks",
+        default=",".join(f"{task}-{size}" for task, size, _ in TASKS),
+        help="which to run (%(default)s)",
+    )
+    parser.add_argument("--no-memory", action="store_true", help="leave out peak memory")
+    args = parser.parse_args(argv)
+    chosen = args.tasks.split(",")
+    tasks = [task for task in TASKS if f"{task[0]}-{task[1]}" in chosen]
+
+    pythons = {"winograd": sys.executable, "chainer": sys.executable}
+    if args.torch_python:
+        pythons["torch"] = pythons["torch channels_last"] = args.torch_python
+
+    sides = [Side(name, python) for name, python in pythons.items()]
+    print(f"{processor()}, {len(os.sched_getaffinity(0))} processors; rounds: {args.rounds}\n")
+    for side in sides:
+        print(f"- {side.name}: {side.ask(versions=True)}")
+    times: dict[tuple[str, str, int], list[float]] = {}
+    for _ in range(args.rounds):
+        for task, size, repeats in tasks:
+            for side in sides:
+                seconds = side.ask(task=task, batch=size, repeats=repeats)
+                times.setdefault((side.name, task, size), []).extend(seconds)
+    for side in sides:
+        side.close()
+
+    names = list(pythons)
+    print(f"\n| median, ms | {' | '.join(names)} | × Chainer's own | × PyTorch's better |")
+    print("|---" * (len(names) + 3) + "|")
+    for task, size, _ in tasks:
+        ms = {name: statistics.median(times[name, task, size]) * 1e3 for name in names}
+        torch = [value for name, value in ms.items() if name.startswith("torch")]
+        against = f"{min(torch) / ms['winograd']:.2f}" if torch else "–"
+        cells = " | ".join(f"{ms[name]:.2f}" if ms[name] < 10 else f"{ms[name]:.1f}" for name in ms)
+        print(
+            f"| {task}, batch {size} | {cells} | {ms['chainer'] / ms['winograd']:.2f} | {against} |"
+        )
+
+    if not args.no_memory:
+        print(f"\n| memory of training at batch 256, MB | {' | '.join(names)} |")
+        print("|---" * (len(names) + 1) + "|")
+        peaks = []
+        for name, python in pythons.items():
+            side = Side(name, python)
+            peaks.append([value / 1e6 for value in side.ask(peak=256)])
+            side.close()
+        print(f"| peak of the process | {' | '.join(f'{after:.0f}' for _, after in peaks)} |")
+        growth = (f"{after - before:.0f}" for before, after in peaks)
+        print(f"| of that, beyond the loaded libraries and network | {' | '.join(growth)} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

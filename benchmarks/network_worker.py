@@ -1,0 +1,132 @@
+"""One side of benchmarks/network.py, in a process of its own.
+
+Reads a JSON object a line from standard input and answers with one a line:
+``{"versions": true}``; ``{"task": "forward" or "step", "batch": N, "repeats": N}`` gives
+the seconds of each repeat; ``{"peak": N}`` trains a few steps at batch N and gives the
+memory of the process in bytes before and at its peak.
+
+It imports nothing of pydlshogi for PyTorch's sides: these run in an environment of theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import resource
+import sys
+import time
+from typing import Any, Callable
+
+import numpy
+
+PLANES, FILTERS, DIRECTIONS, SIDE = 104, 192, 27, 9
+LAYERS = 12
+LEARNING_RATE = 0.01
+
+
+def batch(size: int) -> tuple[Any, Any]:
+    """Makes planes as sparse as real ones, and labels."""
+    random = numpy.random.RandomState(size)
+    x = (random.rand(size, PLANES, SIDE, SIDE) < 0.1).astype(numpy.float32)
+    return x, random.randint(0, DIRECTIONS * SIDE**2, size)
+
+
+def chainer_side(convolution: str) -> tuple[Callable[..., Any], Callable[..., Any], str]:
+    """Returns a function for each task and the versions: Chainer, as training uses it."""
+    import threadpoolctl
+
+    from pydlshogi.compat import chainer
+    from pydlshogi.network.policy import PolicyNetwork
+
+    F = chainer.functions
+    network = PolicyNetwork(convolution=convolution)
+    optimizer = chainer.optimizers.SGD(lr=LEARNING_RATE)
+    optimizer.setup(network)
+
+    def forward(x: Any, t: Any) -> Any:
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return network(x).array
+
+    def step(x: Any, t: Any) -> Any:
+        optimizer.update(lambda: F.softmax_cross_entropy(network(x), t.astype(numpy.int32)))
+
+    blas = threadpoolctl.ThreadpoolController().select(user_api="blas").info()
+    names = ", ".join(
+        f"{b['internal_api']} {b['version']} {b.get('architecture', '')} {b['num_threads']} threads"
+        for b in blas
+    )
+    return forward, step, f"Chainer {chainer.__version__}, numpy {numpy.__version__}, {names}"
+
+
+def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., Any], str]:
+    """Returns a function for each task and the versions: PyTorch, the same network."""
+    import torch
+    from torch import nn
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layers: list[Any] = []
+            for n in range(LAYERS):
+                layers += [nn.Conv2d(FILTERS if n else PLANES, FILTERS, 3, padding=1), nn.ReLU()]
+            layers.append(nn.Conv2d(FILTERS, DIRECTIONS, 1, bias=False))
+            self.layers = nn.Sequential(*layers)
+            self.bias = nn.Parameter(torch.zeros(DIRECTIONS * SIDE**2))
+
+        def forward(self, x: Any) -> Any:
+            return self.layers(x).reshape(len(x), -1) + self.bias
+
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    network = Network().to(memory_format=layout)
+    optimizer = torch.optim.SGD(network.parameters(), lr=LEARNING_RATE)
+
+    def forward(x: Any, t: Any) -> Any:
+        with torch.inference_mode():
+            return network(torch.from_numpy(x).contiguous(memory_format=layout))
+
+    def step(x: Any, t: Any) -> Any:
+        optimizer.zero_grad()
+        logits = network(torch.from_numpy(x).contiguous(memory_format=layout))
+        nn.functional.cross_entropy(logits, torch.from_numpy(t)).backward()
+        optimizer.step()
+
+    return forward, step, f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads"
+
+
+def main() -> int:
+    """Answers requests until standard input ends."""
+    side = sys.argv[1]
+    if side.startswith("torch"):
+        forward, step, versions = torch_side(side == "torch channels_last")
+    else:
+        forward, step, versions = chainer_side(side)
+    tasks = {"forward": forward, "step": step}
+    data: dict[int, Any] = {}
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer: Any
+        if "versions" in request:
+            answer = f"{versions}, Python {platform.python_version()}"
+        elif "peak" in request:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            x, t = batch(request["peak"])
+            for _ in range(3):
+                step(x, t)
+            after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            answer = [before * 1024, after * 1024]  # Linux counts in KiB
+        else:
+            size = request["batch"]
+            x, t = data.setdefault(size, batch(size))
+            task = tasks[request["task"]]
+            task(x, t)
+            answer = []
+            for _ in range(request["repeats"]):
+                start = time.perf_counter()
+                task(x, t)
+                answer.append(time.perf_counter() - start)
+        print(json.dumps(answer), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
