@@ -16,6 +16,7 @@ record_v3.html; the comments are those of the floodgate server.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -82,7 +83,7 @@ OTHER_RESULT = {LOSS: WIN, WIN: LOSS, DRAW: DRAW, UNKNOWN: UNKNOWN}
 
 _MOVE = re.compile(rf"([+-])(00|[1-9][1-9])([1-9][1-9])({'|'.join(PIECE_NAMES)})")
 _TIME = re.compile(r"T[0-9.]*")
-_LINE_END = re.compile(rb"\r\n|\n|\r")
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _RECORD_SEPARATOR = re.compile(rb"(?<![^\r\n])/[ \t]*(?=[\r\n]|\Z)")
 #: Matches floodgate's summary as written in latin-1: the results of Black and of White.
 SUMMARY = re.compile(
@@ -204,7 +205,7 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
         if record.strip():
             yield lines, record
         # The end of the separator's line stays with the next record, as a blank line.
-        lines += len(_LINE_END.findall(record))
+        lines += len(_LINE_END.findall(record.decode("latin-1")))
         start = separator.end() if separator else end
 
 
@@ -233,9 +234,14 @@ class _Reader:
         self._turn: int | None = None
         self._ended = False
         # Latin-1 keeps each byte one character; only names are decoded further.
-        for number, line in enumerate(_LINE_END.split(record), 1):
+        for number, line in enumerate(_LINE_END.split(record.decode("latin-1")), 1):
             self._line = number
-            self._read_line(line.decode("latin-1").rstrip(" \t"))
+            # Most lines are moves: they go the short way.
+            move = _read_move(line)
+            if move:
+                self._add_move(line, *move)
+            else:
+                self._read_line(line.rstrip(" \t"))
         if not self.game.moves:
             raise RecordError(0, "it has no moves")
 
@@ -253,9 +259,9 @@ class _Reader:
                 self._read_statement(statement.strip(" \t"))
 
     def _read_statement(self, statement: str) -> None:
-        move = _MOVE.fullmatch(statement)
+        move = _read_move(statement)
         if move:
-            self._read_move(statement, *move.groups())
+            self._add_move(statement, *move)
         elif _TIME.fullmatch(statement):
             pass
         elif statement in ("+", "-"):
@@ -283,8 +289,7 @@ class _Reader:
         self._turn = self.game.turn = turn
         self.game.start = placement
 
-    def _read_move(self, statement: str, sign: str, origin: str, target: str, piece: str) -> None:
-        mover = shogi.BLACK if sign == "+" else shogi.WHITE
+    def _add_move(self, statement: str, mover: int, origin: int, target: int, piece: int) -> None:
         if self._turn is None:
             # Without a line for the side to move, the even game begins with Black and
             # a handicap game with whoever makes the first move.
@@ -294,19 +299,9 @@ class _Reader:
         moves = self.game.moves
         if (mover == self.game.turn) != (len(moves) % 2 == 0):
             self._fail(f"the move {statement} is not of the side to move")
-        code = PIECE_CODES[piece]
-        if origin == _NO_SQUARE:
-            if code > HAND_NUM:
-                self._fail(f"the move {statement} drops what cannot be in hand")
-            from_square = SQUARE_NUM + code - 1
-        else:
-            from_square = SQUARES[origin]
-            if mover == shogi.WHITE:
-                from_square = SQUARE_NUM - 1 - from_square
-        to_square = SQUARES[target]
-        if mover == shogi.WHITE:
-            to_square = SQUARE_NUM - 1 - to_square
-        moves.append(Move(from_square, to_square, code, 0, self._line))
+        if origin == SQUARE_NUM + piece - 1 and piece > HAND_NUM:
+            self._fail(f"the move {statement} drops what cannot be in hand")
+        moves.append(Move(origin, target, piece, 0, self._line))
 
     def _read_end_mark(self, statement: str) -> None:
         if self._ended:
@@ -333,6 +328,27 @@ class _Reader:
 
     def _fail(self, reason: str) -> NoReturn:
         raise RecordError(self._line, reason)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _read_move(statement: str) -> tuple[int, int, int, int] | None:
+    """Reads a move: who makes it, origin, target and piece; None if it is none.
+
+    Moves repeat from game to game, so that remembering them saves most of the work.
+    """
+    match = _MOVE.fullmatch(statement)
+    if not match:
+        return None
+    sign, origin_name, target_name, name = match.groups()
+    mover = shogi.BLACK if sign == "+" else shogi.WHITE
+    piece = PIECE_CODES[name]
+    target = SQUARES[target_name]
+    origin = SQUARES.get(origin_name, -1)
+    if mover == shogi.WHITE:
+        target, origin = SQUARE_NUM - 1 - target, SQUARE_NUM - 1 - origin
+    if origin_name == _NO_SQUARE:
+        origin = SQUARE_NUM + piece - 1
+    return mover, origin, target, piece
 
 
 class _StartPosition:

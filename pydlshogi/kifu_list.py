@@ -33,14 +33,14 @@ class Source(NamedTuple):
         path: Where it is; empty if it was not found.
         size: Its size in bytes; -1 if it was not found.
         time: When it was changed, in nanoseconds.
-        line: The line of the list, from 1.
+        problem: Why it cannot be read, a clause in words; empty if it can.
     """
 
     name: str
     path: str
     size: int
     time: int
-    line: int
+    problem: str = ""
 
 
 def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
@@ -51,8 +51,8 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
             do not matter.
 
     Returns:
-        The files in order, those of a folder sorted by name. A file that is not there
-        is among them, without a path.
+        The files in order, those of a folder sorted by name. What is not there, or is
+        a folder without records, is among them with its problem.
 
     Raises:
         KifuError: the list is missing, unreadable or empty.
@@ -95,20 +95,27 @@ def _find(name: str, folder: str, line: int) -> Iterator[Source]:
             status = os.stat(path)
         except (OSError, ValueError):
             continue
-        if not stat.S_ISDIR(status.st_mode):
-            yield Source(name, path, status.st_size, status.st_mtime_ns, line)
-            return
-        found = False
-        for inside in sorted(Path(path).rglob("*")):
-            if inside.suffix.lower() in RECORD_SUFFIXES and inside.is_file():
-                found = True
-                status = inside.stat()
-                shown = f"{name.rstrip('/')}/{inside.relative_to(path).as_posix()}"
-                yield Source(shown, str(inside), status.st_size, status.st_mtime_ns, line)
-        if not found:
-            yield Source(name, path, 0, status.st_mtime_ns, line)
+        if stat.S_ISDIR(status.st_mode):
+            yield from _find_in_folder(name, path, line)
+        else:
+            yield Source(name, path, status.st_size, status.st_mtime_ns)
         return
-    yield Source(name, "", -1, 0, line)
+    problem = f"line {line} of the list names it, but there is no such file; correct the path"
+    yield Source(name, "", -1, 0, problem)
+
+
+def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
+    """Finds all records in a folder and below."""
+    found = False
+    for inside in sorted(Path(path).rglob("*")):
+        if inside.suffix.lower() in RECORD_SUFFIXES and inside.is_file():
+            found = True
+            status = inside.stat()
+            shown = f"{name.rstrip('/')}/{inside.relative_to(path).as_posix()}"
+            yield Source(shown, str(inside), status.st_size, status.st_mtime_ns)
+    if not found:
+        problem = f"line {line} of the list names it, but the folder holds no record"
+        yield Source(name, path, -1, 0, problem)
 
 
 def is_archive(source: Source) -> bool:

@@ -244,12 +244,8 @@ def _read(
     report = Report(duplicates_dropped=drop_duplicates)
     chunks: list[numpy.ndarray] = []
     first_with: dict[bytes, _Origin] = {}
-    missing = (source for source in sources if source.size < 0)
     report.excluded.extend(
-        Note(
-            source.name, 0, 0, f"line {source.line} of the list names it, but there is no such file"
-        )
-        for source in missing
+        Note(source.name, 0, 0, source.problem) for source in sources if source.problem
     )
     with tqdm(total=len(sources), unit="file", disable=None, desc="read kifu") as progress:
         progress.update(len(report.excluded))
@@ -310,7 +306,7 @@ def _read_batches(sources: list[Source], strict: bool, excluded: list[Note]) -> 
 def _files(sources: list[Source], excluded: list[Note]) -> Iterator[_File]:
     """Gives each file; archives are unpacked on the way."""
     for source in sources:
-        if source.size < 0:
+        if source.problem:
             continue
         if not is_archive(source):
             yield _File(source.name, source.size, source.path, None)

@@ -5,11 +5,11 @@ of a few Python statements for a move. Everything is seen from the mover's side,
 step asks for a colour: each game keeps its position twice, as either side sees it, and
 a move is written into both.
 
-The rules of how pieces move are tables, made on first use (``_tables``). What is checked is that a move is possible: the mover's own piece
-on the square it leaves, or in hand; no own piece where it goes; the piece able to move
-that way, with nothing in between; promotion lawful, and not left out where the piece
-could never move again. Whether the king is left in check is not looked at (see
-:mod:`pydlshogi.legality`).
+What is checked is that a move is possible: the mover's own piece on the square it
+leaves, or in hand; no own piece where it goes; the piece able to move that way, with
+nothing in between; promotion lawful, and not left out where the piece could never move
+again. Whether the king is left in check is not looked at (see
+:mod:`pydlshogi.legality`). The rules are tables, made on first use.
 """
 
 from __future__ import annotations
