@@ -1,4 +1,8 @@
-"""Model files: Chainer's npz of a network's parameters, checked before it is used."""
+"""Model files: Chainer's npz of a network's parameters, checked before it is used.
+
+Under a key that Chainer passes over, a file says which network it holds. Files of the
+book's network have exactly its 26 arrays and no such mark.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,11 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.files import write_beside
+from pydlshogi.network.network import Network
+from pydlshogi.network.registry import DEFAULT, UnknownNetwork, form_of, make_network, name_of
+
+#: Key of the array that holds the network's name.
+MARK = "pydlshogi/network"
 
 
 class ModelFileError(Exception):
@@ -26,9 +35,14 @@ def save_model(path: str | os.PathLike[str], network: Any) -> None:
     Raises:
         OSError: the file cannot be written.
     """
+    # Chainer goes through the parameters in the order of a set, another in each process.
+    content = dict(sorted(chainer.serializers.npz.serialize(network).items()))
+    name = name_of(network)
+    if name not in (None, DEFAULT):
+        content[MARK] = numpy.array(name)
     with write_beside(path) as file:
         # Compression would save 7 % of the size for 20 times the time.
-        chainer.serializers.save_npz(file, network, compression=False)
+        chainer.serializers.save_npz(file, content, compression=False)
 
 
 def load_model(path: str | os.PathLike[str], network: Any) -> None:
@@ -42,12 +56,47 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
     Raises:
         ModelFileError: no such file, not an npz, or its arrays are not the network's.
     """
-    expected = chainer.serializers.DictionarySerializer()
-    expected.save(network)
-    name = type(network).__name__
+    arrays, name = _read(path)
+    wanted = name_of(network)
+    if name is not None and (wanted is None or form_of(name) != form_of(wanted)):
+        raise ModelFileError(
+            f"model file {path} is of the network {name}, not of {_kind(network)}. "
+            f"Choose the network {name}, or another file."
+        )
+    _fill(network, arrays, path)
+
+
+def load_network(path: str | os.PathLike[str], convolution: str = "auto") -> Network:
+    """Makes the network that a model file holds.
+
+    Args:
+        path: As in :func:`load_model`.
+        convolution: One of :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+
+    Returns:
+        The network that the file names, the book's where it names none, on the CPU.
+
+    Raises:
+        ModelFileError: no such file, not an npz, it names a network that is not known,
+            or its arrays are not that network's.
+    """
+    arrays, name = _read(path)
+    try:
+        network = make_network(name or DEFAULT, convolution)
+    except UnknownNetwork as error:
+        raise ModelFileError(
+            f"model file {path} cannot be used: its {error}. "
+            "Update pydlshogi, or choose another file."
+        ) from None
+    _fill(network, arrays, path)
+    return network
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
+    """Reads a file's arrays, and the name of their network where the file has one."""
     try:
         with numpy.load(path, allow_pickle=False) as npz:
-            found = {key: npz[key] for key in npz.files}
+            arrays = {key: npz[key] for key in npz.files}
     except FileNotFoundError:
         raise ModelFileError(f"model file {path} does not exist. Check its path.") from None
     except (OSError, ValueError, AttributeError, EOFError, KeyError, zipfile.BadZipFile) as error:
@@ -55,13 +104,25 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
             f"model file {path} cannot be read as a Chainer npz ({error}). "
             "Choose a file that train_policy.py saved as --model."
         ) from None
-    wrong = _differences(expected.target, found)
+    mark = arrays.pop(MARK, None)
+    return arrays, None if mark is None else str(mark)
+
+
+def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Gives a network its parameters, if the arrays are exactly those."""
+    wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
     if wrong:
         raise ModelFileError(
-            f"model file {path} is not of a {name}: {wrong}. "
-            f"Choose a file that was saved from a {name}."
+            f"model file {path} is not of {_kind(network)}: {wrong}. "
+            "Choose a file that was saved from that."
         )
-    chainer.serializers.NpzDeserializer(found).load(network)
+    chainer.serializers.NpzDeserializer(arrays).load(network)
+
+
+def _kind(network: Any) -> str:
+    """Says in words what a link is."""
+    name = name_of(network)
+    return f"a {type(network).__name__}" if name is None else f"the network {name}"
 
 
 def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
