@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from pydlshogi.files import write_beside
+from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
 
 
 class Note(NamedTuple):
@@ -46,7 +47,7 @@ class Report:
         excluded: Records left out, each with the reason.
         duplicates: Records with the same start and moves as an earlier one.
         duplicates_dropped: Whether these were left out.
-        contradictions: Records whose `'summary:` line contradicts the end mark; they
+        contradictions: Records whose ``'summary:`` line contradicts the end mark; they
             are used, and the end mark counts.
     """
 
@@ -61,6 +62,20 @@ class Report:
     duplicates: list[Note] = field(default_factory=list)
     duplicates_dropped: bool = False
     contradictions: list[Note] = field(default_factory=list)
+
+    def count(self, results: Sequence[int], positions: int) -> None:
+        """Counts used games.
+
+        Args:
+            results: The result of each for Black.
+            positions: The positions of all of them.
+        """
+        self.games += len(results)
+        self.positions += positions
+        self.black_wins += results.count(WIN)
+        self.white_wins += results.count(LOSS)
+        self.draws += results.count(DRAW)
+        self.unknowns += results.count(UNKNOWN)
 
     def lines(self, most: int = 10) -> Iterator[str]:
         """Says it in lines for a person.

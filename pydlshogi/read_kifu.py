@@ -1,39 +1,28 @@
 """Kifu lists to packed positions, and the cache beside the list.
 
-Records are read in batches, two batches at a time: the plain ones of a batch together
-(:mod:`pydlshogi.csa_scan`), the others one by one (:mod:`pydlshogi.csa`,
-:mod:`pydlshogi.kif`), then all are played together (:mod:`pydlshogi.replay`). A record
-that cannot be read, or whose moves are not possible, is left out whole and named in the
+Files are read in batches (:mod:`pydlshogi.kifu_batch`), two at a time. A record that
+cannot be read, or whose moves are not possible, is left out whole and named in the
 report; it never ends the reading.
 """
 
 from __future__ import annotations
 
 import collections
-import hashlib
 import logging
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
 from tqdm import tqdm
 
-from pydlshogi import csa, csa_scan
-from pydlshogi.csa import Game, RecordError
-from pydlshogi.kif import KIF_SUFFIXES, parse_kif
+from pydlshogi.kifu_batch import Batch, File, read_batch
 from pydlshogi.kifu_list import KifuError, Source, is_archive, read_archive, read_list
 from pydlshogi.kifu_report import Note, Report
-from pydlshogi.legality import first_illegal
 from pydlshogi.positions import (
-    DRAW,
-    LOSS,
     POSITION,
-    UNKNOWN,
-    WIN,
     CacheError,
     cache_path,
     count_common,
@@ -41,7 +30,7 @@ from pydlshogi.positions import (
     load_cache,
     save_cache,
 )
-from pydlshogi.replay import Games, replay, rows_of
+from pydlshogi.replay import rows_of
 
 __all__ = [
     "KifuError",
@@ -192,58 +181,13 @@ def _fingerprint(sources: list[Source], strict: bool, drop_duplicates: bool) -> 
 # --- reading ------------------------------------------------------------------------
 
 
-class _File(NamedTuple):
-    """A file to read: its name, its size, and its path or its bytes."""
-
-    name: str
-    size: int
-    path: str
-    data: bytes | None
-
-
-class _Origin(NamedTuple):
-    """Where a record's text comes from."""
-
-    file: str
-    record: int
-    lines_before: int
-
-    def note(self, line: int, reason: str) -> Note:
-        """Makes a note about the record; ``line`` counts within it."""
-        return Note(self.file, self.record, line + self.lines_before if line else 0, reason)
-
-
-@dataclass
-class _Batch:
-    """What a batch of files gave; the fields of ``games`` run alike.
-
-    Attributes:
-        positions: Those of all its good games, in order.
-        lengths: Positions of each good game, (games,).
-        results: The result for Black of each good game, (games,).
-        origins: The origin of each good game.
-        keys: A digest of start and moves of each good game.
-        excluded, contradictions: Notes about the others, and about some of the good.
-        files: How many files it came from.
-    """
-
-    files: int
-    positions: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=POSITION))
-    lengths: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.int64))
-    results: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.uint8))
-    origins: list[_Origin] = field(default_factory=list)
-    keys: list[bytes] = field(default_factory=list)
-    excluded: list[Note] = field(default_factory=list)
-    contradictions: list[Note] = field(default_factory=list)
-
-
 def _read(
     sources: list[Source], *, strict: bool, drop_duplicates: bool
 ) -> tuple[numpy.ndarray, Report]:
     """Reads all sources."""
     report = Report(duplicates_dropped=drop_duplicates)
     chunks: list[numpy.ndarray] = []
-    first_with: dict[bytes, _Origin] = {}
+    first_with: dict[bytes, tuple[str, int]] = {}
     report.excluded.extend(
         Note(source.name, 0, 0, source.problem) for source in sources if source.problem
     )
@@ -251,24 +195,19 @@ def _read(
         progress.update(len(report.excluded))
         for batch in _read_batches(sources, strict, report.excluded):
             progress.update(batch.files)
-            kept = numpy.ones(len(batch.lengths), dtype=bool)
-            for number, (key, origin) in enumerate(zip(batch.keys, batch.origins)):
-                earlier = first_with.setdefault(key, origin)
-                if earlier is not origin:
-                    reason = f"same moves as {earlier.file}, record {earlier.record}"
-                    report.duplicates.append(origin.note(0, reason))
+            kept = numpy.ones(len(batch.records), dtype=bool)
+            for number, (key, record) in enumerate(zip(batch.keys, batch.records)):
+                place = record.file, record.number
+                earlier = first_with.setdefault(key, place)
+                if earlier is not place:
+                    reason = f"same moves as {earlier[0]}, record {earlier[1]}"
+                    report.duplicates.append(record.note(0, reason))
                     kept[number] = not drop_duplicates
             positions = batch.positions
             if not kept.all():
                 positions = positions[rows_of(batch.lengths, numpy.flatnonzero(kept))]
             chunks.append(positions)
-            counts = numpy.bincount(batch.results[kept], minlength=4)
-            report.black_wins += int(counts[WIN])
-            report.white_wins += int(counts[LOSS])
-            report.draws += int(counts[DRAW])
-            report.unknowns += int(counts[UNKNOWN])
-            report.games += int(kept.sum())
-            report.positions += len(positions)
+            report.count(batch.results[kept].tolist(), len(positions))
             report.records += len(kept)
             report.excluded.extend(batch.excluded)
             report.contradictions.extend(batch.contradictions)
@@ -287,13 +226,13 @@ def _concatenate(chunks: list[numpy.ndarray], total: int) -> numpy.ndarray:
     return positions
 
 
-def _read_batches(sources: list[Source], strict: bool, excluded: list[Note]) -> Iterator[_Batch]:
+def _read_batches(sources: list[Source], strict: bool, excluded: list[Note]) -> Iterator[Batch]:
     """Reads batches, a few at a time, and gives them in order."""
     pool = ThreadPoolExecutor(_WORKERS)
     try:
-        going_on: collections.deque[Future[_Batch]] = collections.deque()
+        going_on: collections.deque[Future[Batch]] = collections.deque()
         for files in _batches(_files(sources, excluded)):
-            going_on.append(pool.submit(_read_batch, files, strict))
+            going_on.append(pool.submit(read_batch, files, strict))
             # One batch waits for each worker, so that none is idle while one is used.
             if len(going_on) > 2 * _WORKERS:
                 yield going_on.popleft().result()
@@ -303,24 +242,24 @@ def _read_batches(sources: list[Source], strict: bool, excluded: list[Note]) -> 
         pool.shutdown(cancel_futures=True)
 
 
-def _files(sources: list[Source], excluded: list[Note]) -> Iterator[_File]:
+def _files(sources: list[Source], excluded: list[Note]) -> Iterator[File]:
     """Gives each file; archives are unpacked on the way."""
     for source in sources:
         if source.problem:
             continue
         if not is_archive(source):
-            yield _File(source.name, source.size, source.path, None)
+            yield File(source.name, source.size, source.path, None)
             continue
         try:
             for name, data in read_archive(source):
-                yield _File(name, len(data), "", data)
+                yield File(name, len(data), "", data)
         except (OSError, ValueError) as error:
             excluded.append(Note(source.name, 0, 0, f"the archive cannot be read ({error})"))
 
 
-def _batches(files: Iterable[_File]) -> Iterator[list[_File]]:
+def _batches(files: Iterable[File]) -> Iterator[list[File]]:
     """Groups files so that a batch is worth while and yet fits the caches."""
-    batch: list[_File] = []
+    batch: list[File] = []
     total = 0
     for file in files:
         batch.append(file)
@@ -330,138 +269,3 @@ def _batches(files: Iterable[_File]) -> Iterator[list[_File]]:
             batch, total = [], 0
     if batch:
         yield batch
-
-
-def _read_batch(files: list[_File], strict: bool) -> _Batch:
-    """Reads some files to positions."""
-    batch = _Batch(len(files))
-    texts: list[bytes] = []
-    origins: list[_Origin] = []
-    for file in files:
-        try:
-            data = file.data if file.data is not None else _read_file(file.path, file.size)
-        except OSError as error:
-            batch.excluded.append(Note(file.name, 0, 0, f"it cannot be read ({error.strerror})"))
-            continue
-        records = [(0, data)] if _is_kif(file.name) else csa.split_records(data)
-        for number, (lines_before, text) in enumerate(records, 1):
-            texts.append(text)
-            origins.append(_Origin(file.name, number, lines_before))
-    if texts:
-        _read_texts(batch, texts, origins, strict)
-    return batch
-
-
-def _read_file(path: str, size: int) -> bytes:
-    """Reads a file that was ``size`` bytes long when the list was read.
-
-    Thousands of small files: ``open()`` would ask the system thrice as often.
-    """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    try:
-        data = os.read(descriptor, size + 1)
-    finally:
-        os.close(descriptor)
-    return data if len(data) == size else Path(path).read_bytes()
-
-
-def _is_kif(name: str) -> bool:
-    return name.lower().endswith(KIF_SUFFIXES)
-
-
-def _parse(text: bytes, origin: _Origin) -> Game:
-    """Reads one record with care."""
-    return parse_kif(text) if _is_kif(origin.file) else csa.parse_game(text)
-
-
-def _read_texts(batch: _Batch, texts: list[bytes], origins: list[_Origin], strict: bool) -> None:
-    """Reads records to positions."""
-    scanned = csa_scan.scan(texts)
-    parts = [] if scanned.games is None else [scanned.games]
-    records: list[int] = numpy.flatnonzero(scanned.plain).tolist()
-    summaries = list(scanned.summaries)
-    careful: list[Game] = []
-    for record in numpy.flatnonzero(~scanned.plain).tolist():
-        try:
-            game = _parse(texts[record], origins[record])
-        except RecordError as error:
-            batch.excluded.append(origins[record].note(error.line, error.reason))
-            continue
-        careful.append(game)
-        records.append(record)
-        summaries.append(UNKNOWN if game.summary is None else game.summary)
-    if careful:
-        parts.append(Games.of(careful))
-    if not parts:
-        return
-    games = Games.join(parts) if len(parts) > 1 else parts[0]
-    if careful:
-        order = numpy.argsort(records)
-        games = games.select(order)
-        records = [records[number] for number in order]
-        summaries = [summaries[number] for number in order]
-    positions, faults = replay(games)
-    good = numpy.ones(len(records), dtype=bool)
-    for fault in faults:
-        good[fault.game] = False
-        record = records[fault.game]
-        move = _parse(texts[record], origins[record]).moves[fault.ply]
-        batch.excluded.append(
-            origins[record].note(move.line, f"move {fault.ply + 1} is not possible: {fault.reason}")
-        )
-    if strict:
-        _leave_out_illegal(batch, games, records, texts, origins, good)
-    summary = numpy.array(summaries, dtype=numpy.uint8)
-    disagree = (games.results != summary) & (games.results != UNKNOWN) & (summary != UNKNOWN)
-    for number in numpy.flatnonzero(disagree & good).tolist():
-        origin = origins[records[number]]
-        batch.contradictions.append(origin.note(0, _contradiction(games, summary, number)))
-    batch.keys = [key for key, used in zip(_keys(games), good) if used]
-    batch.origins = [origins[record] for record, used in zip(records, good) if used]
-    batch.results = games.results[good]
-    batch.lengths = games.lengths[good]
-    batch.positions = (
-        positions if good.all() else positions[rows_of(games.lengths, numpy.flatnonzero(good))]
-    )
-
-
-def _leave_out_illegal(
-    batch: _Batch,
-    games: Games,
-    records: list[int],
-    texts: list[bytes],
-    origins: list[_Origin],
-    good: numpy.ndarray,
-) -> None:
-    """Plays the good games under all the rules; changes ``good``."""
-    end = numpy.cumsum(games.lengths)
-    for number in numpy.flatnonzero(good):
-        rows = slice(end[number] - games.lengths[number], end[number])
-        columns = (games.origin[rows], games.target[rows], games.piece[rows])
-        moves = list(zip(*(column.tolist() for column in columns)))
-        ply = first_illegal(games.starts[number].tobytes(), int(games.turns[number]), moves)
-        if ply is not None:
-            good[number] = False
-            record = records[number]
-            line = _parse(texts[record], origins[record]).moves[ply].line
-            batch.excluded.append(origins[record].note(line, f"move {ply + 1} is not legal"))
-
-
-def _contradiction(games: Games, summary: numpy.ndarray, number: int) -> str:
-    words = {WIN: "Black won", LOSS: "White won", DRAW: "a draw"}
-    return (
-        f"{words[games.results[number]]} by the end mark, {words[summary[number]]} by the summary"
-    )
-
-
-def _keys(games: Games) -> Iterator[bytes]:
-    """Digests start and moves of each game."""
-    moves = numpy.stack([games.origin, games.target, games.piece], axis=1).tobytes()
-    starts = games.starts.tobytes()
-    size = games.starts.shape[1]
-    end = 0
-    for number, length in enumerate(games.lengths.tolist()):
-        start, end = end, end + 3 * length
-        digest = hashlib.blake2b(moves[start:end], digest_size=16)
-        digest.update(starts[number * size : (number + 1) * size])
-        yield digest.digest()

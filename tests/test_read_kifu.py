@@ -406,7 +406,7 @@ def test_a_failing_reader_ends_the_reading(monkeypatch):
     def fail(files, strict):
         raise MemoryError("no memory")
 
-    monkeypatch.setattr(module, "_read_batch", fail)
+    monkeypatch.setattr(module, "read_batch", fail)
     with pytest.raises(MemoryError):
         read_kifu(KIFU / "kifulist_test.txt")
 
