@@ -82,7 +82,7 @@ def load_network(path: str | os.PathLike[str], convolution: str = "auto") -> Net
     """
     arrays, name = _read(path)
     try:
-        network = make_network(name or DEFAULT, convolution)
+        network = make_network(DEFAULT if name is None else name, convolution)
     except UnknownNetwork as error:
         raise ModelFileError(
             f"model file {path} cannot be used: its {error}. "
@@ -104,8 +104,15 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
             f"model file {path} cannot be read as a Chainer npz ({error}). "
             "Choose a file that train_policy.py saved as --model."
         ) from None
-    mark = arrays.pop(MARK, None)
-    return arrays, None if mark is None else str(mark)
+    if MARK not in arrays:
+        return arrays, None
+    mark = arrays.pop(MARK)
+    if mark.dtype.kind != "U" or mark.shape:
+        raise ModelFileError(
+            f"model file {path} does not say which network it holds: {MARK} is not a name. "
+            "Choose a file that train_policy.py saved as --model."
+        )
+    return arrays, str(mark)
 
 
 def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -46,7 +46,9 @@ def make_network(name: str, convolution: str = "auto") -> Network:
         ValueError: ``convolution`` is not known.
     """
     if name not in _CLASSES:
-        raise UnknownNetwork(f"network {name!r} is not known; choose from {', '.join(NETWORKS)}")
+        raise UnknownNetwork(
+            f"network {name[:60]!r} is not known; choose from {', '.join(NETWORKS)}"
+        )
     module, class_name = _CLASSES[name]
     network_class = getattr(importlib.import_module(f"{__package__}.{module}"), class_name)
     return network_class(convolution=convolution)
