@@ -61,9 +61,10 @@ def test_nobody_else_imports_chainer():
         if source == package / "compat.py":
             continue
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in getattr(node, "names", ())]
-            if isinstance(node, ast.ImportFrom):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
-            elif not isinstance(node, ast.Import):
+            else:
                 continue
             assert not any(name.split(".")[0] == "chainer" for name in names), source
