@@ -1,15 +1,17 @@
 """CSA text to games, thousands of records at once.
 
 Joins the records to one array of bytes and finds out about all lines together. A
-record is read here if each of its lines is of a plain kind (see ``_scan_lines``) and
-they stand in the usual order: ``PI``, ``+``, moves by turns, at most one end mark.
-That is how game servers write an even game. Every other record is left to
+record is read here if each of its lines is of a plain kind (a move and perhaps its
+time, a time, a header, a comment) and they stand in the usual order: ``PI`` or the nine
+rows of the even game, ``+``, moves by turns, at most one end mark. That is how game
+servers write an even game. Every other record is left to
 :func:`pydlshogi.csa.parse_game`, which reads these to the same result too.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy
@@ -24,12 +26,30 @@ from pydlshogi.csa import (
     end_result,
     summary_result,
 )
-from pydlshogi.positions import HAND_NUM, UNKNOWN
+from pydlshogi.positions import HAND_NUM, PIECE_NUM, UNKNOWN
 from pydlshogi.replay import Games
 
 _LF, _CR, _COMMA, _DOT, _T, _PLUS, _MINUS = b"\n\r,.T+-"
 _BAD = 255
 _MOVE_SIZE = len("+7776FU")
+
+
+def _even_rows() -> Iterator[bytes]:
+    """Writes the even game in rows, as real files have them."""
+    rows = []
+    for y in range(9):
+        cells = [" * "] * 9
+        for x, code in enumerate(EVEN_GAME[9 * y : 9 * y + 9]):
+            if code:
+                side, piece = divmod(code - 1, PIECE_NUM)
+                cells[x] = "+-"[side] + PIECE_NAMES[piece]
+        rows.append(f"P{y + 1}{''.join(cells)}")
+    for line_end in ("\n", "\r\n"):
+        yield line_end.join(rows).encode()
+        yield line_end.join(row.rstrip() for row in rows).encode()
+
+
+_EVEN_ROWS = tuple(_even_rows())
 
 
 class Scanned(NamedTuple):
@@ -56,6 +76,7 @@ def scan(records: list[bytes]) -> Scanned:
     Returns:
         Which records were read, and their games.
     """
+    records = [_with_short_start(record) for record in records]
     # Every record ends with a line end; the padding lets a word be read anywhere.
     joined = b"\n".join(records) + b"\n" + bytes(8)
     text = numpy.frombuffer(joined, dtype=numpy.uint8)
@@ -114,6 +135,17 @@ def scan(records: list[bytes]) -> Scanned:
             results=results[plain],
         )
     return Scanned(plain, games, summaries[plain])
+
+
+def _with_short_start(record: bytes) -> bytes:
+    """Puts ``PI`` for the nine rows of the even game.
+
+    Should they stand where they are no start position, the ``PI`` is none either.
+    """
+    if b"P1" in record:
+        for rows in _EVEN_ROWS:
+            record = record.replace(rows, b"PI")
+    return record
 
 
 def _read_moves(

@@ -72,6 +72,7 @@ class Batch:
 
     Attributes:
         files: The number of files it came from.
+        unreadable: How many of them are there but could not be read.
         positions: All positions, ``POSITION`` (n,).
         lengths: The number of positions of each game, (games,) int64.
         results: The result of each game for Black, (games,) uint8.
@@ -82,6 +83,7 @@ class Batch:
     """
 
     files: int
+    unreadable: int = 0
     positions: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=POSITION))
     lengths: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.int64))
     results: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.uint8))
@@ -102,7 +104,7 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
         What they gave; nothing in a file raises.
     """
     batch = Batch(len(files))
-    records = list(_records(files, batch.excluded))
+    records = list(_records(files, batch))
     understood = _understand(records, batch.excluded) if records else None
     if understood is None:
         return batch
@@ -133,13 +135,14 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
     return batch
 
 
-def _records(files: list[File], excluded: list[Note]) -> Iterator[Record]:
+def _records(files: list[File], batch: Batch) -> Iterator[Record]:
     """Reads files and splits them into records."""
     for file in files:
         try:
             data = file.data if file.data is not None else _read_file(file.path, file.size)
         except OSError as error:
-            excluded.append(Note(file.name, 0, 0, f"it cannot be read ({error.strerror})"))
+            batch.unreadable += 1
+            batch.excluded.append(Note(file.name, 0, 0, f"it cannot be read ({error.strerror})"))
             continue
         parts = [(0, data)] if _is_kif(file.name) else split_records(data)
         for number, (lines_before, text) in enumerate(parts, 1):

@@ -47,6 +47,8 @@ class Report:
         excluded: Records left out, each with the reason.
         duplicates: Records with the same start and moves as an earlier one.
         duplicates_dropped: Whether these were left out.
+        unreadable: Files that are there but could not be read; a cache without them
+            would hide that they can be read one day.
         contradictions: Records whose ``'summary:`` line contradicts the end mark; they
             are used, and the end mark counts.
     """
@@ -61,6 +63,7 @@ class Report:
     excluded: list[Note] = field(default_factory=list)
     duplicates: list[Note] = field(default_factory=list)
     duplicates_dropped: bool = False
+    unreadable: int = 0
     contradictions: list[Note] = field(default_factory=list)
 
     def count(self, results: Sequence[int], positions: int) -> None:
@@ -112,7 +115,7 @@ class Report:
         Raises:
             OSError: it cannot be written.
         """
-        rows = [("kind", "file", "record", "line", "reason")]
+        rows: list[tuple[str, ...]] = [("kind", "file", "record", "line", "reason")]
         duplicate = "dropped duplicate" if self.duplicates_dropped else "kept duplicate"
         for kind, notes in (
             ("left out", self.excluded),
@@ -120,7 +123,7 @@ class Report:
             ("contradiction", self.contradictions),
         ):
             for note in notes:
-                rows.append((kind, *(" ".join(str(cell).split()) for cell in note)))  # type: ignore[arg-type]
+                rows.append((kind, *(" ".join(str(cell).split()) for cell in note)))
         text = "".join("\t".join(row) + "\n" for row in rows)
         with write_beside(path) as file:
             file.write(text.encode("utf-8", "backslashreplace"))

@@ -111,7 +111,8 @@ def load_positions(
     The cache is used if the list, the sizes and times of its files and the options are
     those that it was made from. A cache of ours that is not, or is damaged, is replaced;
     a file of that name that is not ours is left alone. Each gives one warning, and so
-    does a folder that cannot be written; the reading goes on.
+    does a folder that cannot be written, or a file that is there but cannot be read:
+    then no cache is made. The reading goes on.
 
     Args:
         kifu_list_file, strict, drop_duplicates: As for ``read_kifu``.
@@ -139,7 +140,11 @@ def load_positions(
     positions, report = _read(sources, strict=strict, drop_duplicates=drop_duplicates)
     _require_positions(kifu_list_file, report)
     saved = False
-    if may_save:
+    if may_save and report.unreadable:
+        _logger.warning(
+            "no cache %s is made, because %d files could not be read", cache, report.unreadable
+        )
+    elif may_save:
         try:
             save_cache(cache, mark, positions, report.to_plain())
             saved = True
@@ -193,7 +198,7 @@ def _read(
     )
     with tqdm(total=len(sources), unit="file", disable=None, desc="read kifu") as progress:
         progress.update(len(report.excluded))
-        for batch in _read_batches(sources, strict, report.excluded):
+        for batch in _read_batches(sources, strict, report):
             progress.update(batch.files)
             kept = numpy.ones(len(batch.records), dtype=bool)
             for number, (key, record) in enumerate(zip(batch.keys, batch.records)):
@@ -210,6 +215,7 @@ def _read(
             report.count(batch.results[kept].tolist(), len(positions))
             report.records += len(kept)
             report.excluded.extend(batch.excluded)
+            report.unreadable += batch.unreadable
             report.contradictions.extend(batch.contradictions)
     report.records += len(report.excluded)
     return _concatenate(chunks, report.positions), report
@@ -226,12 +232,12 @@ def _concatenate(chunks: list[numpy.ndarray], total: int) -> numpy.ndarray:
     return positions
 
 
-def _read_batches(sources: list[Source], strict: bool, excluded: list[Note]) -> Iterator[Batch]:
+def _read_batches(sources: list[Source], strict: bool, report: Report) -> Iterator[Batch]:
     """Reads batches, a few at a time, and gives them in order."""
     pool = ThreadPoolExecutor(_WORKERS)
     try:
         going_on: collections.deque[Future[Batch]] = collections.deque()
-        for files in _batches(_files(sources, excluded)):
+        for files in _batches(_files(sources, report)):
             going_on.append(pool.submit(read_batch, files, strict))
             # One batch waits for each worker, so that none is idle while one is used.
             if len(going_on) > 2 * _WORKERS:
@@ -242,7 +248,7 @@ def _read_batches(sources: list[Source], strict: bool, excluded: list[Note]) -> 
         pool.shutdown(cancel_futures=True)
 
 
-def _files(sources: list[Source], excluded: list[Note]) -> Iterator[File]:
+def _files(sources: list[Source], report: Report) -> Iterator[File]:
     """Gives each file; archives are unpacked on the way."""
     for source in sources:
         if source.problem:
@@ -254,7 +260,9 @@ def _files(sources: list[Source], excluded: list[Note]) -> Iterator[File]:
             for name, data in read_archive(source):
                 yield File(name, len(data), "", data)
         except (OSError, ValueError) as error:
-            excluded.append(Note(source.name, 0, 0, f"the archive cannot be read ({error})"))
+            report.unreadable += isinstance(error, OSError)
+            reason = f"the archive cannot be read ({error})"
+            report.excluded.append(Note(source.name, 0, 0, reason))
 
 
 def _batches(files: Iterable[File]) -> Iterator[list[File]]:

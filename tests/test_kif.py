@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
+import kifu_reference
 import pytest
 import shogi
 import shogi.CSA
 import shogi.KIF
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pydlshogi.csa import EVEN_GAME, RecordError, parse_game
 from pydlshogi.kif import parse_kif
 from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN, placement_of
+from pydlshogi.replay import Games, replay
 
 GAMES = sorted((Path(__file__).parents[1] / "kifu").rglob("*.csa"))[::8]
 START = "手合割：平手　　\n先手：甲\n後手：乙\n手数----指手---------消費時間--\n"
@@ -155,3 +159,28 @@ def test_what_cannot_be_understood_is_named_with_its_line(text, line, reason):
     with pytest.raises(RecordError) as caught:
         kif(text)
     assert (caught.value.line, reason in caught.value.reason) == (line, True), caught.value
+
+
+MUTATIONS = "０一二七歩角成打同(77)1 \n投了＋：|手合割香落ち"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_mutated_records_are_read_right_or_refused(data):
+    text = START + MOVES + "   6 投了\nまで5手で先手の勝ち\n"
+    for _ in range(data.draw(st.integers(1, 2))):
+        place = data.draw(st.integers(0, len(text) - 1))
+        cut = data.draw(st.integers(0, 3))
+        text = text[:place] + data.draw(st.text(MUTATIONS, max_size=2)) + text[place + cut :]
+    try:
+        game = kif(text)
+    except RecordError:
+        return
+    positions, faults = replay(Games.of([game]))
+    if faults:
+        return
+    judge = shogi.KIF.Parser.parse_str(text.replace(")+", ")"))[0]
+    assert len(judge["moves"]) <= len(game.moves)
+    if len(judge["moves"]) == len(game.moves):
+        expected = kifu_reference.play(shogi.Board(judge["sfen"]), judge["moves"], game.result)
+        assert positions.tobytes() == expected.tobytes()

@@ -322,11 +322,22 @@ def test_a_missing_file_is_left_out(tmp_path):
     assert "holds no record" in report.excluded[2].reason
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads all")
-def test_an_unreadable_file_is_left_out(tmp_path):
+def test_a_file_that_cannot_be_read_is_left_out_and_no_cache_made(tmp_path, monkeypatch, caplog):
     kifu_list = write_list(tmp_path, a__csa=GAME, b__csa=GAME)
-    (tmp_path / "b.csa").chmod(0)
-    assert read(kifu_list)[1].excluded[0].file == "b.csa"
+    whole = os.read
+
+    def fail(descriptor, size):
+        if os.fstat(descriptor).st_ino == (tmp_path / "b.csa").stat().st_ino:
+            raise OSError(5, "Input/output error")
+        return whole(descriptor, size)
+
+    monkeypatch.setattr("pydlshogi.kifu_batch.os.read", fail)
+    loaded = load_positions(kifu_list)
+    (note,) = loaded.report.excluded
+    assert (note.file, "Input/output error" in note.reason) == ("b.csa", True)
+    assert (len(loaded.positions), loaded.saved, loaded.report.unreadable) == (5, False, 1)
+    assert len(warnings(caplog)) == 1
+    assert not loaded.cache.exists()
 
 
 # --- records left out, and options --------------------------------------------------
