@@ -37,7 +37,7 @@ def folder(tmp_path):
     folder = tmp_path / "games"
     (folder / "sub").mkdir(parents=True)
     for name, text in FILES.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        (folder / name).write_bytes(text.encode())
     (folder / "notes.txt").write_text("no record", encoding="utf-8")
     return folder
 
