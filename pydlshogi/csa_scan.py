@@ -84,17 +84,8 @@ def scan(records: list[bytes]) -> Scanned:
     record_start = numpy.cumsum(sizes) - sizes
     plain = numpy.ones(len(records), dtype=bool)
 
-    line_end = numpy.flatnonzero(text == _LF)
-    line_start = numpy.empty_like(line_end)
-    line_start[0] = 0
-    line_start[1:] = line_end[:-1] + 1
+    line_start, line_end = _find_lines(joined, text, record_start, plain)
     first_line = numpy.searchsorted(line_start, record_start)
-    if b"\r" in joined:
-        returns = numpy.flatnonzero(text == _CR)
-        lone = returns[text[returns + 1] != _LF]
-        plain[numpy.searchsorted(record_start, lone, side="right") - 1] = False
-        line_end -= (text[line_end - 1] == _CR) & (line_end > line_start)
-
     size = line_end - line_start
     first = text[line_start]
     is_move = ((first == _PLUS) | (first == _MINUS)) & (size >= _MOVE_SIZE)
@@ -138,14 +129,29 @@ def scan(records: list[bytes]) -> Scanned:
 
 
 def _with_short_start(record: bytes) -> bytes:
-    """Puts ``PI`` for the nine rows of the even game.
-
-    Should they stand where they are no start position, the ``PI`` is none either.
-    """
+    """Puts ``PI`` for the nine rows of the even game."""
     if b"P1" in record:
         for rows in _EVEN_ROWS:
-            record = record.replace(rows, b"PI")
+            if record.startswith(rows):
+                record = b"PI" + record[len(rows) :]
+            record = record.replace(b"\n" + rows, b"\nPI")
     return record
+
+
+def _find_lines(
+    joined: bytes, text: numpy.ndarray, record_start: numpy.ndarray, plain: numpy.ndarray
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Finds where lines start and end; records with an odd line end are not ``plain``."""
+    end = numpy.flatnonzero(text == _LF)
+    start = numpy.empty_like(end)
+    start[0] = 0
+    start[1:] = end[:-1] + 1
+    if b"\r" in joined:
+        returns = numpy.flatnonzero(text == _CR)
+        lone = returns[text[returns + 1] != _LF]
+        plain[numpy.searchsorted(record_start, lone, side="right") - 1] = False
+        end -= (text[end - 1] == _CR) & (end > start)
+    return start, end
 
 
 def _read_moves(

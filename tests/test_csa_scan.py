@@ -75,6 +75,7 @@ TRIMMED_ROWS = "\n".join(row.rstrip() for row in EVEN_ROWS).encode()
 
 DRESSES = [
     lambda text: text.replace(b"PI", ROWS),
+    lambda text: text[text.index(b"PI") :].replace(b"PI", ROWS),
     lambda text: text.replace(b"PI", TRIMMED_ROWS).replace(b"\n", b"\r\n"),
     lambda text: text.replace(b"\n", b"\r\n"),
     lambda text: text.replace(b"FU\n", b"FU\nT12\n"),
@@ -103,6 +104,7 @@ ODDITIES = [
     lambda text: text.replace(b"PI", ROWS.replace(b"-OU", b" * ")),
     lambda text: text.replace(b"PI", b"'" + ROWS),
     lambda text: text.replace(b"PI", b"PI\n" + ROWS),
+    lambda text: text.replace(b"PI", b"PI\n$X:" + ROWS),
     lambda text: text.replace(b"PI", ROWS + b"+00FU"),
     lambda text: text.replace(b"PI\n", b""),
     lambda text: text.replace(b"PI\n", b"PI82HI\n"),
