@@ -1,5 +1,7 @@
 """The policy player: looks at a position once and plays what the network would play.
 
+With a network that has a value head it can look one move ahead instead.
+
 Source: 「将棋AIで学ぶディープラーニング」, chapter 7.
 """
 
@@ -8,22 +10,21 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import numpy
 import shogi
 
-from pydlshogi.compat import chainer
 from pydlshogi.device import gpu_count, select_device
-from pydlshogi.features import make_input_features_from_board, make_output_label
+from pydlshogi.features import make_output_label
 from pydlshogi.files import shipped_model
-from pydlshogi.network.model_file import ModelFileError, load_model
-from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.network.model_file import ModelFileError
 from pydlshogi.player import rules
 from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.evaluator import Evaluator
 from pydlshogi.player.policy_options import SHIPPED_MODEL, policy_options
 from pydlshogi.player.rules import Repetition
-from pydlshogi.player.strategy import boltzmann, confidence_score, greedy, softmax
+from pydlshogi.player.strategy import boltzmann, greedy, score, softmax
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.protocol import FatalError, Go, info
 
@@ -31,7 +32,7 @@ __all__ = ["PolicyPlayer", "boltzmann", "greedy"]
 
 
 class PolicyPlayer(BasePlayer):
-    """Plays the move of highest logit, or one drawn from the logits' softmax.
+    """Plays the move of highest logit, one drawn from the logits' softmax, or the best by value.
 
     Args:
         options: See :func:`pydlshogi.player.policy_options.policy_options`.
@@ -47,8 +48,7 @@ class PolicyPlayer(BasePlayer):
     ) -> None:
         super().__init__(policy_options() if options is None else options, send)
         self._folder = folder
-        self._device: Any = None
-        self._network: Any = None
+        self._evaluator: Any = None
         self._loaded: tuple[Any, ...] = ()
         self._rng = numpy.random.default_rng()
         self._seed = -1
@@ -62,24 +62,24 @@ class PolicyPlayer(BasePlayer):
             self.options["device"],
             self.options["reload_model"],
         )
-        if wanted == self._loaded:
-            return
-        self._device = _choose_device(self.options["device"])
-        network = PolicyNetwork()
+        if wanted != self._loaded:
+            self._load(path)
+            self._loaded = wanted
+        self._miss_value_head()
+
+    def _load(self, path: Path) -> None:
+        """Loads a model file and tries it."""
         try:
-            load_model(path, network)
+            self._evaluator = Evaluator(path, _choose_device(self.options["device"]))
         except ModelFileError as error:
             raise FatalError(f"{error} The option modelfile chooses it.") from None
-        self._device.use()
-        network.to_device(self._device)
-        self._network = network
         # The first pass is slow (buffers, a GPU's kernels): not on the clock of a game.
-        if not numpy.isfinite(self.evaluate(shogi.Board())).all():
+        logits, win = self.evaluate(shogi.Board())
+        if not numpy.isfinite([*logits, 0 if win is None else win]).all():
             raise FatalError(
                 f"model file {path} answers with numbers that are not finite: its training "
                 "diverged. The option modelfile chooses another."
             )
-        self._loaded = wanted
 
     def go(self, go: Go) -> str:
         """Chooses a move; see :class:`BasePlayer`."""
@@ -99,25 +99,59 @@ class PolicyPlayer(BasePlayer):
             return mate.usi()
         if not self._loaded:  # a GUI that does without isready
             self.isready()
-        logits = self.evaluate(board)
-        playable = self._without_bad_repetitions(moves)
-        move = playable[self._choose(_logits_of(playable, board, logits))]
-        self._show(move, legal, moves, logits, start)
-        return move.usi()
+        self._miss_value_head()
+        logits, win = self.evaluate(board)
+        choice = self._choose(moves, legal, logits, win)
+        self._show(choice, logits, start)
+        if choice.win is not None and choice.win < self.options["resign_threshold"] / 100:
+            return "resign"
+        return choice.move.usi()
 
-    def evaluate(self, board: shogi.Board) -> numpy.ndarray:
-        """Asks the network.
+    def evaluate(self, board: shogi.Board) -> tuple[numpy.ndarray, float | None]:
+        """Asks the network about a position.
 
         Args:
-            board: A position.
+            board: The position.
 
         Returns:
-            (2187,) float32, the logit of every label.
+            (2187,) float32, the logit of every label; and the probability that the side to
+            move wins, None of a network without a value head.
         """
-        planes = self._device.send(make_input_features_from_board(board)[numpy.newaxis])
-        with chainer.using_config("train", False), chainer.no_backprop_mode():
-            logits = self._network(planes)
-        return chainer.get_device("@numpy").send(logits.array)[0]
+        logits, wins = self._evaluator.evaluate([self._evaluator.planes(board)])
+        return logits[0], None if wins is None else float(wins[0])
+
+    def look_ahead(self, moves: list[shogi.Move]) -> list[float]:
+        """Asks the network, which has a value head, about the positions after moves.
+
+        Args:
+            moves: Possible in the position on the board, at least one.
+
+        Returns:
+            For each the probability that the side that makes it wins: what the opponent's
+            lacks to 1.
+        """
+        planes = []
+        for move in moves:
+            self.board.push(move)
+            planes.append(self._evaluator.planes(self.board))
+            self.board.pop()
+        return [1 - float(win) for win in self._evaluator.evaluate(planes).wins]
+
+    def _miss_value_head(self) -> None:
+        """Says so where options ask for a value head that the network lacks."""
+        if self._evaluator is None or self._evaluator.has_value:
+            return
+        asked = []
+        if self.options["strategy"] == "value1":
+            asked.append("strategy value1")
+        if self.options["resign_threshold"]:
+            asked.append("resign_threshold")
+        if asked:
+            self.send(
+                f"info string {' and '.join(asked)} cannot be followed: the network has no value "
+                "head; choose a modelfile trained with --network policy_value, or strategy greedy "
+                "(which is played meanwhile) and resign_threshold 0"
+            )
 
     def _model_path(self) -> Path:
         """Finds the model file that the option names."""
@@ -146,43 +180,86 @@ class PolicyPlayer(BasePlayer):
             ]
         return [move for move, outcome in zip(moves, outcomes) if outcome == min(outcomes)]
 
-    def _choose(self, logits: numpy.ndarray) -> int:
-        """Gives the index of the logit that the option ``strategy`` takes."""
-        if self.options["strategy"] == "greedy":
+    def _choose(
+        self,
+        moves: list[shogi.Move],
+        legal: list[shogi.Move],
+        logits: numpy.ndarray,
+        win: float | None,
+    ) -> _Choice:
+        """Chooses as the option ``strategy`` says.
+
+        Args:
+            moves: The legal moves that were asked for.
+            legal: All legal moves.
+            logits: (2187,), of every label.
+            win: The probability that the side to move wins; None where it is not known.
+        """
+        playable = self._without_bad_repetitions(moves)
+        if win is not None and self.options["strategy"] == "value1":
+            wins = dict(zip(playable, self.look_ahead(playable)))
+            ranking = sorted(playable, key=wins.__getitem__, reverse=True)
+            best = ranking[0]
+            return _Choice(best, ranking, wins, wins[best], nodes=1 + len(playable))
+        move = playable[self._draw(_logits_of(playable, self.board, logits))]
+        confidence = dict(zip(legal, softmax(_logits_of(legal, self.board, logits))))
+        ranking = sorted(moves, key=confidence.__getitem__, reverse=True)
+        return _Choice(move, ranking, confidence if win is None else {move: win}, win, nodes=1)
+
+    def _draw(self, logits: numpy.ndarray) -> int:
+        """Gives the index of the largest logit or, by ``boltzmann``, of one drawn."""
+        if self.options["strategy"] != "boltzmann":
             return greedy(logits)
         if self.options["random_seed"] != self._seed:
             self._seed = self.options["random_seed"]
             self._rng = numpy.random.default_rng(None if self._seed < 0 else self._seed)
         return boltzmann(logits, self.options["temperature"] / 100, self._rng)
 
-    def _show(
-        self,
-        played: shogi.Move,
-        legal: list[shogi.Move],
-        moves: list[shogi.Move],
-        logits: numpy.ndarray,
-        start: float,
-    ) -> None:
+    def _show(self, choice: _Choice, logits: numpy.ndarray, start: float) -> None:
         """Shows the best candidates, as many as the option ``MultiPV`` says.
 
         The move played is always among them, in the last place if need be. The lines
         with scores come last, the best of them at the end: GUIs and tournament
         programs take the last one for the score of the move.
+
+        Args:
+            choice: What was chosen.
+            logits: (2187,), of every label.
+            start: When ``go`` came, by ``time.perf_counter``.
         """
         among_all = softmax(logits)
-        among_legal = dict(zip(legal, softmax(_logits_of(legal, self.board, logits))))
-        shown = sorted(moves, key=among_legal.__getitem__, reverse=True)
-        shown = shown[: self.options["MultiPV"]]
-        if played not in shown:
-            shown[-1] = played
+        shown = choice.ranking[: self.options["MultiPV"]]
+        if choice.move not in shown:
+            shown[-1] = choice.move
         for move in shown:
             probability = among_all[make_output_label(move, self.board.turn)]
             self.send(f"info string {move.usi():5} : {probability:.5f}")
         time_ms = _milliseconds_since(start)
-        for rank in range(len(shown), 0, -1):
-            move = shown[rank - 1]
-            score = f"cp {confidence_score(among_legal[move])}"
-            self.send(info([move.usi()], score, time_ms=time_ms, nodes=1, multipv=rank))
+        scored = [move for move in shown if move in choice.chances]
+        for rank in range(len(scored), 0, -1):
+            move = scored[rank - 1]
+            cp = f"cp {score(choice.chances[move])}"
+            self.send(info([move.usi()], cp, time_ms=time_ms, nodes=choice.nodes, multipv=rank))
+
+
+class _Choice(NamedTuple):
+    """A move, and why.
+
+    Attributes:
+        move: The move.
+        ranking: The candidates, best first.
+        chances: What the score of a candidate is made of: the probability of winning by it
+            or, where no value is known, its probability among the legal moves. Candidates
+            that are not in it have no score.
+        win: The probability that the side to move wins; None where it is not known.
+        nodes: Positions that the network was asked about.
+    """
+
+    move: shogi.Move
+    ranking: list[shogi.Move]
+    chances: dict[shogi.Move, float]
+    win: float | None
+    nodes: int
 
 
 def _logits_of(moves: list[shogi.Move], board: shogi.Board, logits: numpy.ndarray) -> numpy.ndarray:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy
 
-#: Centipawns of a candidate whose probability is e times that of all others together.
-_SCORE_UNIT = 600
+#: Centipawns of a chance of e to 1: the constant by which programs since Ponanza turn
+#: evaluations into chances of winning and back.
+PONANZA_CONSTANT = 600
 
-#: Largest score; a sure move would have an infinite one.
+#: Largest score; a sure thing would have an infinite one.
 _SCORE_MAX = 9999
 
 
@@ -67,11 +68,11 @@ def boltzmann(
     return int(rng.choice(len(probabilities), p=probabilities))
 
 
-def confidence_score(probability: float) -> int:
-    """Writes a probability among the legal moves on the scale of an evaluation.
+def score(probability: float) -> int:
+    """Writes a probability on the scale of an evaluation: 600·ln(p/(1−p)).
 
-    600·ln(p/(1−p)): 0 for a candidate as likely as all others together. A measure of
-    how sure the network is of a move, not of who is winning.
+    Of the probability that the side to move wins it is an evaluation; of that of a move
+    among the legal ones a measure of how sure the network is of it.
 
     Args:
         probability: 0 to 1.
@@ -83,5 +84,5 @@ def confidence_score(probability: float) -> int:
         return -_SCORE_MAX
     if probability >= 1:
         return _SCORE_MAX
-    score = round(_SCORE_UNIT * math.log(probability / (1 - probability)))
-    return max(-_SCORE_MAX, min(_SCORE_MAX, score))
+    centipawns = round(PONANZA_CONSTANT * math.log(probability / (1 - probability)))
+    return max(-_SCORE_MAX, min(_SCORE_MAX, centipawns))

@@ -7,7 +7,8 @@ import pytest
 import shogi
 
 from pydlshogi.features import LABEL_NUM, make_output_label
-from pydlshogi.player import policy_player, rules
+from pydlshogi.network.registry import make_network
+from pydlshogi.player import evaluator, policy_player, rules
 from pydlshogi.player.base_player import BasePlayer
 from pydlshogi.player.policy_options import policy_options
 from pydlshogi.player.policy_player import PolicyPlayer
@@ -37,7 +38,7 @@ class Played(PolicyPlayer):
         logits = numpy.random.RandomState(0).standard_normal(LABEL_NUM).astype(numpy.float32)
         for rank, move in enumerate(self._preferred):
             logits[make_output_label(shogi.Move.from_usi(move), board.turn)] = 20 - rank
-        return logits
+        return logits, None
 
 
 def test_it_is_a_base_player():
@@ -106,7 +107,7 @@ def test_a_draw_by_repetition_is_for_the_option_to_decide(repetition, plays):
 def test_probabilities_are_over_all_labels_and_scores_over_the_legal_moves():
     player = Played("5g5f", "7g7f", "2g2f", MultiPV="3")
     player.go(Go())
-    logits = player.evaluate(player.board).astype(numpy.float64)
+    logits = player.evaluate(player.board)[0].astype(numpy.float64)
     everything = numpy.exp(logits).sum()
     legal = {
         move.usi(): numpy.exp(logits[make_output_label(move, shogi.BLACK)])
@@ -181,10 +182,11 @@ def test_the_seed_starts_anew_only_when_it_changes():
 def test_where_a_model_is_looked_for(monkeypatch, value, path):
     asked = []
 
-    def load_model(path, network):
+    def load_network(path):
         asked.append(str(path))
+        return make_network("policy")
 
-    monkeypatch.setattr(policy_player, "load_model", load_model)
+    monkeypatch.setattr(evaluator, "load_network", load_network)
     monkeypatch.setattr(policy_player, "shipped_model", lambda: policy_player.Path("shipped"))
     options = policy_options()
     options.set("modelfile", value)
@@ -193,7 +195,7 @@ def test_where_a_model_is_looked_for(monkeypatch, value, path):
 
 
 def test_a_go_before_isready_loads(monkeypatch):
-    monkeypatch.setattr(policy_player, "load_model", lambda path, network: None)
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
     said = []
     player = PolicyPlayer(policy_options(), said.append)
     assert rules.is_legal(player.board, shogi.Move.from_usi(player.go(Go())))
@@ -201,7 +203,12 @@ def test_a_go_before_isready_loads(monkeypatch):
 
 def test_a_model_that_changed_on_disk_is_read_again(monkeypatch, tmp_path):
     loads = []
-    monkeypatch.setattr(policy_player, "load_model", lambda path, network: loads.append(path))
+
+    def load_network(path):
+        loads.append(path)
+        return make_network("policy")
+
+    monkeypatch.setattr(evaluator, "load_network", load_network)
     model = tmp_path / "model"
     model.write_bytes(b"one")
     options = policy_options()

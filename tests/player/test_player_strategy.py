@@ -74,11 +74,11 @@ def test_a_temperature_that_is_none_is_refused(temperature):
     ("probability", "score"),
     [(0.5, 0), (0.0, -9999), (1.0, 9999), (0.75, 659), (0.25, -659), (1 - 1e-12, 9999)],
 )
-def test_confidence_scores(probability, score):
-    assert strategy.confidence_score(probability) == score
+def test_scores(probability, score):
+    assert strategy.score(probability) == score
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-def test_confidence_scores_keep_the_order(one, other):
+def test_scores_keep_the_order(one, other):
     if one <= other:
-        assert strategy.confidence_score(one) <= strategy.confidence_score(other)
+        assert strategy.score(one) <= strategy.score(other)

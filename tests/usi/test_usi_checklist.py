@@ -93,14 +93,14 @@ def test_launch_nothing_but_usi_on_stdout(start, model_file):
     engine = start(
         patched(
             "import os, warnings",
-            "from pydlshogi.player import policy_player",
+            "from pydlshogi.player import evaluator",
             "def noisy(*args, **kwargs):",
             "    print('printed')",
             "    os.write(1, b'written by a library in C\\n')",
             "    os.system('echo said by a child')",
             "    warnings.warn('warned')",
             "    return load(*args, **kwargs)",
-            "load, policy_player.load_model = policy_player.load_model, noisy",
+            "load, evaluator.load_network = evaluator.load_network, noisy",
         )
     )
     engine.send("usi", f"setoption name modelfile value {model_file}", "isready")
@@ -116,8 +116,8 @@ def test_launch_nothing_but_usi_on_stdout(start, model_file):
 def test_launch_without_standard_error(start, tmp_path):
     noisy = patched(
         "import os",
-        "from pydlshogi.player import policy_player",
-        "policy_player.load_model = lambda *args: os.write(2, b'noise') + print('noise') / 0",
+        "from pydlshogi.player import evaluator",
+        "evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
     )
     engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
     engine.send("isready")
@@ -169,11 +169,11 @@ def test_setoption_a_value_may_be_empty(ready):
 def test_isready_loads_only_what_changed(start, model_file):
     engine = start(
         patched(
-            "from pydlshogi.player import policy_player",
+            "from pydlshogi.player import evaluator",
             "def counted(*args):",
             "    sys.stderr.write('loaded\\n')",
             "    return load(*args)",
-            "load, policy_player.load_model = policy_player.load_model, counted",
+            "load, evaluator.load_network = evaluator.load_network, counted",
         )
     )
     engine.send(f"setoption name modelfile value {model_file}")
@@ -268,10 +268,10 @@ def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(ready):
 
 NEVER_LOADED = patched(
     "import time",
-    "from pydlshogi.player import policy_player",
+    "from pydlshogi.player import evaluator",
     "from pydlshogi.usi import engine",
     "engine.QUIT_GRACE = 0.2",
-    "policy_player.load_model = lambda *args: time.sleep(3600)",
+    "evaluator.load_network = lambda *args: time.sleep(3600)",
 )
 
 
