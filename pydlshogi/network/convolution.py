@@ -3,7 +3,8 @@
 :class:`Convolution2D` is ``chainer.links.Convolution2D`` with the same parameters,
 initialization and npz. In float32, 3×3 filters on 9×9 boards are computed by Winograd's
 minimal filtering (:mod:`pydlshogi.network.winograd`) and 1×1 filters as plain products
-(:mod:`pydlshogi.network.pointwise`); all else is left to Chainer.
+(:mod:`pydlshogi.network.pointwise`); all else is left to Chainer. A few boards alone, as
+in play, go another way (:mod:`pydlshogi.network.direct`).
 
 Arrays keep Chainer's shape (batch, channels, 9, 9), but those made here lie in memory as
 (row, column, batch, channel). Chainer's own functions take them as they are and mostly
@@ -18,7 +19,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.network import pointwise, winograd
+from pydlshogi.network import direct, pointwise, winograd
 from pydlshogi.network.threads import get_threads, set_threads
 
 __all__ = ["CONVOLUTIONS", "Convolution2D", "convolution_2d", "get_threads", "set_threads"]
@@ -113,7 +114,9 @@ class _Convolution(chainer.FunctionNode):
         self.retain_inputs((0, 1))
         if self.relu:
             self.retain_outputs((0,))
-        return (self.method.forward(x, W, b[0] if b else None, self.relu),)
+        few = isinstance(x, numpy.ndarray) and len(x) <= direct.MOST
+        method = direct if self.method is winograd and few else self.method
+        return (method.forward(x, W, b[0] if b else None, self.relu),)
 
     def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any, ...]:
         """Computes the gradients of the inputs numbered in ``indexes``."""

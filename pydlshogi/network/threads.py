@@ -8,6 +8,7 @@ numpy lets go of Python's global lock while it computes, so plain threads do.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -180,7 +181,7 @@ class Workspace(threading.local):
             name: The same name gives the same memory.
             shape: Shape of the array.
         """
-        size = int(numpy.prod(shape))
+        size = math.prod(shape)
         array = self._arrays.get(name)
         if array is None or array.size < size:
             array = self._arrays[name] = numpy.empty(size, numpy.float32)
