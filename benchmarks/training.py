@@ -116,7 +116,7 @@ def main() -> int:
             eval_interval=2 * args.chunk,
         )
         trainer = make_trainer(network, optimizer, train, test[:512], settings, device=device)
-        planes, labels = PlanesConverter(train)(numpy.arange(args.batchsize), device)
+        planes, labels, _ = PlanesConverter(train)(numpy.arange(args.batchsize), device)
 
         def loss(x: Any, t: Any) -> Any:
             return chainer.functions.softmax_cross_entropy(network(x), t)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import make_input_planes
+from pydlshogi.features import WIN_OF_RESULT, make_input_planes
 from pydlshogi.positions import POSITION
 
 # Streams of random numbers drawn from one seed; each use has its own, so that
@@ -103,20 +103,26 @@ class EpochIterator(chainer.dataset.Iterator):
             self._order = self._make_order()
 
 
+# The part of the game won, by the code of the result.
+_WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))], numpy.float32)
+
+
 class PlanesConverter(chainer.dataset.Converter):
-    """Converter from numbers of positions to planes and labels.
+    """Converter from numbers of positions to planes, labels and results.
 
     What goes to the device are the packed positions, 100 bytes each; the planes,
     33,696 bytes each, are made there.
 
     Args:
         positions: (n,) array of ``POSITION``.
+        ply: Whether planes of the move number follow the others.
     """
 
-    def __init__(self, positions: numpy.ndarray) -> None:
+    def __init__(self, positions: numpy.ndarray, *, ply: bool = False) -> None:
         self._positions = positions
+        self._ply = ply
 
-    def __call__(self, batch: Any, device: Any) -> tuple[Any, Any]:
+    def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
 
         Args:
@@ -124,9 +130,11 @@ class PlanesConverter(chainer.dataset.Converter):
             device: The ``chainer.backend.Device`` to make it on.
 
         Returns:
-            (b, 104, 9, 9) float32 planes and (b,) int32 labels, on the device.
+            (b, 104 or 112, 9, 9) float32 planes, (b,) int32 labels and (b,) float32
+            results, 1 won, 0 lost, 0.5 drawn, nan unknown; all on the device.
         """
         records = self._positions[numpy.asarray(batch)]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
+        planes = make_input_planes(device.send(packed), ply=self._ply)
         labels = records["label"].astype(numpy.int32)
-        return make_input_planes(device.send(packed)), device.send(labels)
+        return planes, device.send(labels), device.send(_WINS[records["result"]])

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy
 
@@ -38,12 +39,18 @@ class ProgressPoint:
         iteration: Number of updates done.
         loss: Mean training loss since the last such point.
         accuracy: Share of a few test positions whose move was the network's first choice.
+        value_loss: Mean training loss of the values since the last such point; None of a
+            network without a value head.
+        value_accuracy: Share of the same test positions, as far as somebody won the game,
+            in which the network held the winner to be the winner.
     """
 
     epoch: int
     iteration: int
     loss: float
     accuracy: float
+    value_loss: float | None = None
+    value_accuracy: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +63,10 @@ class EpochPoint:
         train_loss: Mean training loss over the epoch so far.
         test_accuracy: Accuracy on the whole test set.
         test_loss: Loss on the whole test set; None in logs of the book's program.
+        train_value_loss: Mean training loss of the values over the epoch so far; this and
+            the next two are None of a network without a value head.
+        test_value_loss: Loss of the values on the whole test set.
+        test_value_accuracy: Value accuracy on the whole test set.
     """
 
     epoch: int
@@ -63,6 +74,9 @@ class EpochPoint:
     train_loss: float
     test_accuracy: float
     test_loss: float | None = None
+    train_value_loss: float | None = None
+    test_value_loss: float | None = None
+    test_value_accuracy: float | None = None
 
 
 @dataclasses.dataclass
@@ -73,29 +87,36 @@ class Curve:
     epochs: list[EpochPoint] = dataclasses.field(default_factory=list)
 
 
-def format_progress(point: ProgressPoint) -> str:
-    """Formats the line of an evaluation during an epoch."""
-    return (
-        f"epoch = {point.epoch}, iteration = {point.iteration}, "
-        f"loss = {_number(point.loss)}, accuracy = {_number(point.accuracy)}"
-    )
+def format_progress(point: ProgressPoint) -> list[str]:
+    """Formats the lines of an evaluation during an epoch: the agreed one and ours."""
+    lines = [_line(point, loss=point.loss, accuracy=point.accuracy)]
+    if point.value_loss is not None:
+        lines.append(_line(point, value_loss=point.value_loss, value_accuracy=point.value_accuracy))
+    return lines
 
 
-def format_epoch(point: EpochPoint) -> str:
-    """Formats the line of a validation."""
-    return (
-        f"epoch = {point.epoch}, iteration = {point.iteration}, "
-        f"train loss avr = {_number(point.train_loss)}, "
-        f"test accuracy = {_number(point.test_accuracy)}"
-    )
+def format_epoch(point: EpochPoint) -> list[str]:
+    """Formats the lines of a validation: the agreed one and ours."""
+    lines = [_line(point, train_loss_avr=point.train_loss, test_accuracy=point.test_accuracy)]
+    if point.test_loss is not None:
+        lines.append(_line(point, test_loss=point.test_loss))
+    if point.test_value_loss is not None:
+        lines.append(
+            _line(
+                point,
+                train_value_loss_avr=point.train_value_loss,
+                test_value_loss=point.test_value_loss,
+                test_value_accuracy=point.test_value_accuracy,
+            )
+        )
+    return lines
 
 
-def format_test_loss(point: EpochPoint) -> str:
-    """Formats the line of the test loss, which follows that of :func:`format_epoch`."""
-    return (
-        f"epoch = {point.epoch}, iteration = {point.iteration}, "
-        f"test loss = {_number(point.test_loss)}"
-    )
+def _line(point: ProgressPoint | EpochPoint, **values: float | None) -> str:
+    """Formats one line; the names of the values are written with spaces."""
+    parts = [f"epoch = {point.epoch}", f"iteration = {point.iteration}"]
+    parts += [f"{name.replace('_', ' ')} = {_number(value)}" for name, value in values.items()]
+    return ", ".join(parts)
 
 
 def _number(value: float | None) -> str:
@@ -155,10 +176,32 @@ def _add_point(curve: Curve, message: str) -> None:
         curve.epochs.append(
             EpochPoint(epoch, iteration, values["train loss avr"], values["test accuracy"])
         )
-    elif values.keys() == {"test loss"} and curve.epochs:
-        last = curve.epochs[-1]
-        if (last.epoch, last.iteration) == (epoch, iteration):
-            curve.epochs[-1] = dataclasses.replace(last, test_loss=values["test loss"])
+    else:
+        _complete(curve, epoch, iteration, values)
+
+
+# Lines that complete a point: the names in them, and the attributes that they are.
+_VALUE_PROGRESS = {"value loss": "value_loss", "value accuracy": "value_accuracy"}
+_TEST_LOSS = {"test loss": "test_loss"}
+_VALUE_EPOCH = {
+    "train value loss avr": "train_value_loss",
+    "test value loss": "test_value_loss",
+    "test value accuracy": "test_value_accuracy",
+}
+
+
+def _complete(curve: Curve, epoch: int, iteration: int, values: dict[str, float]) -> None:
+    """Adds the values of a line of ours to the point of the line before it."""
+    kinds: list[tuple[list[Any], dict[str, str]]] = [
+        (curve.progress, _VALUE_PROGRESS),
+        (curve.epochs, _TEST_LOSS),
+        (curve.epochs, _VALUE_EPOCH),
+    ]
+    for points, names in kinds:
+        same_place = points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration)
+        if same_place and values.keys() == names.keys():
+            changes = {names[name]: value for name, value in values.items()}
+            points[-1] = dataclasses.replace(points[-1], **changes)
 
 
 def _cut(curve: Curve, iteration: int) -> None:

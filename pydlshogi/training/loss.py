@@ -1,4 +1,4 @@
-"""What the network learns: the move played, by softmax cross entropy."""
+"""What a network learns: the move played and, with a value head, the game's result."""
 
 from __future__ import annotations
 
@@ -7,55 +7,99 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.network.value import ValueKind
 
 F = chainer.functions
 
 
-class PolicyLoss:
+class Loss:
     """Loss function of the updater and of the evaluation.
 
-    It reports to Chainer's reporter, as values of the network, ``loss`` and in
-    evaluation also ``accuracy``: each a pair of the mean over the batch (float64,
-    0-dimensional) and the batch's size, the weight by which ``DictSummary`` makes means
-    over batches of different size means over positions. The values stay on the device,
-    so that a GPU never waits to be read.
+    It reports to Chainer's reporter, as values of the network, what :func:`measure` finds.
 
     Args:
-        network: Link from planes to (batch, 2187) logits.
+        network: A ``Network``.
     """
 
     def __init__(self, network: Any) -> None:
         self._network = network
 
-    def __call__(self, planes: Any, labels: Any) -> Any:
-        """Computes the mean loss of a batch.
-
-        Args:
-            planes: (batch, 104, 9, 9) float32.
-            labels: (batch,) int32.
-
-        Returns:
-            0-dimensional ``chainer.Variable``.
-        """
-        logits = self._network(planes)
-        loss = F.softmax_cross_entropy(logits, labels)
-        reported = {"loss": loss}
-        if not chainer.config.train:
-            reported["accuracy"] = F.accuracy(logits, labels)
-        chainer.report(
-            {
-                name: (value.array.astype(numpy.float64), len(labels))
-                for name, value in reported.items()
-            },
-            self._network,
-        )
+    def __call__(self, planes: Any, labels: Any, wins: Any) -> Any:
+        """Computes the loss of a batch; see :func:`measure`."""
+        loss, measured = measure(self._network, planes, labels, wins)
+        chainer.report(measured, self._network)
         return loss
 
 
+def measure(
+    network: Any, planes: Any, labels: Any, wins: Any
+) -> tuple[Any, dict[str, tuple[Any, Any]]]:
+    """Measures a network on a batch.
+
+    What is measured stays on the device, so that a GPU never waits to be read.
+
+    Args:
+        network: A ``Network``.
+        planes: (batch, planes, 9, 9) float32.
+        labels: (batch,) int32.
+        wins: (batch,) float32: 1 won, 0 lost, 0.5 drawn, nan unknown.
+
+    Returns:
+        The loss to learn from, a 0-dimensional ``chainer.Variable``: softmax cross
+        entropy of the moves, plus the mean loss of the values where the network has a
+        value head. And by name what was found, each as a pair of a mean (float64,
+        0-dimensional) and the number of positions it is over, the weight by which
+        ``DictSummary`` makes means over batches means over positions: ``loss``, of the
+        moves alone; in evaluation ``accuracy``; with a value head ``value_loss`` over the
+        positions whose result is known and, in evaluation, ``value_accuracy`` over those
+        of games that somebody won.
+    """
+    if network.value_kind is None:
+        logits = network(planes)
+    else:
+        logits, values = network(planes)
+    loss = F.softmax_cross_entropy(logits, labels)
+    measured = {"loss": (loss.array.astype(numpy.float64), len(labels))}
+    if not chainer.config.train:
+        accuracy = F.accuracy(logits, labels).array
+        measured["accuracy"] = (accuracy.astype(numpy.float64), len(labels))
+    if network.value_kind is not None:
+        value_loss, number = _value_loss(network.value_kind, values, wins)
+        measured["value_loss"] = (value_loss.array.astype(numpy.float64), number)
+        if not chainer.config.train:
+            probabilities = network.value_kind.win_probabilities(values)
+            measured["value_accuracy"] = _value_accuracy(probabilities, wins)
+        loss += value_loss
+    return loss, measured
+
+
+def _value_loss(kind: type[ValueKind], values: Any, wins: Any) -> tuple[Any, Any]:
+    """Computes the mean loss of the values whose results are known, and their number."""
+    xp = chainer.backend.get_array_module(wins)
+    known = ~xp.isnan(wins)
+    number = known.sum()
+    # nan would spoil the gradient even where it is multiplied by 0.
+    losses = kind.losses(values, xp.where(known, wins, numpy.float32(0.5)))
+    share = known.astype(numpy.float32) / xp.maximum(number, 1).astype(numpy.float32)
+    return F.sum(losses * share), number
+
+
+def _value_accuracy(probabilities: Any, wins: Any) -> tuple[Any, Any]:
+    """Computes how often the side that seemed to win did, over the games somebody won."""
+    xp = chainer.backend.get_array_module(wins)
+    decided = (wins == 0) | (wins == 1)
+    right = decided & ((probabilities > 0.5) == (wins > 0.5))
+    number = decided.sum()
+    return right.sum() / xp.maximum(number, 1).astype(numpy.float64), number
+
+
 class LossMeans(chainer.training.Extension):
-    """Trainer extension that keeps the means of the training loss.
+    """Trainer extension that keeps the means of one training loss.
 
     It looks at every iteration, before the extensions that log.
+
+    Args:
+        quantity: Which: ``"loss"`` or ``"value_loss"``.
 
     Attributes:
         since_line: ``chainer.reporter.Summary`` of the positions since the last log line.
@@ -64,25 +108,26 @@ class LossMeans(chainer.training.Extension):
 
     priority = chainer.training.PRIORITY_EDITOR
 
-    def __init__(self) -> None:
+    def __init__(self, quantity: str = "loss") -> None:
+        self._key = f"main/{quantity}"
         self.since_line = chainer.reporter.Summary()
         self.in_epoch = chainer.reporter.Summary()
 
     def __call__(self, trainer: Any) -> None:
         """Adds the last iteration."""
-        loss, size = trainer.observation["main/loss"]
+        loss, size = trainer.observation[self._key]
         self.since_line.add(loss, size)
         self.in_epoch.add(loss, size)
 
     def take_since_line(self) -> float:
-        """Returns the mean loss since the last call."""
-        mean = float(self.since_line.compute_mean())
+        """Returns the mean loss since the last call; nan of no position."""
+        mean = _mean(self.since_line)
         self.since_line = chainer.reporter.Summary()
         return mean
 
     def take_in_epoch(self, is_new_epoch: bool) -> float:
         """Returns the mean loss of the epoch so far; starts anew where the epoch is over."""
-        mean = float(self.in_epoch.compute_mean())
+        mean = _mean(self.in_epoch)
         if is_new_epoch:
             self.in_epoch = chainer.reporter.Summary()
         return mean
@@ -91,3 +136,8 @@ class LossMeans(chainer.training.Extension):
         """Saves or restores the sums."""
         self.since_line.serialize(serializer["since_line"])
         self.in_epoch.serialize(serializer["in_epoch"])
+
+
+def _mean(summary: Any) -> float:
+    with numpy.errstate(invalid="ignore"):
+        return float(summary.compute_mean())

@@ -1,9 +1,14 @@
-"""The options of train_policy."""
+"""The options of train_policy and of compare_networks."""
 
 from __future__ import annotations
 
 import argparse
 import math
+
+from pydlshogi.network.registry import DEFAULT, NETWORKS
+
+#: What compare_networks trains unless told otherwise: the published comparison, and one more.
+COMPARED = ("policy", "policy_hand1x1_unpool", "policy_hand1x1", "policy_hand1x1_ply")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -16,26 +21,17 @@ def build_parser() -> argparse.ArgumentParser:
     """
     parser = argparse.ArgumentParser(
         prog="train_policy",
-        description="Trains the shogi policy network on game records (CSA).",
+        description="Trains a shogi network, by default the book's policy network, on game "
+        "records (CSA).",
     )
     add = parser.add_argument
-    add("kifulist_train", help="text file: the paths of the training games, one a line")
-    add("kifulist_test", help="text file: the paths of the test games, one a line")
+    _add_lists(parser)
     add(
-        "--batchsize",
-        "-b",
-        type=_positive_int,
-        default=32,
-        metavar="N",
-        help="positions in a training batch (default: %(default)s)",
-    )
-    add(
-        "--test_batchsize",
-        type=_positive_int,
-        default=512,
-        metavar="N",
-        help="random test positions for the accuracy logged at each evaluation; also the "
-        "batch when the whole test set is validated (default: %(default)s)",
+        "--network",
+        choices=NETWORKS,
+        default=DEFAULT,
+        metavar="NAME",
+        help=f"which network to train: {', '.join(NETWORKS)} (default: %(default)s)",
     )
     add(
         "--epoch",
@@ -64,7 +60,13 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="where to save optimizer and progress (default: %(default)s)",
     )
-    add("--initmodel", "-m", default="", metavar="FILE", help="model to start from")
+    add(
+        "--initmodel",
+        "-m",
+        default="",
+        metavar="FILE",
+        help="model to start from, of the same --network",
+    )
     add(
         "--resume",
         "-r",
@@ -78,6 +80,106 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="file that the log is appended to; standard error without it",
     )
+    _add_recipe(parser, eval_interval=1000)
+    add(
+        "--seed",
+        type=_seed,
+        metavar="N",
+        help="first weights and order of the positions follow from N; "
+        "a run on the CPU can then be repeated to the last bit",
+    )
+    add("--strict", action="store_true", help="leave out games with illegal moves (slower)")
+    add(
+        "--drop-duplicates",
+        action="store_true",
+        help="leave out games that have the start and the moves of an earlier one",
+    )
+    add("--report", default="", metavar="FILE", help="table (TSV) of the records left out, and why")
+    return parser
+
+
+def build_comparison_parser() -> argparse.ArgumentParser:
+    """Makes the parser of compare_networks's command line; see :func:`build_parser`."""
+    parser = argparse.ArgumentParser(
+        prog="compare_networks",
+        description="Trains several networks on the same positions in the same order and writes "
+        "a table of what came of it (table.md, table.tsv) and their curves (curves.png). "
+        "Interrupted, it goes on where it was when the same command is given again.",
+    )
+    add = parser.add_argument
+    _add_lists(parser)
+    add(
+        "--networks",
+        nargs="+",
+        choices=NETWORKS,
+        default=list(COMPARED),
+        metavar="NAME",
+        help=f"which networks, of {', '.join(NETWORKS)} (default: {' '.join(COMPARED)})",
+    )
+    add(
+        "--positions",
+        type=_positive_int,
+        metavar="N",
+        help="train on the first N positions of the list; without it on all",
+    )
+    add(
+        "--test_positions",
+        type=_positive_int,
+        metavar="N",
+        help="test on the first N positions of the list; without it on all",
+    )
+    add(
+        "--epoch",
+        "-e",
+        type=_positive_int,
+        default=3,
+        metavar="N",
+        help="epochs of each network (default: %(default)s)",
+    )
+    add(
+        "--output",
+        "-o",
+        default="comparison",
+        metavar="FOLDER",
+        help="where everything goes (default: %(default)s)",
+    )
+    _add_recipe(parser, eval_interval=100)
+    add(
+        "--seed",
+        type=_seed,
+        default=0,
+        metavar="N",
+        help="first weights and order of the positions follow from N (default: %(default)s)",
+    )
+    return parser
+
+
+def _add_lists(parser: argparse.ArgumentParser) -> None:
+    """Adds the two kifu lists."""
+    add = parser.add_argument
+    add("kifulist_train", help="text file: the paths of the training games, one a line")
+    add("kifulist_test", help="text file: the paths of the test games, one a line")
+
+
+def _add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
+    """Adds the options that say how a network is trained."""
+    add = parser.add_argument
+    add(
+        "--batchsize",
+        "-b",
+        type=_positive_int,
+        default=32,
+        metavar="N",
+        help="positions in a training batch (default: %(default)s)",
+    )
+    add(
+        "--test_batchsize",
+        type=_positive_int,
+        default=512,
+        metavar="N",
+        help="random test positions for the accuracy logged at each evaluation; also the "
+        "batch when the whole test set is validated (default: %(default)s)",
+    )
     add(
         "--lr",
         type=_learning_rate,
@@ -89,7 +191,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--eval_interval",
         "-i",
         type=_positive_int,
-        default=1000,
+        default=eval_interval,
         metavar="N",
         help="log loss and accuracy, and save, every N iterations (default: %(default)s)",
     )
@@ -99,13 +201,6 @@ def build_parser() -> argparse.ArgumentParser:
         type=int,
         metavar="N",
         help="number of the GPU, -1 for the CPU (default: a GPU if there is one, else the CPU)",
-    )
-    add(
-        "--seed",
-        type=_seed,
-        metavar="N",
-        help="first weights and order of the positions follow from N; "
-        "a run on the CPU can then be repeated to the last bit",
     )
     add(
         "--convolution",
@@ -119,14 +214,6 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="threads of the Winograd convolution; without it as many as the machine has cores",
     )
-    add("--strict", action="store_true", help="leave out games with illegal moves (slower)")
-    add(
-        "--drop-duplicates",
-        action="store_true",
-        help="leave out games that have the start and the moves of an earlier one",
-    )
-    add("--report", default="", metavar="FILE", help="table (TSV) of the records left out, and why")
-    return parser
 
 
 def _positive_int(text: str) -> int:

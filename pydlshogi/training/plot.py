@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         curves = _read_curves(args.log)
         if args.output:
-            _save(curves, Path(args.output))
+            save(curves, Path(args.output))
         else:
             _show(curves)
     except PlotError as error:
@@ -72,45 +72,67 @@ def _read_curves(paths: Sequence[str]) -> dict[str, Curve]:
     return curves
 
 
+# What is drawn, from top to bottom: the axis, the attributes of the points on the way, of
+# the mean of an epoch and of the test set.
+_AXES = (
+    ("loss", "loss", "train_loss", "test_loss"),
+    ("accuracy", "accuracy", None, "test_accuracy"),
+)
+_VALUE_AXES = (
+    ("value loss", "value_loss", "train_value_loss", "test_value_loss"),
+    ("value accuracy", "value_accuracy", None, "test_value_accuracy"),
+)
+
+
 def draw(figure: Any, curves: dict[str, Curve]) -> None:
     """Draws curves: the loss above, the accuracy below, iterations to the right.
 
     What was logged on the way is a line; what validations found are marks: a dot for
-    the test set, a cross for the mean training loss of the epoch.
+    the test set, a cross for the mean training loss of the epoch. Loss and accuracy of
+    values follow where a network has them.
 
     Args:
         figure: Empty ``matplotlib.figure.Figure``.
         curves: Curves by the name that the legend shows.
     """
-    loss, accuracy = figure.subplots(2, 1, sharex=True)
-    for index, (name, curve) in enumerate(curves.items()):
-        prefix = f"{name}: " if len(curves) > 1 else ""
-        tested = [point for point in curve.epochs if point.test_loss is not None]
-        for axes, points, attribute, style, label in (
-            (loss, curve.progress, "loss", "-", "training"),
-            (loss, curve.epochs, "train_loss", "x", "training, mean of the epoch"),
-            (loss, tested, "test_loss", "o", "test set"),
-            (accuracy, curve.progress, "accuracy", "-", "some test positions"),
-            (accuracy, curve.epochs, "test_accuracy", "o", "test set"),
-        ):
-            if points:
-                iterations = [point.iteration for point in points]
-                values = [getattr(point, attribute) for point in points]
-                axes.plot(iterations, values, style, color=f"C{index % 10}", label=prefix + label)
-    loss.set_ylabel("loss")
-    accuracy.set_ylabel("accuracy")
-    accuracy.set_xlabel("iteration")
-    for axes in (loss, accuracy):
+    values = any(p.value_loss is not None for curve in curves.values() for p in curve.progress)
+    values |= any(p.test_value_loss is not None for c in curves.values() for p in c.epochs)
+    rows = _AXES + (_VALUE_AXES if values else ())
+    for axes, (quantity, progress, mean, tested) in zip(
+        figure.subplots(len(rows), 1, sharex=True), rows
+    ):
+        on_the_way = "training" if quantity.endswith("loss") else "some test positions"
+        for index, (name, curve) in enumerate(curves.items()):
+            prefix = f"{name}: " if len(curves) > 1 else ""
+            for points, attribute, style, label in (
+                (curve.progress, progress, "-", on_the_way),
+                (curve.epochs, mean, "x", "training, mean of the epoch"),
+                (curve.epochs, tested, "o", "test set"),
+            ):
+                pairs = [(p.iteration, getattr(p, attribute)) for p in points if attribute]
+                pairs = [pair for pair in pairs if pair[1] is not None]
+                if pairs:
+                    axes.plot(*zip(*pairs), style, color=f"C{index % 10}", label=prefix + label)
+        axes.set_ylabel(quantity)
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
+    axes.set_xlabel("iteration")
 
 
 _SIZE = (9, 8)
 _NO_MATPLOTLIB = "matplotlib is not installed. Install it: python -m pip install matplotlib"
 
 
-def _save(curves: dict[str, Curve], output: Path) -> None:
-    """Writes a picture; neither a display nor a window toolkit is needed."""
+def save(curves: dict[str, Curve], output: Path) -> None:
+    """Writes a picture; neither a display nor a window toolkit is needed.
+
+    Args:
+        curves: Curves by the name that the legend shows.
+        output: The picture; its ending says of which kind.
+
+    Raises:
+        PlotError: it cannot be written, or matplotlib is missing.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError:

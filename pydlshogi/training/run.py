@@ -14,8 +14,10 @@ from pydlshogi.compat import chainer
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.kifu_report import Report
 from pydlshogi.network.model_file import ModelFileError, load_model
-from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.network.network import Network
+from pydlshogi.network.registry import make_network
 from pydlshogi.network.threads import get_threads, set_threads
+from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import KifuError, count_common, load_positions
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import StateFileError, load_pair
@@ -60,25 +62,39 @@ def run(args: argparse.Namespace) -> int | None:
         iterations=args.iterations,
         eval_interval=args.eval_interval,
     )
+    if network.value_kind is not None and (train_positions["result"] == UNKNOWN).all():
+        logger.warning("no training game has a known result: the value head learns nothing")
     logger.info(log.START)
     return train(
         network, optimizer, train_positions, test_positions, settings, device=device, own=own
     )
 
 
-def _make_network(args: argparse.Namespace, seed: int) -> chainer.Link:
-    """Makes the network, with weights that follow from the seed."""
-    set_threads(args.threads)
+def choose_threads(number: int | None) -> None:
+    """Sets how many threads compute a network on the CPU.
+
+    Args:
+        number: At least 1; None for what the environment or the machine says.
+
+    Raises:
+        ThreadsError: what the environment says is not a number of threads.
+    """
+    set_threads(number)
     try:
         get_threads()
-    except ValueError as error:  # the environment's number
+    except ValueError as error:
         raise ThreadsError(f"{error}.") from None
+
+
+def _make_network(args: argparse.Namespace, seed: int) -> Network:
+    """Makes the network, with weights that follow from the seed."""
+    choose_threads(args.threads)
     numpy.random.seed(seed)  # Chainer's initializers draw from numpy's own generator.
-    return PolicyNetwork(convolution=args.convolution)
+    return make_network(args.network, args.convolution)
 
 
 def _load(
-    args: argparse.Namespace, network: chainer.Link, optimizer: chainer.Optimizer
+    args: argparse.Namespace, network: Network, optimizer: chainer.Optimizer
 ) -> Mapping[str, numpy.ndarray] | None:
     """Reads the files to start from; returns what a state file holds of ours."""
     if args.initmodel:

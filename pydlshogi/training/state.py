@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,28 @@ from pydlshogi.training.checkpoint import OWN, StateFileError
 from pydlshogi.training.loss import LossMeans
 
 logger = logging.getLogger(__name__)
+
+
+def checksum(positions: numpy.ndarray) -> int:
+    """Computes a number that tells a set of positions from another one, 32 bits."""
+    return zlib.crc32(numpy.ascontiguousarray(positions).view(numpy.uint8).data)
+
+
+class Stopwatch:
+    """Measures how long training took, over all runs but not between them.
+
+    Attributes:
+        before: Seconds of the runs that this one resumes.
+    """
+
+    def __init__(self) -> None:
+        self.before = 0.0
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far, evaluations and saves included."""
+        return self.before + time.perf_counter() - self._start
 
 
 class RunState:
@@ -30,33 +53,44 @@ class RunState:
     ``place/epoch``         epochs done
     ``place/position``      positions done of the epoch at hand
     ``loss/…``              sums of the training loss
+    ``value_loss/…``        the same of the values, of a network with a value head
+    ``seconds``             how long training took
     ======================  ==========================================================
 
     Args:
         optimizer: The ``chainer.Optimizer``.
         place: The iterator over the training positions.
-        means: The sums of the training loss.
+        means: The sums of the training losses, by name.
+        stopwatch: How long training took.
         train: (n,) array of ``POSITION``: the training positions.
     """
 
     def __init__(
-        self, optimizer: Any, place: EpochIterator, means: LossMeans, train: numpy.ndarray
+        self,
+        optimizer: Any,
+        place: EpochIterator,
+        means: Mapping[str, LossMeans],
+        stopwatch: Stopwatch,
+        train: numpy.ndarray,
     ) -> None:
         self._optimizer = optimizer
         self._place = place
         self._means = means
-        self._train = zlib.crc32(numpy.ascontiguousarray(train).view(numpy.uint8).data)
+        self._stopwatch = stopwatch
+        self._train = checksum(train)
 
     def serialize(self, serializer: Any) -> None:
         """Saves everything."""
         self._optimizer.serialize(serializer)
         own = serializer[OWN]
         own("train", self._train)
+        own("seconds", self._stopwatch.seconds)
         self._serialize_place(own)
 
     def _serialize_place(self, own: Any) -> None:
         self._place.serialize(own["place"])
-        self._means.serialize(own["loss"])
+        for name, means in self._means.items():
+            means.serialize(own[name])
 
     def resume(self, own: Mapping[str, numpy.ndarray]) -> None:
         """Takes up the place that a state file tells; the optimizer has been read before.
@@ -69,6 +103,7 @@ class RunState:
         Raises:
             StateFileError: it lacks something.
         """
+        self._stopwatch.before = float(own.get("seconds", 0))
         try:
             if own and int(own["train"]) == self._train:
                 self._serialize_place(chainer.serializers.NpzDeserializer(own))

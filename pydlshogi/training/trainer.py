@@ -17,8 +17,8 @@ from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.evaluation import Progress, Validation
-from pydlshogi.training.loss import LossMeans, PolicyLoss
-from pydlshogi.training.state import RunState
+from pydlshogi.training.loss import Loss, LossMeans
+from pydlshogi.training.state import RunState, Stopwatch
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def train(
     """Trains a network, logs, and leaves model and state files.
 
     Args:
-        network: Link from planes (batch, 104, 9, 9) to (batch, 2187) logits.
+        network: A ``Network``.
         optimizer: A ``chainer.Optimizer`` set up with ``network``.
         train_positions: (n,) array of ``POSITION``, n at least 1.
         test_positions: (m,) array of ``POSITION``, m at least 1.
@@ -128,9 +128,11 @@ def make_trainer(
     Returns:
         ``chainer.training.Trainer``; its extension ``snapshot`` saves model and state.
     """
-    means = LossMeans()
+    means = {"loss": LossMeans()}
+    if network.value_kind is not None:
+        means["value_loss"] = LossMeans("value_loss")
     iterator = EpochIterator(len(train_positions), settings.batchsize, settings.seed)
-    run_state = RunState(optimizer, iterator, means, train_positions)
+    run_state = RunState(optimizer, iterator, means, Stopwatch(), train_positions)
     if own is not None:
         run_state.resume(own)
 
@@ -138,9 +140,9 @@ def make_trainer(
     updater = chainer.training.updaters.StandardUpdater(
         iterator,
         optimizer,
-        converter=PlanesConverter(train_positions),
+        converter=PlanesConverter(train_positions, ply=network.ply),
         device=device,
-        loss_func=PolicyLoss(network),
+        loss_func=Loss(network),
     )
     updater.iteration = optimizer.t
     end = RunEnd(
@@ -167,7 +169,8 @@ def make_trainer(
     # Extensions of one priority run in this order; each log line comes before the save,
     # so that a run killed in between logs it again and no line is ever missing.
     priority = chainer.training.PRIORITY_READER
-    trainer.extend(means)
+    for name, extension in means.items():
+        trainer.extend(extension, name=f"mean {name}")
     trainer.extend(
         Progress(network, test_positions, settings.test_batchsize, iterator.seed, device, means),
         trigger=at_evaluation,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from training_helpers import make_positions
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import make_features
+from pydlshogi.features import make_features, make_ply_planes
 from pydlshogi.training.batches import EpochIterator, PlanesConverter, draw
 
 sizes = st.integers(1, 60)
@@ -68,9 +68,20 @@ def test_a_draw_reaches_every_position():
 @pytest.mark.parametrize("batch", [[3], [0, 2, 1], numpy.array([4, 4, 0])])
 def test_a_batch_is_made_as_single_positions_are(batch):
     positions = make_positions(5, 0)
-    planes, labels = PlanesConverter(positions)(batch, chainer.get_device("@numpy"))
-    assert (planes.dtype, labels.dtype) == (numpy.float32, numpy.int32)
-    for number, plane, label in zip(batch, planes, labels):
-        expected, expected_label, _ = make_features(positions[number])
+    planes, labels, wins = PlanesConverter(positions)(batch, chainer.get_device("@numpy"))
+    assert [planes.dtype, labels.dtype, wins.dtype] == [numpy.float32, numpy.int32, numpy.float32]
+    for number, plane, label, win in zip(batch, planes, labels, wins):
+        expected, expected_label, expected_win = make_features(positions[number])
         numpy.testing.assert_array_equal(plane, expected)
         assert label == expected_label
+        numpy.testing.assert_equal(win, numpy.float32(expected_win))  # unknown is nan
+
+
+def test_planes_of_the_move_number_follow_where_asked_for():
+    positions = make_positions(5, 0)
+    positions["ply"] = [1, 20, 21, 150, 65535]
+    device = chainer.get_device("@numpy")
+    without = PlanesConverter(positions)(range(5), device)[0]
+    planes = PlanesConverter(positions, ply=True)(range(5), device)[0]
+    numpy.testing.assert_array_equal(planes[:, :104], without)
+    numpy.testing.assert_array_equal(planes[:, 104:], make_ply_planes(positions["ply"]))

@@ -20,14 +20,14 @@ def test_published_lines_are_written_and_read():
     (curve,) = log.read_log([f"2017/11/26 14:11:02\tINFO\t{progress}\n", epoch])
     assert curve.progress == [log.ProgressPoint(1, 100, 7.6466594, 0.005859375)]
     assert curve.epochs == [log.EpochPoint(1, 59132, 3.755527, 0.29243502)]
-    assert log.format_progress(curve.progress[0]) == progress
-    assert log.format_epoch(curve.epochs[0]) == epoch
+    assert log.format_progress(curve.progress[0]) == [progress]
+    assert log.format_epoch(curve.epochs[0]) == [epoch]
 
 
 @given(counts, counts, numbers, numbers)
 def test_a_progress_line_is_read_as_it_was(epoch, iteration, loss, accuracy):
     point = log.ProgressPoint(epoch, iteration, loss, accuracy)
-    (curve,) = log.read_log([log.format_progress(point)])
+    (curve,) = log.read_log(log.format_progress(point))
     (read,) = curve.progress
     assert (read.epoch, read.iteration) == (epoch, iteration)
     assert numpy.float32(read.loss) == numpy.float32(loss)
@@ -37,9 +37,30 @@ def test_a_progress_line_is_read_as_it_was(epoch, iteration, loss, accuracy):
 @given(counts, counts, numbers, numbers, numbers)
 def test_validation_lines_are_read_as_they_were(epoch, iteration, loss, accuracy, test_loss):
     point = log.EpochPoint(epoch, iteration, loss, accuracy, test_loss)
-    lines = [log.format_epoch(point), log.format_test_loss(point)]
-    assert [log.format_epoch(c.epochs[0]) for c in log.read_log(lines)] == lines[:1]
-    assert [log.format_test_loss(c.epochs[0]) for c in log.read_log(lines)] == lines[1:]
+    lines = log.format_epoch(point)
+    assert len(lines) == 2
+    (curve,) = log.read_log(lines)
+    assert log.format_epoch(curve.epochs[0]) == lines
+
+
+@given(counts, counts, st.tuples(*[numbers] * 4), st.tuples(*[numbers] * 6))
+def test_lines_of_values_follow_and_are_read_as_they_were(epoch, iteration, progress, validation):
+    on_the_way = log.format_progress(log.ProgressPoint(epoch, iteration, *progress))
+    at_the_end = log.format_epoch(log.EpochPoint(epoch, iteration, *validation))
+    place = f"epoch = {epoch}, iteration = {iteration}, "
+    assert [line.split(" = ")[2].split(", ")[1] for line in on_the_way] == ["loss", "value loss"]
+    assert [line.startswith(place) for line in on_the_way + at_the_end] == [True] * 5
+    (curve,) = log.read_log(on_the_way + at_the_end)
+    assert log.format_progress(curve.progress[0]) == on_the_way
+    assert log.format_epoch(curve.epochs[0]) == at_the_end
+
+
+def test_a_line_of_values_without_its_point_is_passed_over():
+    point = log.ProgressPoint(1, 5, 1.0, 0.5, 0.7, 0.6)
+    agreed, values = log.format_progress(point)
+    assert log.read_log([values]) == []
+    (curve,) = log.read_log([agreed, values.replace("iteration = 5", "iteration = 6")])
+    assert curve.progress == [log.ProgressPoint(1, 5, 1.0, 0.5)]
 
 
 @given(st.lists(st.text(), max_size=5))
@@ -62,7 +83,7 @@ def test_a_line_cut_short_is_passed_over(line):
 
 
 def points(*iterations):
-    return [log.format_progress(log.ProgressPoint(1, i, i / 10, 0.0)) for i in iterations]
+    return [log.format_progress(log.ProgressPoint(1, i, i / 10, 0.0))[0] for i in iterations]
 
 
 def iterations(curve):

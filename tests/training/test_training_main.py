@@ -24,13 +24,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 class SmallPolicy(SmallNetwork):
     """Stands for PolicyNetwork where only the program around it is tested."""
 
-    def __init__(self, convolution="auto"):
-        super().__init__()
-
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(run, "PolicyNetwork", SmallPolicy)
+    monkeypatch.setattr(run, "make_network", lambda name, convolution: SmallPolicy())
 
 
 @pytest.fixture
@@ -97,20 +94,19 @@ def test_the_same_seed_gives_the_same_files(folder):
     assert_same_files("one", "other")
 
 
-def test_convolution_and_threads_reach_the_network(folder, monkeypatch):
+def test_name_convolution_and_threads_reach_the_network(folder, monkeypatch):
     asked = []
 
-    class Recorder(SmallPolicy):
-        def __init__(self, convolution):
-            super().__init__()
-            asked.append((convolution, get_threads()))
+    def make_network(name, convolution):
+        asked.append((name, convolution, get_threads()))
+        return SmallPolicy()
 
-    monkeypatch.setattr(run, "PolicyNetwork", Recorder)
+    monkeypatch.setattr(run, "make_network", make_network)
     try:
-        call("--iterations 1 --convolution chainer --threads 3")
+        call("--iterations 1 --network policy_bn --convolution chainer --threads 3")
     finally:
         set_threads(None)
-    assert asked == [("chainer", 3)]
+    assert asked == [("policy_bn", "chainer", 3)]
 
 
 def test_resumed_runs_end_where_one_run_does(folder, small):

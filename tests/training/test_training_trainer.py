@@ -83,7 +83,7 @@ def test_logged_numbers_are_those_of_plain_chainer(tmp_path, messages):
     iterator = EpochIterator(len(train), 8, seed=5)
     losses, sizes = [], []
     for batch in iterator:
-        planes, labels = PlanesConverter(train)(batch, CPU)
+        planes, labels, _ = PlanesConverter(train)(batch, CPU)
         loss = chainer.functions.softmax_cross_entropy(network(planes), labels)
         network.cleargrads()
         loss.backward()
@@ -95,7 +95,7 @@ def test_logged_numbers_are_those_of_plain_chainer(tmp_path, messages):
     trained, _, _ = run(tmp_path, epoch=1, train_size=45, batchsize=8, eval_interval=4)
     assert_same_parameters(trained, network)
     (curve,) = log.read_log(messages())
-    planes, labels = PlanesConverter(test)(range(len(test)), CPU)
+    planes, labels, _ = PlanesConverter(test)(range(len(test)), CPU)
     logits = network(planes)
     assert [point.loss for point in curve.progress] == pytest.approx([numpy.mean(losses[:4])])
     (point,) = curve.epochs
@@ -394,9 +394,12 @@ def test_killed_at_random_moments_and_resumed_a_run_is_the_same(tmp_path):
     kills, moment = 0, random.Random(4)
     process = start(killed, end)
     while kills < 5:
-        # Wait for the first save of this process, then a little: anything may be going on.
+        # Wait until this process trains, then a little: anything may be going on. Without a
+        # first save there would be nothing to resume.
         size = (killed / "log").stat().st_size if (killed / "log").exists() else 0
-        while process.poll() is None and not log_grew(killed / "log", size):
+        while process.poll() is None and not (
+            log_grew(killed / "log", size) and (killed / "state").exists()
+        ):
             time.sleep(0.01)
         time.sleep(moment.uniform(0, 0.05))
         if process.poll() is not None:

@@ -3,6 +3,7 @@
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.network.network import Network
 from pydlshogi.positions import POSITION
 from pydlshogi.training.checkpoint import load_pair
 from pydlshogi.training.trainer import Settings, train
@@ -10,7 +11,7 @@ from pydlshogi.training.trainer import Settings, train
 CPU = chainer.get_device("@numpy")
 
 
-class SmallNetwork(chainer.Chain):
+class SmallNetwork(Network):
     """One 1×1 convolution: planes to logits with 2,835 parameters."""
 
     def __init__(self):

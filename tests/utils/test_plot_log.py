@@ -24,12 +24,10 @@ def write_log(path, *runs):
         lines.append(log.READ_START)
         for iteration in iterations:
             epoch = (iteration - 1) // 10 + 1
-            lines.append(
-                log.format_progress(log.ProgressPoint(epoch, iteration, 8 / iteration, 0.1))
-            )
+            lines += log.format_progress(log.ProgressPoint(epoch, iteration, 8 / iteration, 0.1))
             if iteration % 10 == 0:
                 point = log.EpochPoint(epoch, iteration, 4 / iteration, 0.2, 3 / iteration)
-                lines += [log.VALIDATE, log.format_epoch(point), log.format_test_loss(point)]
+                lines += [log.VALIDATE, *log.format_epoch(point)]
     path.write_text("".join(f"2024/01/01 00:00:00\tINFO\t{line}\n" for line in lines))
     return path
 
