@@ -18,14 +18,8 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.csa import (
-    EVEN_GAME,
-    PIECE_NAMES,
-    SQUARE_NAMES,
-    SUMMARY,
-    end_result,
-    summary_result,
-)
+from pydlshogi.csa import SUMMARY, end_result, summary_result
+from pydlshogi.csa_board import EVEN_GAME, PIECE_NAMES, SQUARE_NAMES
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, UNKNOWN
 from pydlshogi.replay import Games
 

@@ -19,15 +19,8 @@ from typing import NoReturn
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.csa import (
-    EVEN_GAME,
-    PROMOTED,
-    Game,
-    Move,
-    RecordError,
-    end_result,
-    require_one_set,
-)
+from pydlshogi.csa import Game, Move, RecordError, end_result
+from pydlshogi.csa_board import EVEN_GAME, PROMOTED, require_one_set
 from pydlshogi.positions import DRAW, HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
 
 #: Endings of the names of KIF files, in lower case.

@@ -35,7 +35,8 @@ from pydlshogi.common import (
     UP_LEFT,
     UP_RIGHT,
 )
-from pydlshogi.csa import OTHER_RESULT, PIECE_NAMES, PROMOTED, Game
+from pydlshogi.csa import OTHER_RESULT, Game
+from pydlshogi.csa_board import PIECE_NAMES, PROMOTED
 from pydlshogi.features import move_direction
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, PLACEMENT_SIZE, POSITION
 

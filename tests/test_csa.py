@@ -2,17 +2,13 @@
 
 import pytest
 import shogi
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pydlshogi.csa import (
-    END_MARKS,
-    EVEN_GAME,
-    OTHER_RESULT,
-    SQUARE_NAMES,
-    RecordError,
-    parse_game,
-    split_records,
-)
-from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN, placement_of
+from pydlshogi.csa import END_MARKS, OTHER_RESULT, RecordError, parse_game, split_records
+from pydlshogi.csa_board import EVEN_GAME, SQUARE_NAMES
+from pydlshogi.positions import DRAW, LOSS, PLACEMENT_SIZE, UNKNOWN, WIN, placement_of
+from pydlshogi.replay import Games, replay
 
 HEADER = "V2.2\nN+先手太郎\nN-後手花子\nPI\n+\n"
 MOVES = "+7776FU\n-3334FU\n+8822UM\n-3122GI\n+0055KA\n"
@@ -203,7 +199,9 @@ def test_floodgate_comments():
         ("P+59OU59KI\n+\n", 1, "two pieces are placed on 59"),
         ("P+59OU58OU\n+\n", 2, "two kings"),
         ("P+59OU00TO\n+\n", 1, "cannot be in hand"),
-        ("P+00HI00HI00HI\n+\n", 2, "more pieces than a shogi set"),
+        ("P+00HI00HI00HI\n+\n", 1, "more pieces than a shogi set"),
+        ("P+00HI00HI\nP-00HI\n+\n", 3, "more pieces than a shogi set"),
+        ("P+" + "00FU" * 300 + "\n+7776FU\n", 1, "more pieces than a shogi set"),
         ("P+59OU00AL00FU\n+\n", 1, "after 00AL"),
         ("P+59OU\nPI\n", 2, "PI after another"),
         ("-\n-3334FU\n", 1, "White moves first"),
@@ -214,6 +212,29 @@ def test_floodgate_comments():
 def test_what_cannot_be_understood_is_named_with_its_line(text, line, reason):
     found = error(text)
     assert (found.line, reason in found.reason) == (line, True), found.reason
+
+
+STATEMENTS = [
+    *"PI PI82HI22KA P+00FU P-00FU00FU P+59OU P-51OU P-00AL + - T5 %TORYO %KACHI".split(),
+    *"+7776FU -3334FU +0055FU -0055FU +5958OU -5152OU V2.2 N+A ' $X".split(),
+    *ROWS.splitlines(),
+    ",",
+    "",
+]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(STATEMENTS) | st.text("PI+-0123456789FUKALO", max_size=9)))
+def test_any_statements_are_read_or_refused(statements):
+    for text in ("\n".join(statements), ",".join(statements)):
+        try:
+            read = game(text)
+        except RecordError as refused:
+            assert refused.reason
+            continue
+        assert read.moves
+        assert len(read.start) == PLACEMENT_SIZE
+        replay(Games.of([read]))
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
@@ -231,3 +252,11 @@ def test_several_records(line_end):
 def test_a_slash_in_a_line_separates_nothing():
     text = b"'http://example.org/\n$EVENT:a/b\n/x\n"
     assert list(split_records(text)) == [(0, text)]
+
+
+@pytest.mark.parametrize("text", [b"/", b"/\n\n/\n", b" \n"])
+def test_a_file_without_a_record_is_one_that_is_refused(text):
+    ((before, record),) = split_records(text)
+    assert before == 0
+    with pytest.raises(RecordError):
+        parse_game(record)

@@ -10,7 +10,8 @@ import shogi.KIF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pydlshogi.csa import EVEN_GAME, RecordError, parse_game
+from pydlshogi.csa import RecordError, parse_game
+from pydlshogi.csa_board import EVEN_GAME
 from pydlshogi.kif import parse_kif
 from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN, placement_of
 from pydlshogi.replay import Games, replay

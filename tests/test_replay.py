@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
-from pydlshogi.csa import PROMOTED, Game, Move
+from pydlshogi.csa import Game, Move
+from pydlshogi.csa_board import PROMOTED
 from pydlshogi.features import make_output_label
 from pydlshogi.legality import board_of
 from pydlshogi.positions import DRAW, LOSS, PIECE_NUM, UNKNOWN, WIN, placement_of

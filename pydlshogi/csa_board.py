@@ -1,0 +1,196 @@
+"""CSA's board: names of squares and pieces, and the ``P`` statements of a start position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import shogi
+
+from pydlshogi.common import SQUARE_NUM
+from pydlshogi.positions import HAND_NUM, PIECE_NUM, opponents_view, placement_of
+
+#: CSA's names of the pieces, in the order of the codes 1..14.
+PIECE_NAMES = ("FU", "KY", "KE", "GI", "KI", "KA", "HI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
+PIECE_CODES = {name: code for code, name in enumerate(PIECE_NAMES, 1)}
+_KING = PIECE_CODES["OU"]
+
+#: CSA's names of the squares: "91" is square 0, "19" square 80.
+SQUARE_NAMES = tuple(f"{9 - x}{y + 1}" for y in range(9) for x in range(9))
+SQUARES = {name: square for square, name in enumerate(SQUARE_NAMES)}
+#: Where a drop comes from, and where pieces in hand are placed.
+NO_SQUARE = "00"
+
+#: Code of the promoted piece by that of the plain one; gold and king have none.
+PROMOTED = {
+    PIECE_CODES[plain]: PIECE_CODES[promoted]
+    for plain, promoted in zip(("FU", "KY", "KE", "GI", "KA", "HI"), PIECE_NAMES[_KING:])
+}
+_PLAIN = {promoted: plain for plain, promoted in PROMOTED.items()}
+
+# How many of each kind a shogi set has, by the code of the unpromoted piece.
+_PIECES_IN_SET = {1: 18, 2: 4, 3: 4, 4: 4, 5: 4, 6: 2, 7: 2, 8: 2}
+_TOO_MANY = "the start position has more pieces than a shogi set"
+
+#: The even game's start, as Black and as White sees it.
+EVEN_GAME = placement_of(shogi.Board())
+
+
+class StartPosition:
+    """The ``P`` statements of a record, gathered.
+
+    ``PI`` with the pieces removed, or the nine rows ``P1`` … ``P9``, or neither; then any
+    number of ``P+`` and ``P-`` for more pieces on the board and in hand, the last of
+    which may give a side all the others (``00AL``).
+    """
+
+    def __init__(self) -> None:
+        self._board = [0] * SQUARE_NUM
+        self._hands = [0] * (2 * HAND_NUM)
+        self._initial = False
+        self._rows: set[int] = set()
+        self._placed = False
+        self._all_to: int | None = None
+
+    def is_even(self) -> bool:
+        """Says whether it is, or for want of any statement is taken as, the even game."""
+        return not self._given() or self._packed() == EVEN_GAME
+
+    def placement(self, turn: int) -> bytes:
+        """Packs it as the side ``turn`` sees it.
+
+        Raises:
+            ValueError: it is incomplete, or no shogi set could make it.
+        """
+        if not self._given():
+            if turn == shogi.WHITE:
+                raise ValueError("White moves first, but there is no start position")
+            return EVEN_GAME
+        if self._rows and len(self._rows) < 9:
+            missing = next(row for row in range(1, 10) if row not in self._rows)
+            raise ValueError(f"the start position lacks its row P{missing}")
+        require_one_set(self._packed())
+        if self._all_to is not None:
+            counts = _count_pieces(self._packed())
+            for code in range(1, HAND_NUM + 1):
+                self._hands[HAND_NUM * self._all_to + code - 1] += (
+                    _PIECES_IN_SET[code] - counts[code]
+                )
+        packed = self._packed()
+        return packed if turn == shogi.BLACK else opponents_view(packed)
+
+    def add(self, statement: str) -> None:
+        """Takes one statement.
+
+        Raises:
+            ValueError: it cannot be understood, or contradicts an earlier one.
+        """
+        kind, rest = statement[1:2], statement[2:]
+        if kind == "I":
+            if self._given():
+                raise ValueError("PI after another start position")
+            self._initial = True
+            self._board = list(EVEN_GAME[:SQUARE_NUM])
+            for square, code in _squares_and_pieces(rest):
+                if square is None or code != _type_of(self._board[square]):
+                    raise ValueError(f"{statement} removes a piece that is not there")
+                self._board[square] = 0
+        elif kind and kind in "123456789":
+            self._add_row(int(kind), rest)
+        elif kind and kind in "+-":
+            self._placed = True
+            for square, code in _squares_and_pieces(rest):
+                self._place("+-".index(kind), square, code)
+        else:
+            raise ValueError(f"unknown statement {shown(statement)}")
+
+    def _add_row(self, row: int, cells: str) -> None:
+        if self._initial or row in self._rows:
+            raise ValueError(f"row P{row} is given twice")
+        self._rows.add(row)
+        # " * " may have lost its last blank to an editor that trims lines.
+        cells = cells + " " if len(cells) == 26 else cells
+        if len(cells) != 27:
+            raise ValueError(f"row P{row} has not nine squares")
+        for x in range(9):
+            cell = cells[3 * x : 3 * x + 3]
+            if cell == " * ":
+                continue
+            if cell[0] not in "+-" or cell[1:] not in PIECE_CODES:
+                raise ValueError(f"row P{row} has the unknown square {shown(cell)}")
+            self._place("+-".index(cell[0]), 9 * (row - 1) + x, PIECE_CODES[cell[1:]])
+
+    def _place(self, side: int, square: int | None, code: int) -> None:
+        if self._all_to is not None:
+            raise ValueError("a piece is placed after 00AL gave all of them")
+        if code == _ALL:
+            self._all_to = side
+        elif square is None:
+            if code > HAND_NUM:
+                raise ValueError(f"{PIECE_NAMES[code - 1]} cannot be in hand")
+            place = HAND_NUM * side + code - 1
+            if self._hands[place] == _PIECES_IN_SET[code]:
+                raise ValueError(_TOO_MANY)
+            self._hands[place] += 1
+        elif self._board[square]:
+            raise ValueError(f"two pieces are placed on {SQUARE_NAMES[square]}")
+        else:
+            self._board[square] = code + PIECE_NUM * side
+
+    def _given(self) -> bool:
+        return self._initial or bool(self._rows) or self._placed
+
+    def _packed(self) -> bytes:
+        return bytes(self._board + self._hands)
+
+
+# Stands for AL, all the pieces that are left, where a piece's code is expected.
+_ALL = 0
+
+
+def _squares_and_pieces(text: str) -> Iterator[tuple[int | None, int]]:
+    """Reads ``55KA00FU…``: squares, None for the hand, with codes of pieces."""
+    for start in range(0, len(text), 4):
+        square, name = text[start : start + 2], text[start + 2 : start + 4]
+        if square == NO_SQUARE and name == "AL":
+            yield None, _ALL
+        elif name in PIECE_CODES and (square in SQUARES or square == NO_SQUARE):
+            yield SQUARES.get(square), PIECE_CODES[name]
+        else:
+            raise ValueError(f"unknown piece {shown(square + name)} in the start position")
+
+
+def _type_of(code: int) -> int:
+    """Gives the code of the piece without its side."""
+    return code - PIECE_NUM if code > PIECE_NUM else code
+
+
+def require_one_set(placement: bytes) -> None:
+    """Checks that one shogi set suffices for a placement.
+
+    Args:
+        placement: ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
+
+    Raises:
+        ValueError: there are too many of a kind, or two kings of one side.
+    """
+    if max(placement[:SQUARE_NUM].count(king) for king in (_KING, _KING + PIECE_NUM)) > 1:
+        raise ValueError("the start position has two kings of one side")
+    counts = _count_pieces(placement)
+    if any(counts[code] > number for code, number in _PIECES_IN_SET.items()):
+        raise ValueError(_TOO_MANY)
+
+
+def _count_pieces(placement: bytes) -> dict[int, int]:
+    """Counts the pieces on the board and in hand, by their unpromoted code."""
+    counts = dict.fromkeys(_PIECES_IN_SET, 0)
+    for code in placement[:SQUARE_NUM]:
+        if code:
+            counts[_PLAIN.get(_type_of(code), _type_of(code))] += 1
+    for place, count in enumerate(placement[SQUARE_NUM:]):
+        counts[place % HAND_NUM + 1] += count
+    return counts
+
+
+def shown(text: str) -> str:
+    """Quotes a piece of a record, cut short and printable."""
+    return ascii(text if len(text) <= 20 else text[:20] + "...")
