@@ -51,6 +51,9 @@ POSITION = numpy.dtype(
 )
 assert POSITION.itemsize == 100
 
+#: Games with more moves than ``ply`` can number are refused.
+PLY_MAX = int(numpy.iinfo(POSITION["ply"]).max)
+
 #: Results for one side: in ``POSITION`` for the side to move, in a game for Black.
 LOSS, WIN, DRAW, UNKNOWN = range(4)
 

@@ -38,7 +38,7 @@ from pydlshogi.common import (
 from pydlshogi.csa import OTHER_RESULT, Game
 from pydlshogi.csa_board import PIECE_NAMES, PROMOTED
 from pydlshogi.features import move_direction
-from pydlshogi.positions import HAND_NUM, PIECE_NUM, PLACEMENT_SIZE, POSITION
+from pydlshogi.positions import HAND_NUM, PIECE_NUM, PLACEMENT_SIZE, PLY_MAX, POSITION
 
 #: Places that a move can come from: the squares, then the mover's hand by kind.
 ORIGIN_NUM = SQUARE_NUM + HAND_NUM
@@ -190,6 +190,7 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
         numpy.arange(len(ply)), ply & 1
     ]
     possible, positions["label"] = _check(games, positions)
+    possible &= ply < PLY_MAX
     wrong = numpy.flatnonzero(~possible)
     wrong_game = numpy.searchsorted(first, wrong, side="right") - 1
     wrong_game, index = numpy.unique(wrong_game, return_index=True)
@@ -306,6 +307,8 @@ def _explain(games: Games, positions: numpy.ndarray, row: int) -> str:
             return "it promotes outside the promotion zone"
     if tables.stuck[piece * SQUARE_NUM + target]:
         return "the piece could never move again"
+    if positions["ply"][row] == 0:
+        return f"the game has more than {PLY_MAX} moves"
     return "a piece stands in between"
 
 

@@ -146,7 +146,7 @@ LINES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.lists(st.sampled_from(LINES), max_size=12).map(b"\n".join)

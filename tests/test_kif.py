@@ -165,7 +165,7 @@ def test_what_cannot_be_understood_is_named_with_its_line(text, line, reason):
 MUTATIONS = "０一二七歩角成打同(77)1 \n投了＋：|手合割香落ち"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_mutated_records_are_read_right_or_refused(data):
     text = START + MOVES + "   6 投了\nまで5手で先手の勝ち\n"

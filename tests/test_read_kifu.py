@@ -121,7 +121,7 @@ SFENS = [
 RESULTS = {"%TORYO": None, "%SENNICHITE": DRAW, "%CHUDAN": UNKNOWN, "%-ILLEGAL_ACTION": WIN}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.tuples(
@@ -153,7 +153,7 @@ def test_generated_games_and_handicaps(tmp_path_factory, games):
         assert positions.tobytes() == numpy.concatenate(expected).tobytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.binary(max_size=80) | st.text(max_size=40).map(str.encode), max_size=5))
 def test_no_broken_text_raises(tmp_path_factory, contents):
     folder = tmp_path_factory.mktemp("broken")

@@ -15,7 +15,7 @@ from pydlshogi.csa import Game, Move
 from pydlshogi.csa_board import PROMOTED
 from pydlshogi.features import make_output_label
 from pydlshogi.legality import board_of
-from pydlshogi.positions import DRAW, LOSS, PIECE_NUM, UNKNOWN, WIN, placement_of
+from pydlshogi.positions import DRAW, LOSS, PIECE_NUM, PLY_MAX, UNKNOWN, WIN, placement_of
 from pydlshogi.replay import ORIGIN_NUM, Games, replay, rows_of
 
 DATA = Path(__file__).parent / "data"
@@ -96,7 +96,7 @@ choices = st.lists(st.integers(0, 10_000), min_size=1, max_size=60)
 results = st.sampled_from([WIN, LOSS, DRAW, UNKNOWN])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from(SFENS[:40]), choices, results), min_size=1, max_size=4))
 def test_games_played_together_equal_python_shogi(games):
     played, expected = [], []
@@ -112,7 +112,7 @@ def test_games_played_together_equal_python_shogi(games):
     assert positions.tobytes() == numpy.concatenate(expected).tobytes()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(choices, st.data())
 def test_an_impossible_move_spoils_its_own_game_only(picks, data):
     games = [game_of(shogi.STARTING_SFEN, picks)[0] for _ in range(3)]
@@ -165,6 +165,20 @@ def test_a_claimed_piece_must_be_the_one_that_stands_there():
     (fault,) = replay(Games.of([game]))[1]
     assert fault.reason == "the piece there is FU, not TO"
     assert not replay(Games.of([Game(moves=[Move(54, 45, 1, 1, 1)])]))[1]
+
+
+def test_a_game_too_long_to_be_numbered_is_refused():
+    # Both golds go up and down, for ever.
+    moves = [
+        Move(*columns, 0, 1) for columns in ((77, 68, 5), (77, 68, 5), (68, 77, 5), (68, 77, 5))
+    ]
+    whole = Game(moves=(moves * (PLY_MAX // 4 + 1))[:PLY_MAX])
+    positions, faults = replay(Games.of([whole]))
+    assert not faults
+    assert positions["ply"][-1] == PLY_MAX
+    whole.moves.append(moves[PLY_MAX % 4])
+    (fault,) = replay(Games.of([whole]))[1]
+    assert (fault.ply, "65535" in fault.reason) == (PLY_MAX, True)
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.data())
