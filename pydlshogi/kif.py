@@ -87,7 +87,7 @@ _MOVE = re.compile(
     r"(?:打|(不?成)?\(([1-9])([1-9])\))(.*)"
 )
 # What may stand behind a move: its time, and + where a variation begins.
-_REST = re.compile(r"[ 　]*(?:\([ /:0-9]*\))?[ 　]*\+?[ 　]*")
+_REST = re.compile(r"[ 　]*(?:\([ /:.0-9]*\))?[ 　]*\+?[ 　]*")
 _CLOSING = re.compile(
     r"[ 　]*まで\d+手で(?:時間切れにより)?(?:([先下後上])手の(?:反則)?(勝ち|負け)|(千日手|持将棋))"
 )

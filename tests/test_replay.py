@@ -14,7 +14,6 @@ from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.csa import Game, Move
 from pydlshogi.csa_board import PROMOTED
 from pydlshogi.features import make_output_label
-from pydlshogi.legality import board_of
 from pydlshogi.positions import DRAW, LOSS, PIECE_NUM, PLY_MAX, UNKNOWN, WIN, placement_of
 from pydlshogi.replay import ORIGIN_NUM, Games, replay, rows_of
 
@@ -188,11 +187,3 @@ def test_rows_of_picks_whole_games(lengths, data):
     rows = rows_of(numpy.array(lengths), numpy.array(order))
     expected = [row for game in order for row in numpy.flatnonzero(owner == game)]
     assert rows.tolist() == expected
-
-
-@pytest.mark.parametrize("sfen", SFENS[::10])
-def test_a_placement_unpacks_to_the_same_board(sfen):
-    board = shogi.Board(sfen)
-    again = board_of(placement_of(board), board.turn)
-    assert again.sfen().rsplit(" ", 1)[0] == board.sfen().rsplit(" ", 1)[0]
-    assert placement_of(board) == kifu_reference.placement(board)

@@ -1,0 +1,67 @@
+"""Which files a list names."""
+
+import os
+
+import pytest
+
+from pydlshogi.kifu_list import KifuError, is_archive, read_list
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b.csa", "a.KIF", "sub/c.kifu", "sub/d.txt", "e.zip"):
+        path = tmp_path / "games" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+    return tmp_path
+
+
+def sources(folder, text):
+    kifu_list = folder / "list.txt"
+    kifu_list.write_bytes(text.encode())
+    return read_list(kifu_list)
+
+
+def test_size_and_time_are_the_files(folder):
+    (source,) = sources(folder, "games/b.csa")
+    status = os.stat(folder / "games" / "b.csa")
+    assert source == ("games/b.csa", source.path, status.st_size, status.st_mtime_ns, "")
+    assert os.path.samefile(source.path, folder / "games" / "b.csa")
+
+
+def test_a_folder_gives_its_records_in_order(folder):
+    for name in ("games", "games/", str(folder / "games")):
+        found = sources(folder, name)
+        shown = name.rstrip("/")
+        assert [source.name for source in found] == [
+            f"{shown}/{inside}" for inside in ("a.KIF", "b.csa", "sub/c.kifu")
+        ]
+        assert not any(source.problem for source in found)
+
+
+def test_any_file_named_itself_is_taken(folder):
+    found = sources(folder, "games/sub/d.txt\ngames/e.zip\n")
+    assert [is_archive(source) for source in found] == [False, True]
+    assert not any(source.problem for source in found)
+
+
+def test_what_is_not_there_keeps_its_place(folder):
+    found = sources(folder, "none.csa\n\n  games/b.csa  \nnone\n")
+    assert [bool(source.problem) for source in found] == [True, False, True]
+    assert "line 4 of the list" in found[2].problem
+
+
+def test_names_that_are_no_text_are_found(folder):
+    name = b"\x81\xff.csa"
+    try:
+        (folder / os.fsdecode(name)).write_bytes(b"x")
+    except (OSError, UnicodeError):
+        pytest.skip("this file system takes text only")
+    (folder / "list.txt").write_bytes(name + b"\n")
+    (source,) = read_list(folder / "list.txt")
+    assert not source.problem
+
+
+def test_a_list_that_is_a_folder(folder):
+    with pytest.raises(KifuError, match="cannot be read"):
+        read_list(folder / "games")
