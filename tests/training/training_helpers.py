@@ -50,6 +50,7 @@ def run(
     test_size=13,
     positions=None,
     device=CPU,
+    lr=0.5,
     **kwargs,
 ):
     """Trains a small network in a folder, from nothing or from the files there.
@@ -57,7 +58,7 @@ def run(
     Returns the network, the optimizer and what ``train`` returned.
     """
     network = network or make_network()
-    optimizer = make_optimizer(network)
+    optimizer = make_optimizer(network, lr)
     model, state = folder / "model", folder / "state"
     own = load_pair(model, state, network, optimizer) if resume else None
     options = {"seed": 5, "batchsize": 8, "test_batchsize": 4, "epoch": 3, "eval_interval": 4}

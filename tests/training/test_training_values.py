@@ -1,0 +1,191 @@
+"""Training of moves and results together."""
+
+import logging
+import re
+
+import numpy
+import pytest
+from training_helpers import assert_same_parameters, make_positions, run
+
+from pydlshogi.compat import chainer
+from pydlshogi.network.network import Network
+from pydlshogi.network.value import ExpectedResult, WinLogit
+from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
+from pydlshogi.training import log
+from pydlshogi.training.batches import PlanesConverter
+from pydlshogi.training.loss import measure
+
+CPU = chainer.get_device("@numpy")
+
+
+class TwoHeads(Network):
+    """The smallest network with a value head."""
+
+    value_kind = WinLogit
+
+    def __init__(self, seed=1):
+        super().__init__()
+        numpy.random.seed(seed)
+        with self.init_scope():
+            self.policy = chainer.links.Convolution2D(104, 27, ksize=1)
+            self.value = chainer.links.Linear(104 * 81, 1)
+
+    def forward(self, x):
+        logits = chainer.functions.reshape(self.policy(x), (-1, 2187))
+        return logits, chainer.functions.flatten(self.value(x))
+
+
+class TwoHeadsTanh(TwoHeads):
+    value_kind = ExpectedResult
+
+    def forward(self, x):
+        logits, values = super().forward(x)
+        return logits, chainer.functions.tanh(values)
+
+
+def positions_with(results, seed=1):
+    positions = make_positions(len(results), seed)
+    positions["result"] = results
+    return positions
+
+
+@pytest.fixture
+def curve(caplog):
+    """Gives the curve of what was logged since the last call."""
+    caplog.set_level(logging.INFO)
+
+    def take():
+        (curve,) = log.read_log([record.getMessage() for record in caplog.records])
+        caplog.clear()
+        return curve
+
+    return take
+
+
+@pytest.mark.parametrize("network_class", [TwoHeads, TwoHeadsTanh])
+def test_unknown_results_are_left_out_of_the_value_loss_and_nothing_else(network_class):
+    network = network_class()
+    known = [WIN, LOSS, DRAW, WIN, DRAW]
+    positions = positions_with([*known, UNKNOWN, UNKNOWN])
+    planes, labels, wins = PlanesConverter(positions)(range(7), CPU)
+    assert list(wins[:5]) == [1, 0, 0.5, 1, 0.5]
+    loss, measured = measure(network, planes, labels, wins)
+    logits, values = network(planes)
+    expected = numpy.mean(network.value_kind.losses(values[:5], wins[:5]).array)
+    policy = chainer.functions.softmax_cross_entropy(logits, labels).array
+    assert measured["value_loss"] == (pytest.approx(expected), 5)
+    assert measured["loss"] == (pytest.approx(policy), 7)
+    assert float(loss.array) == pytest.approx(policy + expected)
+    # The gradient is that of a batch of the known ones.
+    network.cleargrads()
+    loss.backward()
+    gradient = network.value.W.grad.copy()
+    network.cleargrads()
+    measure(network, planes[:5], labels[:5], wins[:5])[0].backward()
+    numpy.testing.assert_allclose(gradient, network.value.W.grad, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("network_class", [TwoHeads, TwoHeadsTanh])
+def test_a_batch_without_a_known_result_has_a_value_loss_of_nothing(network_class):
+    network = network_class()
+    batch = PlanesConverter(positions_with([UNKNOWN] * 4))(range(4), CPU)
+    with chainer.using_config("train", False):
+        loss, measured = measure(network, *batch)
+    assert measured["value_loss"] == measured["value_accuracy"] == (0, 0)
+    network.cleargrads()
+    loss.backward()
+    assert not network.value.W.grad.any()
+    assert network.policy.W.grad.any()
+
+
+def test_a_drawn_game_is_learned_as_even():
+    network = TwoHeads()
+    batch = PlanesConverter(positions_with([DRAW] * 8))(range(8), CPU)
+    optimizer = chainer.optimizers.SGD(0.02).setup(network)
+    for _ in range(300):
+        optimizer.update(lambda: measure(network, *batch)[0])
+    wins = network.value_kind.win_probabilities(network(batch[0])[1])
+    numpy.testing.assert_allclose(wins, 0.5, atol=0.02)
+
+
+def test_value_accuracy_is_over_the_games_somebody_won():
+    class Sure(TwoHeads):
+        def forward(self, x):
+            values = numpy.array([3, -3, 3, 0.1, -9, 9], numpy.float32)
+            return super().forward(x)[0], chainer.Variable(values)
+
+    positions = positions_with([WIN, LOSS, LOSS, WIN, DRAW, UNKNOWN])
+    with chainer.using_config("train", False):
+        _, measured = measure(Sure(), *PlanesConverter(positions)(range(6), CPU))
+    assert measured["value_accuracy"] == (0.75, 4)
+
+
+def test_lines_of_values_follow_the_agreed_ones(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    positions = positions_with(numpy.arange(20) % 4)
+    run(tmp_path, network=TwoHeads(), positions=positions, batchsize=8, epoch=1, eval_interval=2)
+    lines = [re.sub(r" = [-.e\d]+", "", r.getMessage()) for r in caplog.records]
+    assert lines == [
+        "epoch, iteration, loss, accuracy",
+        "epoch, iteration, value loss, value accuracy",
+        "validate test data",
+        "epoch, iteration, train loss avr, test accuracy",
+        "epoch, iteration, test loss",
+        "epoch, iteration, train value loss avr, test value loss, test value accuracy",
+        "save the model",
+        "save the optimizer",
+    ]
+
+
+def test_the_value_head_learns_and_the_log_says_so(tmp_path, curve):
+    positions = make_positions(40, 1)
+    positions["result"] = positions["board"][:, 0] % 2
+    network, _, _ = run(tmp_path, network=TwoHeads(), positions=positions, epoch=40, lr=0.02)
+    points = curve().progress
+    assert points[-1].value_loss < points[0].value_loss / 2
+    assert numpy.isfinite(network.value.W.array).all()
+
+
+def test_positions_without_results_train_the_moves_alone(tmp_path, curve):
+    positions = positions_with([UNKNOWN] * 45)
+    before = TwoHeads()
+    network, _, _ = run(tmp_path, network=TwoHeads(), positions=positions, epoch=2)
+    numpy.testing.assert_array_equal(network.value.W.array, before.value.W.array)
+    assert numpy.isfinite(network.policy.W.array).all()
+    assert (network.policy.W.array != before.policy.W.array).any()
+    found = curve()
+    assert all(numpy.isnan(point.value_loss) for point in found.progress)
+    assert all(numpy.isfinite(point.loss) for point in found.progress)
+
+
+@pytest.mark.parametrize("stop", [1, 4, 6, 7, 11])
+def test_resumed_a_run_goes_on_the_same(tmp_path, curve, stop):
+    positions = positions_with(numpy.arange(45) % 4)
+    (tmp_path / "whole").mkdir()
+    whole, _, _ = run(
+        tmp_path / "whole", network=TwoHeads(), positions=positions, iterations=12, lr=0.01
+    )
+    expected = curve()
+    run(tmp_path, network=TwoHeads(), positions=positions, iterations=stop, lr=0.01)
+    network, _, _ = run(
+        tmp_path,
+        network=TwoHeads(seed=5),
+        positions=positions,
+        resume=True,
+        iterations=12 - stop,
+        lr=0.01,
+    )
+    assert_same_parameters(network, whole)
+    found = curve()
+    assert found.progress == expected.progress
+    assert found.epochs[-1] == expected.epochs[-1]
+
+
+def test_the_state_keeps_the_time_of_all_runs(tmp_path):
+    run(tmp_path, network=TwoHeads(), iterations=3)
+    with numpy.load(tmp_path / "state") as state:
+        before = float(state["pydlshogi/seconds"])
+    assert before > 0
+    run(tmp_path, network=TwoHeads(), resume=True, iterations=3)
+    with numpy.load(tmp_path / "state") as state:
+        assert float(state["pydlshogi/seconds"]) > before
