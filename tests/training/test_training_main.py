@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,19 +27,6 @@ class SmallPolicy(SmallNetwork):
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(run, "make_network", lambda name, convolution: SmallPolicy())
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The current folder, with two lists of a few games."""
-    monkeypatch.chdir(tmp_path)
-    for name, count in (("train", 3), ("test", 2)):
-        games = sorted((REPOSITORY / "kifu" / name).glob("*.csa"))[:count]
-        for game in games:
-            shutil.copy(game, tmp_path)
-        text = "".join(f"{game.name}\n" for game in games)
-        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
-    return tmp_path
 
 
 def call(options):

@@ -101,8 +101,8 @@ def test_a_batch_without_a_known_result_has_a_value_loss_of_nothing(network_clas
 def test_a_drawn_game_is_learned_as_even():
     network = TwoHeads()
     batch = PlanesConverter(positions_with([DRAW] * 8))(range(8), CPU)
-    optimizer = chainer.optimizers.SGD(0.02).setup(network)
-    for _ in range(300):
+    optimizer = chainer.optimizers.SGD(0.04).setup(network)
+    for _ in range(150):
         optimizer.update(lambda: measure(network, *batch)[0])
     wins = network.value_kind.win_probabilities(network(batch[0])[1])
     numpy.testing.assert_allclose(wins, 0.5, atol=0.02)
@@ -140,7 +140,7 @@ def test_lines_of_values_follow_the_agreed_ones(tmp_path, caplog):
 def test_the_value_head_learns_and_the_log_says_so(tmp_path, curve):
     positions = make_positions(40, 1)
     positions["result"] = positions["board"][:, 0] % 2
-    network, _, _ = run(tmp_path, network=TwoHeads(), positions=positions, epoch=40, lr=0.02)
+    network, _, _ = run(tmp_path, network=TwoHeads(), positions=positions, epoch=20, lr=0.02)
     points = curve().progress
     assert points[-1].value_loss < points[0].value_loss / 2
     assert numpy.isfinite(network.value.W.array).all()

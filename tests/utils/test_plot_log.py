@@ -115,3 +115,20 @@ def test_without_a_display_a_window_gets_one_sentence(tmp_path, capsys, monkeypa
     matplotlib.use("agg")
     assert plot.main([str(write_log(tmp_path / "log", [5]))]) == 1
     assert "--output" in capsys.readouterr().err
+
+
+def test_values_have_axes_of_their_own(tmp_path):
+    path = tmp_path / "log"
+    lines = [log.READ_START]
+    for iteration in (5, 10):
+        lines += log.format_progress(log.ProgressPoint(1, iteration, 8.0, 0.1, 0.7, 0.5))
+    lines += log.format_epoch(log.EpochPoint(1, 10, 8.0, 0.2, 7.0, 0.75, 0.625, 0.25))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    axes = drawn(path, write_log(tmp_path / "policy", [5, 10]))
+    assert [len(lines) for lines in axes] == [6, 4, 3, 2]
+    assert [line[1:] for line in axes[2]] == [
+        ([5, 10], pytest.approx([0.7, 0.7])),
+        ([10], [0.75]),
+        ([10], [0.625]),
+    ]
+    assert [line[1:] for line in axes[3]] == [([5, 10], [0.5, 0.5]), ([10], [0.25])]
