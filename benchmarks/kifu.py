@@ -59,7 +59,6 @@ def cshogi_conversion(paths: Sequence[str]) -> int:
     parser = cshogi.CSA.Parser()
     board = cshogi.Board()
     converted = numpy.zeros(100_000, dtype=cshogi.HuffmanCodedPosAndEval)
-    results = {0: 0, 1: 1, 2: 2}  # cshogi's draw, black win, white win, as HCPE has them
     count = 0
     for path in paths:
         for record in parser.parse_file(path):
@@ -68,7 +67,7 @@ def cshogi_conversion(paths: Sequence[str]) -> int:
                 position = converted[count % len(converted)]
                 board.to_hcp(position["hcp"])
                 position["bestMove16"] = cshogi.move16(move)
-                position["gameResult"] = results.get(record.win, 0)
+                position["gameResult"] = record.win
                 board.push(move)
                 count += 1
     return count
