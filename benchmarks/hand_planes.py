@@ -1,0 +1,113 @@
+"""Speed of the first layer and of a training step: hand planes through 3×3 or 1×1 filters.
+
+    python benchmarks/hand_planes.py
+
+The kinds take turns in one process, so that a slow moment of the machine strikes all
+alike; figures are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any, Callable
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.device import select_device
+from pydlshogi.features import HAND_MAX, make_input_planes
+from pydlshogi.network.layers import PiecesAndHands
+from pydlshogi.network.policy import PolicyNetwork, ch
+from pydlshogi.network.registry import make_network
+from pydlshogi.positions import POSITION
+
+F = chainer.functions
+
+
+class PiecesAndBroadcastHands(PiecesAndHands):
+    """A third form: one square computed, and added to all by broadcasting."""
+
+    def uniform(self, x: Any) -> Any:
+        """See :class:`PiecesAndHands`."""
+        y = self.hands(x[:, :, :1, :1])
+        return F.broadcast_to(y, (*y.shape[:2], *x.shape[2:]))
+
+
+class Broadcast(PolicyNetwork):
+    """The policy network with the third form."""
+
+    def first_layer(self) -> Any:
+        """See :class:`PolicyNetwork`."""
+        return PiecesAndBroadcastHands(ch, self.convolution)
+
+
+def make_positions(count: int) -> numpy.ndarray:
+    """Makes records with as many pieces on the board and in hand as in the middle of a game."""
+    random = numpy.random.RandomState(0)
+    positions = numpy.zeros(count, POSITION)
+    occupied = random.rand(count, 81) < 0.4
+    positions["board"] = numpy.where(occupied, random.randint(1, 29, (count, 81)), 0)
+    positions["hands"] = random.rand(count, 14) * (numpy.array(HAND_MAX * 2) + 1) / 3
+    positions["label"] = random.randint(0, 2187, count)
+    return positions
+
+
+def main() -> None:
+    """Prints a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--batchsize", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each kind")
+    parser.add_argument("--gpu", type=int)
+    args = parser.parse_args()
+
+    device = select_device(args.gpu)
+    device.use()
+    networks = {
+        "all planes 3×3": make_network("policy"),
+        "(a) unpooling": make_network("policy_hand1x1_unpool"),
+        "(b) ksize 1": make_network("policy_hand1x1"),
+        "broadcasting": Broadcast(),
+    }
+    positions = make_positions(args.batchsize)
+    planes = make_input_planes(device.send(positions.view("u1").reshape(len(positions), -1)))
+    labels = device.send(positions["label"].astype(numpy.int32))
+    steps: dict[str, tuple[Callable[[], Any], ...]] = {}
+    for name, network in networks.items():
+        network.to_device(device)
+        optimizer = chainer.optimizers.SGD(0.01).setup(network)
+
+        def step(network: Any = network, optimizer: Any = optimizer) -> None:
+            optimizer.update(lambda: F.softmax_cross_entropy(network(planes), labels))
+
+        def layer(network: Any = network) -> None:
+            with chainer.using_config("train", False), chainer.no_backprop_mode():
+                network.l1(planes)
+
+        def layer_step(network: Any = network) -> None:
+            network.cleargrads()
+            F.sum(network.l1(planes)).backward()
+
+        steps[name] = (layer, layer_step, step)
+
+    times: dict[tuple[str, int], list[float]] = {}
+    for turn in range(args.rounds + 1):
+        for name, tasks in steps.items():
+            for number, task in enumerate(tasks):
+                start = time.perf_counter()
+                task()
+                if device.xp is not numpy:
+                    device.device.synchronize()
+                if turn:  # the first turn makes the buffers
+                    times.setdefault((name, number), []).append(time.perf_counter() - start)
+    print(f"batch {args.batchsize}, {device}, median of {args.rounds}\n")
+    print("| ms | layer 1 forward | layer 1 forward and backward | training step |")
+    print("|:--|--:|--:|--:|")
+    for name in steps:
+        cells = (f"{statistics.median(times[name, number]) * 1e3:.1f}" for number in range(3))
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
