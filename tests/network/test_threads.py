@@ -12,7 +12,9 @@ from pydlshogi.network import threads, winograd
 
 @pytest.fixture(autouse=True)
 def machines_threads():
-    yield
+    # Two for BLAS on any machine, so that a setting that is not restored is seen.
+    with threadpoolctl.threadpool_limits(2):
+        yield
     threads.set_threads(None)
 
 
