@@ -40,7 +40,8 @@ wheel: $(VENV)/.for-lint
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
 	    { echo "$(PYTHON) is missing or not Python 3.9-3.13: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@# Half an environment (Debian without python3-venv) would be taken for a whole one.
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.setuptools: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet "setuptools>=70.1,<82"
