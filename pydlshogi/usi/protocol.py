@@ -66,10 +66,12 @@ def parse_setoption(text: str) -> tuple[str, str]:
     Raises:
         CommandError: there is no name.
     """
-    match = re.fullmatch(r"name\s+(\S.*?)(?:\s+value(?:\s+(.*))?)?", text, re.DOTALL)
-    if not match:
+    start = re.match(r"name\s+(?=\S)", text)
+    if not start:
         raise CommandError(f"setoption {quote(text)} has no name: setoption name N [value V]")
-    return match[1], match[2] or ""
+    # Begun behind the last letter of a word only: many blanks are looked at once.
+    name, *value = re.split(r"(?<=\S)\s+value(?:\s+|\Z)", text[start.end() :], maxsplit=1)
+    return name, value[0] if value else ""
 
 
 def parse_position(text: str) -> tuple[str | None, list[str]]:

@@ -1,6 +1,9 @@
 """Words of USI, one function at a time."""
 
 import io
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,6 +11,8 @@ from hypothesis import strategies as st
 
 from pydlshogi.usi import protocol
 from pydlshogi.usi.protocol import Clock, CommandError, Go
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp932"])
@@ -31,10 +36,25 @@ def test_every_line_becomes_text(line):
         ("name reload_model", "reload_model", ""),
         ("name  MultiPV  value  3", "MultiPV", "3"),
         ("name Two Words value 3", "Two Words", "3"),
+        ("name Two Words valued 3", "Two Words valued 3", ""),
+        ("name value value 3", "value", "3"),
+        ("name value 3", "value 3", ""),
     ],
 )
 def test_setoption(text, name, value):
     assert protocol.parse_setoption(text) == (name, value)
+
+
+def test_setoption_with_a_million_blanks_is_read():
+    # In a process of its own, which can be ended: quadratic work would take an hour.
+    code = (
+        "from pydlshogi.usi.protocol import parse_setoption\n"
+        "print(len(parse_setoption('name a' + ' ' * 10**6 + 'b value c')[0]))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, timeout=60, check=True
+    )
+    assert int(result.stdout) == 10**6 + 2
 
 
 @pytest.mark.parametrize("text", ["", "name", "value 3", "MultiPV value 3"])
