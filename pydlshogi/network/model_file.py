@@ -61,7 +61,7 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
     if name is not None and (wanted is None or form_of(name) != form_of(wanted)):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
-            f"Choose the network {name}, or another file."
+            f"Choose that network (--network {name}), or another file."
         )
     _fill(network, arrays, path)
 
