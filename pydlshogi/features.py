@@ -235,6 +235,37 @@ def _array_module(array: Any) -> Any:
     return cupy
 
 
+def _mirrored_labels() -> numpy.ndarray:
+    """Gives each label's number after left and right changed places: (2187,) uint16."""
+    pairs = ((UP_LEFT, UP_RIGHT), (LEFT, RIGHT), (DOWN_LEFT, DOWN_RIGHT), (UP2_LEFT, UP2_RIGHT))
+    direction = numpy.arange(MOVE_DIRECTION_LABEL_NUM)
+    for left, right in pairs:
+        direction[[left, right]] = right, left
+        left, right = MOVE_DIRECTION_PROMOTED[left], MOVE_DIRECTION_PROMOTED[right]
+        direction[[left, right]] = right, left
+    to_square = numpy.arange(SQUARE_NUM).reshape(9, 9)[:, ::-1].ravel()
+    return (SQUARE_NUM * direction[:, None] + to_square).ravel().astype(numpy.uint16)
+
+
+#: ``MIRRORED_LABELS[label]`` is the same move after left and right changed places.
+MIRRORED_LABELS = _mirrored_labels()
+
+
+def mirror(positions: numpy.ndarray) -> numpy.ndarray:
+    """Exchanges left and right: the rules of shogi are the same then, the openings are not.
+
+    Args:
+        positions: (n,) array of ``POSITION``; it is not changed.
+
+    Returns:
+        (n,) array of ``POSITION``: pieces and moves in mirror image, the rest as it was.
+    """
+    mirrored = positions.copy()
+    mirrored["board"] = positions["board"].reshape(-1, 9, 9)[:, :, ::-1].reshape(-1, SQUARE_NUM)
+    mirrored["label"] = MIRRORED_LABELS[positions["label"]]
+    return mirrored
+
+
 def make_output_label(move: shogi.Move, color: int) -> int:
     """Numbers a move as the network's output does.
 

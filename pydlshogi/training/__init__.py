@@ -5,6 +5,7 @@ The loop is Chainer's; here is what Chainer does not know:
 - :mod:`.parser`, :mod:`.main`, :mod:`.run`: the program ``train_policy``
 - :mod:`.trainer`: puts Chainer's parts and ours together
 - :mod:`.batches`: numbers of positions in random order, and their planes
+- :mod:`.recipe`, :mod:`.average`: how it is learned, the options beyond the published recipe
 - :mod:`.loss`, :mod:`.evaluation`: what is learned, measured and logged
 - :mod:`.end`: when a run is over, Ctrl-C included
 - :mod:`.checkpoint`, :mod:`.state`, :mod:`.outputs`: the files a run leaves

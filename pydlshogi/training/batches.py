@@ -7,12 +7,12 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import WIN_OF_RESULT, make_input_planes
+from pydlshogi.features import WIN_OF_RESULT, make_input_planes, mirror
 from pydlshogi.positions import POSITION
 
 # Streams of random numbers drawn from one seed; each use has its own, so that
 # none disturbs another.
-_ORDER, _DRAW = range(2)
+_ORDER, _DRAW, _MIRROR = range(3)
 
 
 def _random(seed: int, stream: int, number: int) -> numpy.random.RandomState:
@@ -42,6 +42,8 @@ def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
 class EpochIterator(chainer.dataset.Iterator):
     """Iterator over the numbers of the positions, in a new random order every epoch.
 
+    Number ``size + k`` stands for position k with left and right exchanged.
+
     It differs from ``chainer.iterators.SerialIterator`` in two ways. A batch never
     reaches over the end of an epoch: the last one is as short as it must be, so that an
     epoch holds every position exactly once. And the order is a function of the seed and
@@ -51,6 +53,8 @@ class EpochIterator(chainer.dataset.Iterator):
         size: Number of positions, at least 1.
         batch_size: Positions in a batch.
         seed: 0..2**32-1.
+        mirror: Whether each position is mirrored or not by the toss of a coin, every epoch
+            anew; like the order, the coins are a function of seed and epoch.
 
     Attributes:
         epoch: Number of epochs done.
@@ -60,10 +64,11 @@ class EpochIterator(chainer.dataset.Iterator):
         previous_epoch_detail: ``epoch_detail`` before the last batch; None before the first.
     """
 
-    def __init__(self, size: int, batch_size: int, seed: int) -> None:
+    def __init__(self, size: int, batch_size: int, seed: int, *, mirror: bool = False) -> None:
         self.size = size
         self.batch_size = batch_size
         self.seed = seed
+        self.mirror = mirror
         self.epoch = 0
         self.current_position = 0
         self.is_new_epoch = False
@@ -71,7 +76,11 @@ class EpochIterator(chainer.dataset.Iterator):
         self._order = self._make_order()
 
     def _make_order(self) -> numpy.ndarray:
-        return _random(self.seed, _ORDER, self.epoch).permutation(self.size)
+        order = _random(self.seed, _ORDER, self.epoch).permutation(self.size)
+        if self.mirror:
+            coins = _random(self.seed, _MIRROR, self.epoch).randint(0, 2, self.size, numpy.int64)
+            order += self.size * coins
+        return order
 
     @property
     def epoch_detail(self) -> float:
@@ -126,14 +135,18 @@ class PlanesConverter(chainer.dataset.Converter):
         """Makes a batch.
 
         Args:
-            batch: b numbers of positions.
+            batch: b numbers of positions, 0..n-1, or n more for mirrored ones.
             device: The ``chainer.backend.Device`` to make it on.
 
         Returns:
             (b, 104 or 112, 9, 9) float32 planes, (b,) int32 labels and (b,) float32
             results, 1 won, 0 lost, 0.5 drawn, nan unknown; all on the device.
         """
-        records = self._positions[numpy.asarray(batch)]
+        numbers, size = numpy.asarray(batch), len(self._positions)
+        records = self._positions[numbers % size]
+        mirrored = numbers >= size
+        if mirrored.any():
+            records[mirrored] = mirror(records[mirrored])
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
         planes = make_input_planes(device.send(packed), ply=self._ply)
         labels = records["label"].astype(numpy.int32)

@@ -145,7 +145,8 @@ def load_pair(
     except (KeyError, TypeError, ValueError) as error:
         raise StateFileError(
             f"state file {state} is not of this network and optimizer ({error}). "
-            "Give --resume a file that train_policy saved as --state for this network."
+            "Give --resume a file that train_policy saved as --state for this network, with the "
+            "same --momentum."
         ) from None
     return {key[len(OWN) :]: array for key, array in arrays.items() if key.startswith(OWN)}
 

@@ -19,20 +19,23 @@ class Loss:
 
     Args:
         network: A ``Network``.
+        label_smoothing: In training, share of the target that is spread over all labels.
     """
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Any, *, label_smoothing: float = 0.0) -> None:
         self._network = network
+        self._label_smoothing = label_smoothing
 
     def __call__(self, planes: Any, labels: Any, wins: Any) -> Any:
         """Computes the loss of a batch; see :func:`measure`."""
-        loss, measured = measure(self._network, planes, labels, wins)
+        smoothing = self._label_smoothing if chainer.config.train else 0.0
+        loss, measured = measure(self._network, planes, labels, wins, label_smoothing=smoothing)
         chainer.report(measured, self._network)
         return loss
 
 
 def measure(
-    network: Any, planes: Any, labels: Any, wins: Any
+    network: Any, planes: Any, labels: Any, wins: Any, *, label_smoothing: float = 0.0
 ) -> tuple[Any, dict[str, tuple[Any, Any]]]:
     """Measures a network on a batch.
 
@@ -43,6 +46,8 @@ def measure(
         planes: (batch, planes, 9, 9) float32.
         labels: (batch,) int32.
         wins: (batch,) float32: 1 won, 0 lost, 0.5 drawn, nan unknown.
+        label_smoothing: Share of the target that is spread evenly over all labels. It
+            changes what is learned and not what is measured.
 
     Returns:
         The loss to learn from, a 0-dimensional ``chainer.Variable``: softmax cross
@@ -63,6 +68,9 @@ def measure(
     if not chainer.config.train:
         accuracy = F.accuracy(logits, labels).array
         measured["accuracy"] = (accuracy.astype(numpy.float64), len(labels))
+    if label_smoothing:
+        even = -F.mean(F.log_softmax(logits))
+        loss = (1 - label_smoothing) * loss + label_smoothing * even
     if network.value_kind is not None:
         value_loss, number = _value_loss(network.value_kind, values, wins)
         measured["value_loss"] = (value_loss.array.astype(numpy.float64), number)

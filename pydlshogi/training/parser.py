@@ -4,11 +4,38 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
+from typing import Any
 
 from pydlshogi.network.registry import DEFAULT, NETWORKS
 
 #: What compare_networks trains unless told otherwise: the published comparison, and one more.
 COMPARED = ("policy", "policy_hand1x1_unpool", "policy_hand1x1", "policy_hand1x1_ply")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that also refuses options that make no sense without another one."""
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Parses, or exits with status 2 and one sentence."""
+        options, rest = super().parse_known_args(*args, **kwargs)
+        for given, needed, there in (
+            (options.nesterov, "--nesterov needs --momentum", options.momentum),
+            (options.lr_steps, "--lr_steps needs --lr_schedule steps", _is(options, "steps")),
+            (_is(options, "steps"), "--lr_schedule steps needs --lr_steps", options.lr_steps),
+            (
+                options.lr_iterations,
+                "--lr_iterations needs --lr_schedule cosine",
+                _is(options, "cosine"),
+            ),
+        ):
+            if given and not there:
+                self.error(needed)
+        return options, rest
+
+
+def _is(options: argparse.Namespace, schedule: str) -> bool:
+    return bool(options.lr_schedule == schedule)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -19,7 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     Returns:
         A parser that exits with status 2 and one sentence on a value it cannot use.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="train_policy",
         description="Trains a shogi network, by default the book's policy network, on game "
         "records (CSA).",
@@ -100,7 +127,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def build_comparison_parser() -> argparse.ArgumentParser:
     """Makes the parser of compare_networks's command line; see :func:`build_parser`."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="compare_networks",
         description="Trains several networks on the same positions in the same order and writes "
         "a table of what came of it (table.md, table.tsv) and their curves (curves.png). "
@@ -182,11 +209,12 @@ def _add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
     )
     add(
         "--lr",
-        type=_learning_rate,
+        type=_not_negative,
         default=0.01,
         metavar="RATE",
-        help="learning rate (default: %(default)s)",
+        help="learning rate, the highest one where it changes (default: %(default)s)",
     )
+    _add_refinements(parser)
     add(
         "--eval_interval",
         "-i",
@@ -216,6 +244,87 @@ def _add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
     )
 
 
+def _add_refinements(parser: argparse.ArgumentParser) -> None:
+    """Adds what may be better than the published recipe; none of it is on by itself."""
+    add = parser.add_argument_group(
+        "refinements", "beyond the published recipe; a run that is resumed needs the same again"
+    ).add_argument
+    add(
+        "--momentum",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of the last step that the next one keeps, 0.9 for instance",
+    )
+    add("--nesterov", action="store_true", help="momentum in Nesterov's form")
+    add(
+        "--weight_decay",
+        type=_not_negative,
+        default=0.0,
+        metavar="RATE",
+        help="decay of the weights, not of biases and batch normalization; 1e-4 for instance",
+    )
+    add(
+        "--clip",
+        type=_positive,
+        metavar="NORM",
+        help="shorten gradients that are longer than that, all parameters taken together",
+    )
+    add(
+        "--lr_schedule",
+        choices=("constant", "cosine", "steps"),
+        default="constant",
+        help="how the learning rate changes: not, down to 0 along half a cosine, or by steps",
+    )
+    add(
+        "--lr_iterations",
+        type=_positive_int,
+        metavar="N",
+        help="cosine: the iteration at which the rate is 0, counted over all runs; without it "
+        "the end that was planned when the run was begun",
+    )
+    add(
+        "--lr_steps",
+        type=_positive_ints,
+        default=(),
+        metavar="N,N,...",
+        help="steps: the iterations from which the rate is multiplied by --lr_factor again",
+    )
+    add(
+        "--lr_factor",
+        type=_not_negative,
+        default=0.1,
+        metavar="FACTOR",
+        help="see --lr_steps (default: %(default)s)",
+    )
+    add(
+        "--warmup",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="raise the learning rate from next to 0 in the first N iterations",
+    )
+    add(
+        "--label_smoothing",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="spread that share of the target over all labels, 0.1 for instance; "
+        "losses are logged without it",
+    )
+    add(
+        "--mirror",
+        action="store_true",
+        help="exchange left and right in half of the positions, drawn anew every epoch",
+    )
+    add(
+        "--average",
+        type=_positive_int,
+        metavar="N",
+        help="test and save the weights' average over about the last N iterations",
+    )
+
+
 def _positive_int(text: str) -> int:
     """Reads a whole number from 1 on."""
     return _whole(text, 1, None)
@@ -237,11 +346,33 @@ def _whole(text: str, least: int, most: int | None) -> int:
     return value
 
 
-def _learning_rate(text: str) -> float:
+def _count(text: str) -> int:
+    """Reads a whole number from 0 on."""
+    return _whole(text, 0, None)
+
+
+def _positive_ints(text: str) -> tuple[int, ...]:
+    """Reads whole numbers from 1 on, with commas between them."""
+    return tuple(_positive_int(part) for part in text.split(","))
+
+
+def _not_negative(text: str) -> float:
+    return _number(text, "a number from 0 on", lambda value: 0 <= value < math.inf)
+
+
+def _positive(text: str) -> float:
+    return _number(text, "a number above 0", lambda value: 0 < value < math.inf)
+
+
+def _share(text: str) -> float:
+    return _number(text, "a number from 0 to below 1", lambda value: 0 <= value < 1)
+
+
+def _number(text: str, wanted: str, fits: Callable[[float], bool]) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    if not fits(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
     return value

@@ -21,6 +21,7 @@ from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import KifuError, count_common, load_positions
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import StateFileError, load_pair
+from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.trainer import Settings, train
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,8 @@ def run(args: argparse.Namespace) -> int | None:
     device = select_device(args.gpu)
     seed = int.from_bytes(os.urandom(4), "little") if args.seed is None else args.seed
     network = _make_network(args, seed)
-    optimizer = chainer.optimizers.SGD(lr=args.lr).setup(network)
+    recipe = Recipe.of(args)
+    optimizer = make_optimizer(network, recipe)
     own = _load(args, network, optimizer)
     train_positions, test_positions = _read_positions(args)
     settings = Settings(
@@ -61,6 +63,7 @@ def run(args: argparse.Namespace) -> int | None:
         epoch=args.epoch,
         iterations=args.iterations,
         eval_interval=args.eval_interval,
+        recipe=recipe,
     )
     if network.value_kind is not None and (train_positions["result"] == UNKNOWN).all():
         logger.warning("no training game has a known result: the value head learns nothing")

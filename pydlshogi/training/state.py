@@ -54,6 +54,8 @@ class RunState:
     ``place/position``      positions done of the epoch at hand
     ``loss/…``              sums of the training loss
     ``value_loss/…``        the same of the values, of a network with a value head
+    ``average/…``           the running network, where the model is an average
+    ``schedule/end``        where a cosine of the learning rate ends
     ``seconds``             how long training took
     ======================  ==========================================================
 
@@ -63,6 +65,8 @@ class RunState:
         means: The sums of the training losses, by name.
         stopwatch: How long training took.
         train: (n,) array of ``POSITION``: the training positions.
+        extras: What only some recipes need, by name. It is saved here; whoever made it
+            resumes it, since it holds for other training positions too.
     """
 
     def __init__(
@@ -72,12 +76,14 @@ class RunState:
         means: Mapping[str, LossMeans],
         stopwatch: Stopwatch,
         train: numpy.ndarray,
+        extras: Mapping[str, Any],
     ) -> None:
         self._optimizer = optimizer
         self._place = place
         self._means = means
         self._stopwatch = stopwatch
         self._train = checksum(train)
+        self._extras = extras
 
     def serialize(self, serializer: Any) -> None:
         """Saves everything."""
@@ -86,6 +92,8 @@ class RunState:
         own("train", self._train)
         own("seconds", self._stopwatch.seconds)
         self._serialize_place(own)
+        for name, extra in self._extras.items():
+            extra.serialize(own[name])
 
     def _serialize_place(self, own: Any) -> None:
         self._place.serialize(own["place"])

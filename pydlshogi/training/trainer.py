@@ -13,11 +13,13 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.training import log
+from pydlshogi.training.average import Average
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.evaluation import Progress, Validation
 from pydlshogi.training.loss import Loss, LossMeans
+from pydlshogi.training.recipe import Recipe, make_schedule
 from pydlshogi.training.state import RunState, Stopwatch
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class Settings:
         epoch: Epochs of this run; one that is finished counts as one.
         iterations: Iterations of this run at most; None for no limit.
         eval_interval: Iterations from one evaluation, and save, to the next.
+        recipe: How the network learns; the optimizer has been made of it.
     """
 
     model: str | os.PathLike[str]
@@ -48,6 +51,7 @@ class Settings:
     epoch: int = 10
     iterations: int | None = None
     eval_interval: int = 1000
+    recipe: Recipe = Recipe()
 
 
 def train(
@@ -131,8 +135,12 @@ def make_trainer(
     means = {"loss": LossMeans()}
     if network.value_kind is not None:
         means["value_loss"] = LossMeans("value_loss")
-    iterator = EpochIterator(len(train_positions), settings.batchsize, settings.seed)
-    run_state = RunState(optimizer, iterator, means, Stopwatch(), train_positions)
+    recipe = settings.recipe
+    iterator = EpochIterator(
+        len(train_positions), settings.batchsize, settings.seed, mirror=recipe.mirror
+    )
+    extras: dict[str, Any] = {}
+    run_state = RunState(optimizer, iterator, means, Stopwatch(), train_positions, extras)
     if own is not None:
         run_state.resume(own)
 
@@ -142,9 +150,20 @@ def make_trainer(
         optimizer,
         converter=PlanesConverter(train_positions, ply=network.ply),
         device=device,
-        loss_func=Loss(network),
+        loss_func=Loss(network, label_smoothing=recipe.label_smoothing),
     )
     updater.iteration = optimizer.t
+    measured = network
+    if recipe.average is not None:
+        average = extras["average"] = Average(network, recipe.average)
+        average.resume(own or {})
+        measured = average.network
+    if recipe.changes_rate:
+        last = _last_iteration(settings, iterator, updater.iteration)
+        schedule = make_schedule(recipe, last, own or {})
+        optimizer.add_hook(schedule)
+        if schedule.end is not None:
+            extras["schedule"] = schedule
     end = RunEnd(
         iterator.epoch + settings.epoch,
         None if settings.iterations is None else updater.iteration + settings.iterations,
@@ -163,21 +182,23 @@ def make_trainer(
         return (at_evaluation(trainer) or updater.is_new_epoch) and not end.reached(trainer)
 
     snapshot = chainer.training.extensions.snapshot(
-        target=run_state, writer=PairWriter(network, settings.model, settings.state)
+        target=run_state, writer=PairWriter(measured, settings.model, settings.state)
     )
     on_terminal = sys.stdout.isatty()
     # Extensions of one priority run in this order; each log line comes before the save,
     # so that a run killed in between logs it again and no line is ever missing.
     priority = chainer.training.PRIORITY_READER
+    if "average" in extras:
+        trainer.extend(extras["average"], name="average")
     for name, extension in means.items():
         trainer.extend(extension, name=f"mean {name}")
     trainer.extend(
-        Progress(network, test_positions, settings.test_batchsize, iterator.seed, device, means),
+        Progress(measured, test_positions, settings.test_batchsize, iterator.seed, device, means),
         trigger=at_evaluation,
         priority=priority,
     )
     trainer.extend(
-        Validation(network, test_positions, settings.test_batchsize, device, means, on_terminal),
+        Validation(measured, test_positions, settings.test_batchsize, device, means, on_terminal),
         trigger=at_validation,
         priority=priority,
     )
@@ -185,3 +206,20 @@ def make_trainer(
     if on_terminal:
         trainer.extend(chainer.training.extensions.ProgressBar(update_interval=10))
     return trainer
+
+
+def _last_iteration(settings: Settings, place: EpochIterator, iteration: int) -> int:
+    """Numbers the iteration at which a run will be over.
+
+    Args:
+        settings: What the run is asked to do.
+        place: Where it begins.
+        iteration: Number of updates done before.
+    """
+
+    def batches(positions: int) -> int:
+        return -(-positions // settings.batchsize)
+
+    first = batches(place.size - place.current_position)
+    length = first + (settings.epoch - 1) * batches(place.size)
+    return iteration + min(length, settings.iterations or length)

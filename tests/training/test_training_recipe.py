@@ -1,0 +1,353 @@
+"""Recipes beside the published one: each option's effect, and its exact resume."""
+
+import logging
+import math
+
+import numpy
+import pytest
+from training_helpers import (
+    SmallNetwork,
+    assert_same_files,
+    assert_same_parameters,
+    make_network,
+    make_positions,
+)
+
+from pydlshogi.compat import chainer
+from pydlshogi.features import mirror
+from pydlshogi.network.model_file import load_model
+from pydlshogi.npz import read_npz
+from pydlshogi.training import log
+from pydlshogi.training.average import Average
+from pydlshogi.training.batches import EpochIterator, PlanesConverter
+from pydlshogi.training.checkpoint import OWN, StateFileError, load_pair
+from pydlshogi.training.loss import Loss, measure
+from pydlshogi.training.parser import build_parser
+from pydlshogi.training.recipe import Recipe, Schedule, make_optimizer
+from pydlshogi.training.trainer import Settings, train
+
+CPU = chainer.get_device("@numpy")
+F = chainer.functions
+
+
+class NormalizedNetwork(SmallNetwork):
+    """Has running statistics beside its parameters."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.norm = chainer.links.BatchNormalization(104)
+
+    def forward(self, x):
+        return super().forward(self.norm(x))
+
+
+def run(folder, recipe, *, resume=False, seed=1, **options):
+    """Trains a small network with batch normalization; returns it as it runs at the end."""
+    folder.mkdir(exist_ok=True)
+    numpy.random.seed(seed)
+    network = NormalizedNetwork()
+    optimizer = make_optimizer(network, recipe)
+    model, state = folder / "model", folder / "state"
+    own = load_pair(model, state, network, optimizer) if resume else None
+    settings = {"batchsize": 8, "test_batchsize": 4, "epoch": 3, "eval_interval": 4, **options}
+    train(
+        network,
+        optimizer,
+        make_positions(45, 1),
+        make_positions(13, 2),
+        Settings(model=model, state=state, seed=5, recipe=recipe, **settings),
+        device=CPU,
+        own=own,
+    )
+    return network
+
+
+EVERYTHING = Recipe(
+    lr=0.3,
+    momentum=0.9,
+    nesterov=True,
+    weight_decay=1e-3,
+    clip=0.5,
+    lr_schedule="cosine",
+    warmup=3,
+    label_smoothing=0.1,
+    mirror=True,
+    average=5,
+)
+RECIPES = {
+    "published": Recipe(lr=0.3),
+    "momentum": Recipe(lr=0.3, momentum=0.9),
+    "nesterov": Recipe(lr=0.3, momentum=0.9, nesterov=True),
+    "weight_decay": Recipe(lr=0.3, weight_decay=1e-2),
+    "clip": Recipe(lr=0.3, clip=0.1),
+    "cosine": Recipe(lr=0.3, lr_schedule="cosine"),
+    "steps": Recipe(lr=0.3, lr_schedule="steps", lr_steps=(4, 9)),
+    "warmup": Recipe(lr=0.3, warmup=7),
+    "label_smoothing": Recipe(lr=0.3, label_smoothing=0.1),
+    "mirror": Recipe(lr=0.3, mirror=True),
+    "average": Recipe(lr=0.3, average=5),
+    "everything": EVERYTHING,
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_interrupted_twice_a_run_ends_the_same_to_the_last_bit(tmp_path, caplog, name):
+    caplog.set_level(logging.INFO)
+    recipe = RECIPES[name]
+    run(tmp_path / "whole", recipe)
+    (expected,) = log.read_log(record.getMessage() for record in caplog.records)
+    caplog.clear()
+    # Five iterations, eight more into the third epoch, and the rest of that.
+    options = [{"iterations": 5}, {"iterations": 8}, {"epoch": 1}]
+    if recipe.lr_schedule == "cosine":  # whose end must be that of the whole run
+        options[0]["recipe"] = dict(lr_iterations=18)
+    for number, option in enumerate(options):
+        given = {**vars(recipe), **option.pop("recipe", {})}
+        run(tmp_path / "parts", Recipe(**given), resume=number > 0, seed=number + 1, **option)
+    (curve,) = log.read_log(record.getMessage() for record in caplog.records)
+    assert curve.progress == expected.progress
+    assert curve.epochs[-1] == expected.epochs[-1]
+    assert_same_files(tmp_path / "whole" / "model", tmp_path / "parts" / "model")
+    states = [read_npz(tmp_path / folder / "state") for folder in ("whole", "parts")]
+    assert states[0].keys() == states[1].keys()
+    for key in states[0].keys() - {f"{OWN}seconds"}:
+        numpy.testing.assert_array_equal(states[0][key], states[1][key])
+
+
+def test_every_option_changes_what_is_learned(tmp_path):
+    models = []
+    for name, recipe in RECIPES.items():
+        run(tmp_path / name, recipe)
+        models.append((tmp_path / name / "model").read_bytes())
+    assert len(set(models)) == len(RECIPES)
+
+
+def test_only_recipes_that_need_it_have_more_in_their_state_files(tmp_path):
+    def keys(name):
+        run(tmp_path / name, RECIPES[name], iterations=1)
+        return {key for key in read_npz(tmp_path / name / "state") if key.startswith(OWN)}
+
+    published = keys("published")
+    assert all(keys(name) == published for name in ("momentum", "steps", "mirror", "clip"))
+    assert keys("cosine") - published == {f"{OWN}schedule/end"}
+    more = keys("average") - published
+    assert f"{OWN}average/running/layer/W" in more
+    assert {key.split("/")[1] for key in more} == {"average"}
+
+
+def test_the_options_of_the_command_line_are_those_of_a_recipe():
+    parser = build_parser()
+    assert Recipe.of(parser.parse_args(["a", "b"])) == Recipe()
+    words = (
+        "--lr 0.3 --momentum 0.9 --nesterov --weight_decay 1e-3 --clip 0.5 --warmup 3 "
+        "--lr_schedule cosine --label_smoothing 0.1 --mirror --average 5"
+    )
+    assert Recipe.of(parser.parse_args(["a", "b", *words.split()])) == EVERYTHING
+    words = "--lr 0.3 --lr_schedule steps --lr_steps 4,9"
+    assert Recipe.of(parser.parse_args(["a", "b", *words.split()])) == RECIPES["steps"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--momentum 1",
+        "--momentum -0.1",
+        "--weight_decay -1",
+        "--clip 0",
+        "--lr_schedule linear",
+        "--lr_iterations 0",
+        "--lr_steps 3,x",
+        "--lr_factor nan",
+        "--warmup -1",
+        "--label_smoothing 1",
+        "--average 0",
+        "--nesterov",
+        "--lr_steps 3",
+        "--lr_schedule steps",
+        "--lr_iterations 3",
+    ],
+)
+def test_a_value_that_cannot_be_used_gets_one_sentence(words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        build_parser().parse_args(["a", "b", *words.split()])
+    assert caught.value.code == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("train_policy: error: ")
+    assert words.split()[0] in message
+
+
+def test_a_recipe_says_what_it_is():
+    assert str(Recipe()) == "SGD 0.01"
+    assert str(Recipe(momentum=0.9, clip=1.0)) == "MomentumSGD 0.01, momentum 0.9, clip 1.0"
+
+
+def rates(recipe, end=None, count=20):
+    schedule = Schedule(recipe, end)
+    return [schedule.rate(t) for t in range(count)]
+
+
+def test_warmup_rises_in_equal_steps():
+    assert rates(Recipe(lr=8, warmup=4), count=6) == [2, 4, 6, 8, 8, 8]
+
+
+def test_a_cosine_falls_from_the_rate_after_the_warmup_to_0():
+    found = rates(Recipe(lr=1, lr_schedule="cosine", warmup=4), end=14)
+    assert found[3] == found[4] == 1
+    assert found[9] == pytest.approx(0.5)
+    assert found[6] == pytest.approx((1 + math.cos(math.pi / 5)) / 2)
+    assert found[14:] == pytest.approx([0] * 6)
+    assert found[4:15] == sorted(found[4:15], reverse=True)
+
+
+def test_steps_multiply_the_rate():
+    recipe = Recipe(lr=1, lr_schedule="steps", lr_steps=(2, 5), lr_factor=0.5)
+    assert rates(recipe, count=7) == [1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
+
+
+class Watch:
+    """Optimizer hook that notes the rate of each update."""
+
+    name = "Watch"
+    timing = "post"
+    call_for_each_param = False
+
+    def __init__(self):
+        self.rates = []
+
+    def __call__(self, optimizer):
+        self.rates.append(optimizer.lr)
+
+
+def test_every_update_is_done_at_its_own_rate(tmp_path):
+    recipe = Recipe(lr=1e-3, lr_schedule="cosine", warmup=2)
+    network = make_network()
+    optimizer = make_optimizer(network, recipe)
+    watch = Watch()
+    optimizer.add_hook(watch)
+    settings = Settings(
+        model=tmp_path / "model", state=tmp_path / "state", seed=1, batchsize=8, epoch=2,
+        recipe=recipe,
+    )  # fmt: skip
+    train(network, optimizer, make_positions(45, 1), make_positions(3, 2), settings, device=CPU)
+    assert watch.rates == rates(recipe, end=12, count=12)
+
+
+def test_a_cosine_keeps_its_end_and_says_when_it_is_over(tmp_path, caplog):
+    recipe = RECIPES["cosine"]
+    before = run(tmp_path, recipe, epoch=1)
+    after = run(tmp_path, recipe, resume=True, epoch=1)
+    assert "rate is 0 from iteration 6 on" in caplog.text
+    numpy.testing.assert_array_equal(after.layer.W.array, before.layer.W.array)
+    caplog.clear()
+    run(tmp_path, Recipe(**{**vars(recipe), "lr_iterations": 18}), resume=True, epoch=1)
+    assert not caplog.text
+
+
+def test_momentum_needs_a_state_with_momentum(tmp_path):
+    run(tmp_path, Recipe(), iterations=1)
+    with pytest.raises(StateFileError, match="--momentum"):
+        run(tmp_path, RECIPES["momentum"], resume=True)
+
+
+def step(recipe, gradient=1.0):
+    """Does one update with equal gradients; returns the network before and after it."""
+    networks = []
+    for _ in range(2):
+        numpy.random.seed(3)
+        networks.append(NormalizedNetwork())
+    optimizer = make_optimizer(networks[1], recipe)
+    for parameter in networks[1].params():
+        parameter.grad = numpy.full_like(parameter.array, gradient)
+    optimizer.update()
+    return [dict(network.namedparams()) for network in networks]
+
+
+def test_weight_decay_spares_biases_and_batch_normalization():
+    before, after = step(Recipe(lr=1, weight_decay=0.25), gradient=0.0)
+    for name in before:
+        share = 0.75 if name == "/layer/W" else 1
+        numpy.testing.assert_allclose(after[name].array, share * before[name].array, rtol=1e-6)
+
+
+def test_clip_shortens_the_gradient_of_all_parameters_together():
+    before, after = step(Recipe(lr=1, clip=0.5), gradient=2.0)
+    steps = [(after[name].array - before[name].array).ravel() for name in before]
+    assert numpy.linalg.norm(numpy.concatenate(steps)) == pytest.approx(0.5, rel=1e-3)
+    before, after = step(Recipe(lr=1, clip=1e6), gradient=2.0)
+    assert after["/layer/b"].array == pytest.approx(before["/layer/b"].array - 2, abs=1e-5)
+
+
+def test_label_smoothing_is_the_cross_entropy_with_the_smoothed_target():
+    network = make_network()
+    batch = PlanesConverter(make_positions(6, 1))(range(6), CPU)
+    logits, labels = network(batch[0]), batch[1]
+    target = numpy.full(logits.shape, 0.2 / 2187)
+    target[range(6), labels] += 0.8
+    expected = -(target * F.log_softmax(logits).array).sum(axis=1).mean()
+    loss, measured = measure(network, *batch, label_smoothing=0.2)
+    assert float(loss.array) == pytest.approx(expected, rel=1e-5)
+    plain = float(F.softmax_cross_entropy(logits, labels).array)
+    assert measured["loss"][0] == pytest.approx(plain)
+    with chainer.using_config("train", False):
+        assert float(Loss(network, label_smoothing=0.2)(*batch).array) == pytest.approx(plain)
+
+
+def test_half_of_the_positions_are_mirrored_and_others_every_epoch():
+    plain, mirrored = (EpochIterator(1000, 50, 3, mirror=flag) for flag in (False, True))
+    coins = []
+    for _ in range(2):
+        numbers = [numpy.concatenate([next(it) for _ in range(20)]) for it in (plain, mirrored)]
+        numpy.testing.assert_array_equal(numbers[0], numbers[1] % 1000)
+        coins.append(numbers[1] >= 1000)
+        assert 400 < coins[-1].sum() < 600
+    assert (coins[0] != coins[1]).any()
+
+
+def test_mirrored_numbers_are_mirrored_positions():
+    positions = make_positions(5, 1)
+    both = numpy.concatenate([positions, mirror(positions)])
+    found = PlanesConverter(positions)([3, 8, 5], CPU)
+    expected = PlanesConverter(both)([3, 8, 5], CPU)
+    for one, other in zip(found, expected):
+        numpy.testing.assert_array_equal(one, other)
+    assert (found[0][0] == found[0][1][:, :, ::-1]).all()
+
+
+def test_an_average_is_the_mean_then_an_exponential_one():
+    network = NormalizedNetwork()
+    average = Average(network, span=4)
+    values = [3.0, 5.0, 1.0, 7.0, 2.0, 9.0]
+    means = []
+    for value in values:
+        network.layer.W.array[...] = value
+        network.norm.avg_mean[...] = -value
+        average()
+        means.append(float(average.network.layer.W.array[0, 0, 0, 0]))
+        assert (average.network.norm.avg_mean == -average.network.layer.W.array.flat[0]).all()
+    assert means[:4] == pytest.approx([3, 4, 3, 4])
+    assert means[4:] == pytest.approx([3.5, 4.875])
+    assert (network.layer.W.array == 9).all()
+
+
+def test_the_average_is_measured_and_saved_while_the_network_runs_on(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    plain = run(tmp_path / "plain", RECIPES["published"])
+    caplog.clear()
+    running = run(tmp_path / "average", RECIPES["average"])
+    assert_same_parameters(plain, running)
+    (curve,) = log.read_log(record.getMessage() for record in caplog.records)
+    network = NormalizedNetwork()
+    load_model(tmp_path / "average" / "model", network)
+    with chainer.using_config("train", False):
+        batch = PlanesConverter(make_positions(13, 2))(range(13), CPU)
+        _, measured = measure(network, *batch)
+    assert curve.epochs[-1].test_loss == pytest.approx(measured["loss"][0], rel=1e-5)
+
+
+def test_an_average_begins_with_the_run_that_asks_for_it(tmp_path):
+    run(tmp_path, RECIPES["published"], iterations=5)
+    running = run(tmp_path, RECIPES["average"], resume=True, iterations=1)
+    network = NormalizedNetwork()
+    load_model(tmp_path / "model", network)
+    assert_same_parameters(network, running)
