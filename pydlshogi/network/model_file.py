@@ -25,18 +25,21 @@ class ModelFileError(Exception):
     """A model file cannot be used; the text names it, says why and what to do."""
 
 
-def save_model(path: str | os.PathLike[str], network: Any) -> None:
+def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False) -> None:
     """Writes a network's parameters as Chainer's ``save_npz`` does, whole or not at all.
 
     Args:
         path: The file to make or replace.
         network: A ``chainer.Link``.
+        half: Whether to store the numbers in 16 bits, which :func:`load_model` reads too.
 
     Raises:
         OSError: the file cannot be written.
     """
     # Chainer goes through the parameters in the order of a set, another in each process.
     content = dict(sorted(chainer.serializers.npz.serialize(network).items()))
+    if half:
+        content = {key: array.astype(numpy.float16) for key, array in content.items()}
     name = name_of(network)
     if name not in (None, DEFAULT):
         content[MARK] = numpy.array(name)

@@ -2,7 +2,8 @@
 
 Everything of a network is in a folder of its own name: its model, state and log. A
 network whose state says that it has all its epochs is not trained again; one that was
-interrupted, or killed, goes on from its last save.
+interrupted, or killed, goes on from its last save. :mod:`.compare_recipes` compares one
+network's recipes in the same way.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Options that change what comes out, and must not change when a comparison goes on.
-_RECIPE = ("batchsize", "test_batchsize", "epoch", "lr", "eval_interval", "seed")
+#: Options that change what comes out, beside the recipe, and must not change when a
+#: comparison goes on.
+SETTINGS = ("batchsize", "test_batchsize", "epoch", "lr", "eval_interval", "seed")
 
 
 class CompareError(Exception):
@@ -43,24 +45,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; those of the process where it is None.
 
     Returns:
-        Exit status: 0 when all is done; 1 when it cannot go on, with one sentence on
-        standard error; 128 and the signal's number when it was interrupted.
+        Exit status, as :func:`call`.
     """
     args = build_comparison_parser().parse_args(argv)
+    return call("compare_networks", lambda: compare(args))
+
+
+def call(program: str, comparison: Callable[[], int | None]) -> int:
+    """Calls a comparison; what a user can cause becomes one sentence on standard error.
+
+    Args:
+        program: Its name.
+        comparison: Returns and raises as :func:`compare`.
+
+    Returns:
+        Exit status: 0 when all is done; 1 when it cannot go on; 128 and the signal's
+        number when it was interrupted.
+    """
     try:
         # It imports Chainer, so it comes after the options have been found right.
         from pydlshogi.training.run import ERRORS
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     try:
-        signal_number = compare(args)
+        signal_number = comparison()
     except KeyboardInterrupt:
         signal_number = signal.SIGINT
     except (CompareError, OutputError, *ERRORS) as error:
-        print(f"compare_networks: error: {error}", file=sys.stderr)
+        print(f"{program}: error: {error}", file=sys.stderr)
         return 1
     if signal_number:
-        print("compare_networks: interrupted. The same command goes on from here.", file=sys.stderr)
+        print(f"{program}: interrupted. The same command goes on from here.", file=sys.stderr)
         return 128 + signal_number
     return 0
 
@@ -77,38 +92,82 @@ def compare(args: argparse.Namespace) -> int | None:
     Raises:
         Exception: ``CompareError``, ``OutputError`` or one of ``training.run.ERRORS``.
     """
+    from pydlshogi.training.recipe import Recipe
+
+    device = prepare(args)
+    train_set = first(read_positions(args.kifulist_train), args.positions, args.kifulist_train)
+    test_set = first(read_positions(args.kifulist_test), args.test_positions, args.kifulist_test)
+    output = Path(args.output)
+    check_settings(output / "settings.json", args, SETTINGS, train_set, test_set)
+    variants = {
+        name: argparse.Namespace(**{**vars(args), "network": name}) for name in args.networks
+    }
+    caption = (
+        f"{len(train_set)} training and {len(test_set)} test positions, {args.epoch} epochs, "
+        f"batch {args.batchsize}, {Recipe.of(args)}, seed {args.seed}, {device}."
+    )
+    return train_all("network", variants, output, train_set, test_set, device, caption)
+
+
+def prepare(args: argparse.Namespace) -> Any:
+    """Sets the number of threads, makes the folder of a comparison, and chooses its device."""
     from pydlshogi.device import select_device
     from pydlshogi.training.run import choose_threads
 
     device = select_device(args.gpu)
     choose_threads(args.threads)
-    output = Path(args.output)
-    prepare_outputs({"--output": str(output / "table.md")}, {})
-    train_set = _positions(args.kifulist_train, args.positions)
-    test_set = _positions(args.kifulist_test, args.test_positions)
-    _check_settings(output / "settings.json", args, train_set, test_set)
+    prepare_outputs({"--output": str(Path(args.output) / "table.md")}, {})
+    return device
 
+
+def train_all(
+    kind: str,
+    variants: Mapping[str, argparse.Namespace],
+    output: Path,
+    train_set: numpy.ndarray,
+    test_set: numpy.ndarray,
+    device: Any,
+    caption: str,
+) -> int | None:
+    """Trains what is missing, and writes table and curves after each variant.
+
+    Args:
+        kind: What they are variants of: the head of the table's first column.
+        variants: The options of each, by name.
+        output: The folder that table and curves, and a folder of each, go to.
+        train_set: (n,) array of ``POSITION``.
+        test_set: (m,) array of ``POSITION``.
+        device: The ``chainer.backend.Device`` to compute on.
+        caption: What stands below the table.
+
+    Returns:
+        As :func:`compare`, and it raises the same.
+    """
     rows = []
-    for name in dict.fromkeys(args.networks):
-        print(f"{name}: {len(train_set)} positions, {args.epoch} epochs", flush=True)
-        signal_number = _train(name, output / name, args, train_set, test_set, device)
+    for name, options in variants.items():
+        print(f"{name}: {len(train_set)} positions, {options.epoch} epochs", flush=True)
+        signal_number = _train(options, output / name, train_set, test_set, device)
         if signal_number:
             return signal_number
         rows.append(_row(name, output / name))
-        caption = (
-            f"{len(train_set)} training and {len(test_set)} test positions, {args.epoch} epochs, "
-            f"batch {args.batchsize}, SGD {args.lr:g}, seed {args.seed}, {device}."
-        )
-        _write(output, rows, caption)
+        _write(output, kind, rows, caption)
     print((output / "table.md").read_text(encoding="utf-8"))
     return None
 
 
-def _positions(path: str, most: int | None) -> numpy.ndarray:
-    """Reads the first positions of a list."""
+def read_positions(path: str) -> numpy.ndarray:
+    """Reads the positions of a list."""
     from pydlshogi.read_kifu import load_positions
 
-    positions = load_positions(path).positions
+    return load_positions(path).positions
+
+
+def first(positions: numpy.ndarray, most: int | None, path: str) -> numpy.ndarray:
+    """Takes the first positions of a list; all where ``most`` is None.
+
+    Raises:
+        CompareError: there are fewer than that.
+    """
     if most is not None and most > len(positions):
         raise CompareError(
             f"{path} has {len(positions)} positions, not the {most} asked for. "
@@ -117,57 +176,75 @@ def _positions(path: str, most: int | None) -> numpy.ndarray:
     return positions[:most]
 
 
-def _check_settings(
-    path: Path, args: argparse.Namespace, train_set: numpy.ndarray, test_set: numpy.ndarray
+def check_settings(
+    path: Path,
+    options: argparse.Namespace,
+    names: Iterable[str],
+    train_set: numpy.ndarray,
+    test_set: numpy.ndarray,
 ) -> None:
-    """Makes sure that all networks of a folder are trained alike, today's and yesterday's."""
+    """Makes sure that what was trained yesterday was trained as it would be today.
+
+    Args:
+        path: Where the settings stand, or will.
+        options: The options of today.
+        names: Which of them matter, beside those of the recipe.
+        train_set: (n,) array of ``POSITION``.
+        test_set: (m,) array of ``POSITION``.
+
+    Raises:
+        CompareError: other settings stand there.
+    """
+    from pydlshogi.training.recipe import Recipe
     from pydlshogi.training.state import checksum
 
-    settings = {name: getattr(args, name) for name in _RECIPE}
+    settings = {**Recipe.of(options).changes(), **{name: getattr(options, name) for name in names}}
     settings["train positions"] = f"{len(train_set)}, checksum {checksum(train_set)}"
     settings["test positions"] = f"{len(test_set)}, checksum {checksum(test_set)}"
-    if path.exists():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            before = {}
-        for name, value in settings.items():
-            if before.get(name) != value:
-                raise CompareError(
-                    f"{path.parent} holds a comparison with other settings ({name}: "
-                    f"{before.get(name)} there, {value} now). Give --output another folder."
-                )
+    text = json.dumps(settings, indent=1)
+    if not path.exists():
+        with write_beside(path) as file:
+            file.write(text.encode())
         return
-    with write_beside(path) as file:
-        file.write(json.dumps(settings, indent=1).encode())
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        before = {}
+    now = json.loads(text)
+    for name in {**now, **before}:
+        if before.get(name) != now.get(name):
+            raise CompareError(
+                f"{path.parent} holds a comparison with other settings ({name}: "
+                f"{before.get(name)} there, {now.get(name)} now). Give --output another folder."
+            )
 
 
 def _train(
-    name: str,
+    options: argparse.Namespace,
     folder: Path,
-    args: argparse.Namespace,
     train_set: numpy.ndarray,
     test_set: numpy.ndarray,
     device: Any,
 ) -> int | None:
-    """Trains one network as far as it is not yet; returns as ``trainer.train`` does."""
+    """Trains one variant as far as it is not yet; returns as ``trainer.train`` does."""
     import numpy
 
-    from pydlshogi.compat import chainer
     from pydlshogi.network.registry import make_network
     from pydlshogi.training.checkpoint import load_pair
+    from pydlshogi.training.recipe import Recipe, make_optimizer
     from pydlshogi.training.trainer import Settings, train
 
-    numpy.random.seed(args.seed)  # Chainer's initializers draw from numpy's own generator.
-    network = make_network(name, args.convolution)
-    optimizer = chainer.optimizers.SGD(lr=args.lr).setup(network)
+    numpy.random.seed(options.seed)  # Chainer's initializers draw from numpy's own generator.
+    network = make_network(options.network, options.convolution)
+    recipe = Recipe.of(options)
+    optimizer = make_optimizer(network, recipe)
     model, state = folder / "model", folder / "state"
     folder.mkdir(exist_ok=True)
     with log.log_to(folder / "log.txt"):
         own = None
         if state.exists():
             own = load_pair(model, state, network, optimizer)
-            if optimizer.epoch >= args.epoch:
+            if optimizer.epoch >= options.epoch:
                 return None
             logger.info(log.LOAD_MODEL, model)
             logger.info(log.LOAD_STATE, state)
@@ -176,17 +253,18 @@ def _train(
         settings = Settings(
             model=model,
             state=state,
-            seed=args.seed,
-            batchsize=args.batchsize,
-            test_batchsize=args.test_batchsize,
-            epoch=args.epoch - optimizer.epoch,
-            eval_interval=args.eval_interval,
+            seed=options.seed,
+            batchsize=options.batchsize,
+            test_batchsize=options.test_batchsize,
+            epoch=options.epoch - optimizer.epoch,
+            eval_interval=options.eval_interval,
+            recipe=recipe,
         )
         return train(network, optimizer, train_set, test_set, settings, device=device, own=own)
 
 
 def _row(name: str, folder: Path) -> Row:
-    """Gathers what a network that is trained has left behind."""
+    """Gathers what a variant that is trained has left behind."""
     import numpy
 
     from pydlshogi.network.model_file import load_network
@@ -202,21 +280,21 @@ def _row(name: str, folder: Path) -> Row:
     return Row(name, parameters, seconds, curves[-1])
 
 
-def _write(output: Path, rows: Sequence[Row], caption: str) -> None:
-    """Writes the tables and the curves of the networks that are trained."""
+def _write(output: Path, kind: str, rows: Sequence[Row], caption: str) -> None:
+    """Writes the tables and the curves of the variants that are trained."""
     from pydlshogi.training.compare_table import format_markdown, format_tsv
     from pydlshogi.training.plot import PlotError, save
 
     for name, text in (
-        ("table.md", format_markdown(rows, caption)),
-        ("table.tsv", format_tsv(rows)),
+        ("table.md", format_markdown(rows, caption, kind)),
+        ("table.tsv", format_tsv(rows, kind)),
     ):
         with write_beside(output / name) as file:
             file.write(text.encode())
     try:
         save({row.name: row.curve for row in rows}, output / "curves.png")
     except PlotError as error:
-        print(f"compare_networks: no curves: {error}", file=sys.stderr)
+        print(f"no curves: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ class Row:
     """What training made of a network.
 
     Attributes:
-        name: Its name.
+        name: Its name, or its recipe's.
         parameters: How many numbers it learns.
         seconds: How long training took, evaluations and saves included.
         curve: Its log.
@@ -45,14 +45,15 @@ class Row:
         }
 
 
-def format_markdown(rows: Sequence[Row], caption: str) -> str:
+def format_markdown(rows: Sequence[Row], caption: str, kind: str = "network") -> str:
     """Writes a table for people.
 
     Args:
         rows: The networks.
         caption: A sentence on what they were trained with.
+        kind: Head of the first column.
     """
-    heads = ["network", "parameters", "time", "train loss", "test accuracy", "test loss"]
+    heads = [kind, "parameters", "time", "train loss", "test accuracy", "test loss"]
     heads += ["accuracy, whole test set"]
     values = any(row.columns["whole_test_value_loss"] is not None for row in rows)
     if values:
@@ -76,9 +77,9 @@ def format_markdown(rows: Sequence[Row], caption: str) -> str:
     return "\n".join([*lines, "", f"{caption} {explanation}", ""])
 
 
-def format_tsv(rows: Sequence[Row]) -> str:
+def format_tsv(rows: Sequence[Row], kind: str = "network") -> str:
     """Writes a table for programs: every figure as it is, empty where there is none."""
-    lines = [["network", *rows[0].columns]] if rows else []
+    lines = [[kind, *rows[0].columns]] if rows else []
     for row in rows:
         cells = ("" if value is None else repr(value) for value in row.columns.values())
         lines.append([row.name, *cells])

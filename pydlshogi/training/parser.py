@@ -1,4 +1,4 @@
-"""The options of train_policy and of compare_networks."""
+"""The options of train_policy, compare_networks and compare_recipes."""
 
 from __future__ import annotations
 
@@ -53,24 +53,18 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     _add_lists(parser)
-    add(
-        "--network",
-        choices=NETWORKS,
-        default=DEFAULT,
-        metavar="NAME",
-        help=f"which network to train: {', '.join(NETWORKS)} (default: %(default)s)",
-    )
+    _add_network(parser)
     add(
         "--epoch",
         "-e",
-        type=_positive_int,
+        type=positive_int,
         default=10,
         metavar="N",
         help="epochs of this run; one that is finished counts as one (default: %(default)s)",
     )
     add(
         "--iterations",
-        type=_positive_int,
+        type=positive_int,
         metavar="N",
         help="stop after N iterations of this run, if --epoch is not reached before, "
         "then validate and save as at an epoch's end",
@@ -145,24 +139,95 @@ def build_comparison_parser() -> argparse.ArgumentParser:
     )
     add(
         "--positions",
-        type=_positive_int,
+        type=positive_int,
         metavar="N",
         help="train on the first N positions of the list; without it on all",
     )
     add(
         "--test_positions",
-        type=_positive_int,
+        type=positive_int,
         metavar="N",
         help="test on the first N positions of the list; without it on all",
     )
     add(
         "--epoch",
         "-e",
-        type=_positive_int,
+        type=positive_int,
         default=3,
         metavar="N",
         help="epochs of each network (default: %(default)s)",
     )
+    _add_comparison(parser)
+    return parser
+
+
+def build_recipes_parser() -> argparse.ArgumentParser:
+    """Makes the parser of compare_recipes's command line; see :func:`build_parser`.
+
+    It parses each line of the file of recipes too, behind the words of the command line.
+    """
+    parser = _Parser(
+        prog="compare_recipes",
+        description="Trains a network by several recipes on the same positions in the same order, "
+        "tests on games of the training list that are held out, and writes a table of what came "
+        "of it (table.md, table.tsv) and the curves (curves.png). Interrupted, it goes on where "
+        "it was when the same command is given again.",
+    )
+    add = parser.add_argument
+    add("kifulist_train", help="text file: the paths of the training games, one a line")
+    add(
+        "recipes",
+        help="text file: a recipe a line, its name and its options (--network, --batchsize, --lr "
+        "and the refinements below); the options of the command line hold for all",
+    )
+    _add_network(parser)
+    add(
+        "--held_out",
+        type=positive_int,
+        default=200,
+        metavar="N",
+        help="test on the last N games of the list, never trained on (default: %(default)s)",
+    )
+    add(
+        "--positions",
+        type=positive_int,
+        metavar="N",
+        help="train on the first N positions of the other games; without it on all",
+    )
+    add(
+        "--epoch",
+        "-e",
+        type=positive_int,
+        default=1,
+        metavar="N",
+        help="epochs of each recipe (default: %(default)s)",
+    )
+    _add_comparison(parser)
+    return parser
+
+
+def _add_lists(parser: argparse.ArgumentParser) -> None:
+    """Adds the two kifu lists."""
+    add = parser.add_argument
+    add("kifulist_train", help="text file: the paths of the training games, one a line")
+    add("kifulist_test", help="text file: the paths of the test games, one a line")
+
+
+def _add_network(parser: argparse.ArgumentParser) -> None:
+    """Adds the choice of one network."""
+    add = parser.add_argument
+    add(
+        "--network",
+        choices=NETWORKS,
+        default=DEFAULT,
+        metavar="NAME",
+        help=f"which network to train: {', '.join(NETWORKS)} (default: %(default)s)",
+    )
+
+
+def _add_comparison(parser: argparse.ArgumentParser) -> None:
+    """Adds what all comparisons have in common."""
+    add = parser.add_argument
     add(
         "--output",
         "-o",
@@ -178,14 +243,6 @@ def build_comparison_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="first weights and order of the positions follow from N (default: %(default)s)",
     )
-    return parser
-
-
-def _add_lists(parser: argparse.ArgumentParser) -> None:
-    """Adds the two kifu lists."""
-    add = parser.add_argument
-    add("kifulist_train", help="text file: the paths of the training games, one a line")
-    add("kifulist_test", help="text file: the paths of the test games, one a line")
 
 
 def _add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
@@ -194,14 +251,14 @@ def _add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
     add(
         "--batchsize",
         "-b",
-        type=_positive_int,
+        type=positive_int,
         default=32,
         metavar="N",
         help="positions in a training batch (default: %(default)s)",
     )
     add(
         "--test_batchsize",
-        type=_positive_int,
+        type=positive_int,
         default=512,
         metavar="N",
         help="random test positions for the accuracy logged at each evaluation; also the "
@@ -218,11 +275,17 @@ def _add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
     add(
         "--eval_interval",
         "-i",
-        type=_positive_int,
+        type=positive_int,
         default=eval_interval,
         metavar="N",
         help="log loss and accuracy, and save, every N iterations (default: %(default)s)",
     )
+    add_computation(parser)
+
+
+def add_computation(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say what a network is computed on, and how."""
+    add = parser.add_argument
     add(
         "--gpu",
         "-g",
@@ -238,7 +301,7 @@ def _add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
     )
     add(
         "--threads",
-        type=_positive_int,
+        type=positive_int,
         metavar="N",
         help="threads of the Winograd convolution; without it as many as the machine has cores",
     )
@@ -278,7 +341,7 @@ def _add_refinements(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--lr_iterations",
-        type=_positive_int,
+        type=positive_int,
         metavar="N",
         help="cosine: the iteration at which the rate is 0, counted over all runs; without it "
         "the end that was planned when the run was begun",
@@ -319,14 +382,14 @@ def _add_refinements(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--average",
-        type=_positive_int,
+        type=positive_int,
         metavar="N",
         help="test and save the weights' average over about the last N iterations",
     )
 
 
-def _positive_int(text: str) -> int:
-    """Reads a whole number from 1 on."""
+def positive_int(text: str) -> int:
+    """Reads a whole number from 1 on, as the type of an option."""
     return _whole(text, 1, None)
 
 
@@ -353,7 +416,7 @@ def _count(text: str) -> int:
 
 def _positive_ints(text: str) -> tuple[int, ...]:
     """Reads whole numbers from 1 on, with commas between them."""
-    return tuple(_positive_int(part) for part in text.split(","))
+    return tuple(positive_int(part) for part in text.split(","))
 
 
 def _not_negative(text: str) -> float:

@@ -1,0 +1,8 @@
+"""Measures a model on the games of a list: loss and accuracy, by phase of the game."""
+
+import sys
+
+from pydlshogi.training.evaluate import main
+
+if __name__ == "__main__":
+    sys.exit(main())

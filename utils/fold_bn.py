@@ -1,0 +1,8 @@
+"""Folds batch normalization into the convolutions: a model file of the book's network."""
+
+import sys
+
+from pydlshogi.network.fold_bn import main
+
+if __name__ == "__main__":
+    sys.exit(main())
