@@ -106,7 +106,7 @@ class Engine:
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
                 text = decode(line)
-                self._log.write("<", text)
+                self._output.log("<", text)
                 if text.split(maxsplit=1)[:1] == ["quit"]:
                     break
                 self._lines.put(text)

@@ -7,6 +7,7 @@ Sources: the Shogidokoro page 「USIプロトコルとは」; Tord Romstad's dra
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import datetime
 import re
@@ -220,27 +221,50 @@ class DialogueLog:
         """Goes on in another file, behind what it holds; None closes.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: the file cannot be written; it is closed.
             ValueError: no system has a file of that name.
         """
         file = path.open("ab", buffering=0) if path else None
         with self._lock:
-            if self._file:
-                self._file.close()
+            self._close()
             self._file = file
             if file:
-                file.write("".join(self._early).encode())
+                self._put("".join(self._early))
                 self._early.clear()
 
-    def write(self, direction: str, text: str) -> None:
-        """Adds a line, ``<`` from the GUI or ``>`` to it."""
+    def write(self, direction: str, text: str) -> OSError | None:
+        """Adds a line, ``<`` from the GUI or ``>`` to it.
+
+        Returns:
+            Why the file cannot be written any more, the first time only, since it is then
+            closed: a full disk must not end a game. None where all is well.
+        """
         now = datetime.datetime.now().isoformat(sep=" ", timespec="milliseconds")
         line = f"{now} {direction} {text}\n"
         with self._lock:
             if self._file:
-                self._file.write(line.encode("utf-8", "backslashreplace"))
+                try:
+                    self._put(line)
+                except OSError as error:
+                    return error
             else:
                 self._early.append(line)
+        return None
+
+    def _put(self, text: str) -> None:
+        """Writes to the file, or closes it and raises OSError."""
+        try:
+            self._file.write(text.encode("utf-8", "backslashreplace"))  # type: ignore[union-attr]
+        except OSError:
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        """Closes the file, if there is one."""
+        if self._file:
+            with contextlib.suppress(OSError):  # a network drive may fail only now
+                self._file.close()
+            self._file = None
 
 
 class Output:
@@ -252,13 +276,14 @@ class Output:
     def __init__(self, stream: BinaryIO, log: DialogueLog) -> None:
         self._stream: BinaryIO | None = stream
         self._log = log
-        self._lock = threading.Lock()
+        # A line that cannot be logged brings forth another line, inside of send.
+        self._lock = threading.RLock()
 
     def send(self, line: str) -> None:
         """Writes a line; control characters and all that is not ASCII are escaped."""
         text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
         with self._lock:
-            self._log.write(">", text)
+            self.log(">", text)
             if self._stream:
                 try:
                     self._stream.write(text.encode("ascii", "backslashreplace") + b"\n")
@@ -266,6 +291,12 @@ class Output:
                 except (OSError, ValueError):
                     # The GUI is gone; the end of its input, which follows, ends the engine.
                     self._stream = None
+
+    def log(self, direction: str, text: str) -> None:
+        """Adds a line to the log, and tells the person at the GUI where that fails."""
+        error = self._log.write(direction, text)
+        if error:
+            self.info_string(f"debug_log cannot be written any more: {error}")
 
     def info_string(self, text: str) -> None:
         """Tells the person at the GUI something."""

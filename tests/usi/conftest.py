@@ -140,7 +140,10 @@ def toy_player():
 
 @pytest.fixture
 def dialogue(tmp_path):
-    """Runs an engine with a toy player on given lines and gives its answers."""
+    """Runs an engine with a toy player on given lines and gives its answers.
+
+    A function among the lines is called when the engine asks for the next line.
+    """
 
     def run(*lines, player=ToyPlayer):
         stream = io.BytesIO()
@@ -155,8 +158,15 @@ def dialogue(tmp_path):
             log,
             tmp_path,
         )
-        encoded = [line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines]
-        assert engine.run(encoded)
+
+        def written():
+            for line in lines:
+                if callable(line):
+                    line()
+                else:
+                    yield line if isinstance(line, bytes) else f"{line}\n".encode()
+
+        assert engine.run(written())
         return stream.getvalue().decode("ascii").splitlines()
 
     return run

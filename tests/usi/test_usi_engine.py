@@ -1,7 +1,10 @@
 """The order of commands: one bestmove a go, whatever a GUI sends and when."""
 
+import errno
+import io
 import re
 import threading
+from pathlib import Path
 
 import pytest
 import shogi
@@ -158,3 +161,33 @@ def test_a_log_that_cannot_be_written_is_named(dialogue):
     answers = dialogue("setoption name debug_log value no/such/folder/log", "isready")
     assert answers[0].startswith("info string debug_log cannot be written")
     assert answers[1] == "readyok"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no file that is always full")
+def test_a_log_on_a_full_disk_is_named(dialogue):
+    answers = dialogue("setoption name debug_log value /dev/full", "isready", "go", "quit")
+    assert answers[0].startswith("info string debug_log cannot be written: ")
+    assert answers[1] == "readyok"
+    assert answers[2].startswith("bestmove")
+    assert len(answers) == 3
+
+
+@pytest.mark.parametrize("direction", ["<", ">"])
+def test_a_disk_that_fills_up_is_named_once_and_the_game_goes_on(
+    dialogue, tmp_path, monkeypatch, direction
+):
+    opened = threading.Event()
+
+    class Filling(io.FileIO):
+        def write(self, data):
+            if opened.is_set() and f" {direction} ".encode() in data:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            opened.set()
+            return super().write(data)
+
+    monkeypatch.setattr(Path, "open", lambda path, mode, buffering: Filling(path, mode))
+    option = "setoption name debug_log value log.txt"
+    answers = dialogue(option, lambda: opened.wait(60), "usi", "go", "isready", "quit")
+    complaint = "info string debug_log cannot be written any more: [Errno 28]"
+    assert count(answers, complaint) == 1
+    assert count(answers, "bestmove") == answers.count("usiok") == answers.count("readyok") == 1
