@@ -12,19 +12,15 @@ of the machine strikes all alike. Linux only (peak memory).
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from sides import Side, processor
 
 WORKER = Path(__file__).with_name("network_worker.py")
-
-#: Environments that pin OpenBLAS to old kernels halve its speed.
-PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 #: (task, batch, repeats a round)
 TASKS = (
@@ -34,48 +30,6 @@ TASKS = (
     ("step", 32, 3),
     ("step", 256, 1),
 )
-
-
-class Side:
-    """A process that runs one side's tasks on request."""
-
-    def __init__(self, name: str, python: str) -> None:
-        environment = {key: value for key, value in os.environ.items() if key not in PINS}
-        if not name.startswith("torch"):
-            root = str(WORKER.parents[1])
-            path = environment.get("PYTHONPATH")
-            environment["PYTHONPATH"] = os.pathsep.join([root, path]) if path else root
-        self.name = name
-        self._process = subprocess.Popen(
-            [python, str(WORKER), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-
-    def ask(self, **request: Any) -> Any:
-        """Sends a request and waits for the answer."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit(f"side {self.name} ended without an answer; its error is above.")
-        return json.loads(line)
-
-    def close(self) -> None:
-        """Ends the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-
-def processor() -> str:
-    """Names the processor, as far as Linux tells."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "unknown processor"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -97,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.torch_python:
         pythons["torch"] = pythons["torch channels_last"] = args.torch_python
 
-    sides = [Side(name, python) for name, python in pythons.items()]
+    sides = [Side(name, python, WORKER) for name, python in pythons.items()]
     print(f"{processor()}, {len(os.sched_getaffinity(0))} processors; rounds: {args.rounds}\n")
     for side in sides:
         print(f"- {side.name}: {side.ask(versions=True)}")
@@ -127,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("|---" * (len(names) + 1) + "|")
         peaks = []
         for name, python in pythons.items():
-            side = Side(name, python)
+            side = Side(name, python, WORKER)
             peaks.append([value / 1e6 for value in side.ask(peak=256)])
             side.close()
         print(f"| peak of the process | {' | '.join(f'{after:.0f}' for _, after in peaks)} |")

@@ -58,8 +58,8 @@ def chainer_side(convolution: str) -> tuple[Callable[..., Any], Callable[..., An
     return forward, step, f"Chainer {chainer.__version__}, numpy {numpy.__version__}, {names}"
 
 
-def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., Any], str]:
-    """Returns a function for each task and the versions: PyTorch, the same network."""
+def torch_network() -> Any:
+    """Makes PyTorch's module of the same network."""
     import torch
     from torch import nn
 
@@ -76,8 +76,15 @@ def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., A
         def forward(self, x: Any) -> Any:
             return self.layers(x).reshape(len(x), -1) + self.bias
 
+    return Network()
+
+
+def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., Any], str]:
+    """Returns a function for each task and the versions: PyTorch, the same network."""
+    import torch
+
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    network = Network().to(memory_format=layout)
+    network = torch_network().to(memory_format=layout)
     optimizer = torch.optim.SGD(network.parameters(), lr=LEARNING_RATE)
 
     def forward(x: Any, t: Any) -> Any:
@@ -87,7 +94,7 @@ def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., A
     def step(x: Any, t: Any) -> Any:
         optimizer.zero_grad()
         logits = network(torch.from_numpy(x).contiguous(memory_format=layout))
-        nn.functional.cross_entropy(logits, torch.from_numpy(t)).backward()
+        torch.nn.functional.cross_entropy(logits, torch.from_numpy(t)).backward()
         optimizer.step()
 
     return forward, step, f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads"
