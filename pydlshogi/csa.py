@@ -78,6 +78,20 @@ _SUMMARY_RESULTS = {
     (b"draw", b"draw"): DRAW,
 }
 _ENCODING = re.compile(rb"^'CSA encoding=([-\w]+)", re.MULTILINE)
+# Encodings from the most to the least particular, and the names records give them. No
+# other name is followed: Python knows encodings that are none of text, or always fail.
+_ENCODINGS = ("utf-8", "euc_jp", "cp932")
+_DECLARED = {
+    b"UTF-8": "utf-8",
+    b"UTF8": "utf-8",
+    b"SHIFT_JIS": "cp932",
+    b"SHIFT-JIS": "cp932",
+    b"SJIS": "cp932",
+    b"CP932": "cp932",
+    b"WINDOWS-31J": "cp932",
+    b"EUC-JP": "euc_jp",
+    b"EUCJP": "euc_jp",
+}
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -342,14 +356,12 @@ def _name_decoder(record: bytes) -> Callable[[str], str]:
     """Chooses how the names of a record, given as latin-1, are decoded."""
     if record.isascii():
         return str
-    declared = _ENCODING.search(record)
-    tries = ["utf-8", "euc_jp", "cp932"]  # from the most to the least particular
-    if declared:
-        tries.insert(0, declared[1].decode("ascii"))
-    for encoding in tries:
+    match = _ENCODING.search(record)
+    declared = _DECLARED.get(match[1].upper()) if match else None
+    for encoding in (declared, *_ENCODINGS) if declared else _ENCODINGS:
         try:
             record.decode(encoding)
-        except (UnicodeDecodeError, LookupError):
+        except UnicodeDecodeError:
             continue
         return lambda name: name.encode("latin-1").decode(encoding, "replace")
     return lambda name: name.encode("latin-1").decode("utf-8", "replace")

@@ -74,6 +74,12 @@ def test_a_declared_encoding_counts():
     assert parse_game(text.encode("cp932")).names[0] == "ｱｲ"
 
 
+@pytest.mark.parametrize("encoding", ["undefined", "idna", "rot13", "hex", "utf-16", "utf-7", "-"])
+def test_a_declared_encoding_that_no_record_has_is_passed_over(encoding):
+    text = f"'CSA encoding={encoding}\nN+先手\nPI\n+\n+7776FU\n"
+    assert parse_game(text.encode()).names[0] == "先手"
+
+
 @pytest.mark.parametrize(
     "text",
     [
