@@ -20,7 +20,7 @@ import shogi
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.csa import Game, Move, RecordError, end_result
-from pydlshogi.csa_board import EVEN_GAME, PROMOTED, require_one_set
+from pydlshogi.csa_board import EVEN_GAME, PROMOTED, require_one_set, shown
 from pydlshogi.positions import DRAW, HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
 
 #: Endings of the names of KIF files, in lower case.
@@ -151,7 +151,7 @@ class _Reader:
         if not line or line[0] in "*#&":
             return
         if numbered:
-            self._read_numbered(int(numbered[1]), numbered[2])
+            self._read_numbered(*numbered.groups())
         elif closing:
             self._read_closing(*closing.groups())
         elif self._started:
@@ -222,14 +222,15 @@ class _Reader:
             self._fail(str(error))
         game.start = opponents_view(placement) if white_first else placement
 
-    def _read_numbered(self, number: int, text: str) -> None:
+    def _read_numbered(self, number: str, text: str) -> None:
         if not self._started:
             self._start()
         moves = self.game.moves
         if self._ended:
             self._fail("a move after the end of the game")
-        if number != len(moves) + 1:
-            self._fail(f"number {number} where {len(moves) + 1} was due")
+        # Compared as text, because int() refuses thousands of digits.
+        if number.lstrip("0") != str(len(moves) + 1):
+            self._fail(f"number {shown(number)} where {len(moves) + 1} was due")
         match = _MOVE.fullmatch(text)
         if match:
             *move, rest = match.groups()

@@ -140,7 +140,8 @@ def test_the_closing_line_counts_where_there_is_no_end(closing, result):
     [
         (START + MOVES.replace("四歩(33)", "四歩"), 7, "neither a move"),
         (START + MOVES.replace("３四歩(33)", "３四(33)"), 7, "neither a move"),
-        (START + MOVES.replace("   3", "   4"), 8, "number 4 where 3 was due"),
+        (START + MOVES.replace("   3", "   4"), 8, "number '4' where 3 was due"),
+        (START + MOVES.replace("   3", "9" * 5000), 8, "number '99999999999999999999...' where 3"),
         (START + MOVES + "   6 投了\n   7 ７七歩打\n", 12, "after the end"),
         (START + MOVES.replace("角打", "馬打"), 10, "cannot be in hand"),
         (START + MOVES.replace("７六歩(77)", "７八金成(69)"), 5, "cannot be promoted"),
