@@ -175,7 +175,8 @@ def _understand(
         The games that could be read, in the order of the records; the record of each;
         and the summary of each, ``UNKNOWN`` for none. None if there is no game.
     """
-    scanned = scan([record.text for record in records])
+    # KIF is read one by one: not even CSA text under a name of KIF may pass here.
+    scanned = scan([b"" if _is_kif(record.file) else record.text for record in records])
     numbers: list[int] = numpy.flatnonzero(scanned.plain).tolist()
     summaries = scanned.summaries.tolist()
     careful: list[Game] = []

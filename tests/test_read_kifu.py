@@ -221,6 +221,23 @@ def test_a_kif_promotion_by_the_promoted_name_is_refused(tmp_path):
     assert len(positions) == 5
 
 
+@pytest.mark.parametrize("impossible", ["", "-3334HI\n"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_csa_text_in_a_kif_file_is_refused(tmp_path, impossible, strict):
+    text = EVEN + "+7776FU\n" + impossible
+    positions, report = read(write_list(tmp_path, a__kif=text, b__csa=GAME), strict=strict)
+    (note,) = report.excluded
+    assert (note.file, note.reason) == ("a.kif", "it is no KIF text in UTF-8, CP932 or EUC-JP")
+    assert len(positions) == 5
+
+
+def test_a_declared_encoding_that_nobody_knows_hides_no_note(tmp_path):
+    text = f"'CSA encoding=undefined\n{EVEN}+7776FU\n-3334HI\n".replace("N+A", "N+先手")
+    _, report = read(write_list(tmp_path, a__csa=text, b__csa=GAME))
+    (note,) = report.excluded
+    assert (note.file, note.line) == ("a.csa", 8)
+
+
 def test_folders_and_archives(tmp_path):
     folder = tmp_path / "games"
     (folder / "2016").mkdir(parents=True)
