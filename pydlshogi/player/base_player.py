@@ -14,7 +14,8 @@ class BasePlayer:
 
     ``usi``, ``setoption``, ``stop`` and ``quit`` are answered by
     :class:`pydlshogi.usi.engine.Engine`, which calls the methods here one at a time,
-    all from one thread.
+    all from one thread. A player that thinks for longer than an instant looks at
+    ``go.stop`` meanwhile, and at the clock.
 
     Args:
         options: What the GUI can set; read anew at each ``isready`` and ``go``.

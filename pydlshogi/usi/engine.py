@@ -2,7 +2,8 @@
 
 Two threads. The main one reads and does nothing else, so that the GUI never waits
 for the engine to read, and ``quit`` is noticed while a model is loading. The other
-one obeys the lines in the order they came. A move that must wait (``go infinite``,
+one obeys the lines in the order they came; the first only tells the player, while
+it still thinks, of a line that wants the move now. A move that must wait (``go infinite``,
 ``go ponder``) is kept in ``_held``; the command that frees it, or any command that
 can only mean that the GUI has moved on, sends it, once.
 """
@@ -10,6 +11,7 @@ can only mean that the GUI has moved on, sends it, once.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import queue
 import sys
@@ -40,6 +42,9 @@ QUIT_GRACE = 3.0
 
 #: Seconds of loading after which a GUI is told that the engine is alive.
 SIGN_OF_LIFE = 5.0
+
+#: Commands that want the move of the ``go`` before them, or want it no more.
+_STOPS = ("stop", "ponderhit", "gameover", "isready", "usinewgame", "quit")
 
 
 class Engine:
@@ -78,7 +83,9 @@ class Engine:
         self._player: BasePlayer | None = None
         self._held: str | None = None
         self._held_for_ponder = False
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        # Each line with the event that will tell the player, if it is a go, to stop.
+        self._lines: queue.SimpleQueue[tuple[str, threading.Event] | None] = queue.SimpleQueue()
+        self._stop_thinking = threading.Event()
         self._commands: dict[str, Callable[[str], None]] = {
             "usi": self._usi,
             "setoption": self._setoption,
@@ -103,20 +110,28 @@ class Engine:
         """
         worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
         worker.start()
+        stop = threading.Event()
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
                 text = decode(line)
                 self._output.log("<", text)
-                if text.split(maxsplit=1)[:1] == ["quit"]:
+                command = text.partition(" ")[0]
+                if command == "go":
+                    stop = threading.Event()
+                elif command in _STOPS:
+                    stop.set()
+                if command == "quit":
                     break
-                self._lines.put(text)
+                self._lines.put((text, stop))
+        stop.set()
         self._lines.put(None)
         worker.join(QUIT_GRACE)
         return not worker.is_alive()
 
     def _obey_all(self) -> None:
         """Obeys the lines in their order, until None."""
-        while (line := self._lines.get()) is not None:
+        while (item := self._lines.get()) is not None:
+            line, self._stop_thinking = item
             command, _, rest = line.partition(" ")
             try:
                 self._obey(command, rest.strip())
@@ -198,6 +213,7 @@ class Engine:
         if go.mate:
             self._output.send("checkmate notimplemented")
             return
+        go = dataclasses.replace(go, stop=self._stop_thinking)
         self._held = f"bestmove {self.player.go(go)}"
         self._held_for_ponder = go.ponder
         if not (go.infinite or go.ponder):

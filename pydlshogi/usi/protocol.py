@@ -120,6 +120,7 @@ class Go:
         nodes: Positions to visit at most.
         depth: Plies to search at most.
         searchmoves: The moves to choose from; all where it is empty.
+        stop: Set, by another thread, when the player shall answer with what it has.
     """
 
     infinite: bool = False
@@ -131,10 +132,36 @@ class Go:
     nodes: int | None = None
     depth: int | None = None
     searchmoves: tuple[str, ...] = ()
+    stop: threading.Event = dataclasses.field(default_factory=threading.Event, compare=False)
 
     def clock(self, color: int) -> Clock:
         """Gives the clock of a side, ``shogi.BLACK`` (0) or ``shogi.WHITE`` (1)."""
         return (self.black, self.white)[color]
+
+    def seconds(self, color: int) -> float | None:
+        """Says how long a side should think: half of what it could spend on this move.
+
+        That is ``movetime`` or else byoyomi, the increment and a thirtieth of the time
+        that remains, but never more than time and byoyomi, since an increment may be
+        added only after the move. The other half is for what cannot be interrupted and
+        for the GUI's delays.
+
+        Returns:
+            Seconds; None where there is no limit: none is given, or the move has to
+            wait for ``stop`` or ``ponderhit`` anyhow.
+        """
+        if self.infinite or self.ponder:
+            return None
+        if self.movetime is not None:
+            return max(0, self.movetime) / 2000
+        clock = self.clock(color)
+        if clock == Clock():
+            return None
+        remaining, increment, byoyomi = (
+            max(0, number or 0) for number in dataclasses.astuple(clock)
+        )
+        share = byoyomi + increment + remaining / 30
+        return min(share, byoyomi + remaining) / 2000
 
 
 _GO_FLAGS = ("infinite", "ponder", "mate")

@@ -6,14 +6,17 @@ import numpy
 import pytest
 import shogi
 
-from pydlshogi.features import LABEL_NUM, make_input_features_from_board
+from pydlshogi.features import LABEL_NUM, make_input_features_from_board, make_output_label
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.registry import make_network
+from pydlshogi.player import policy_player, rules
 from pydlshogi.player.evaluator import Evaluation, Evaluator
 from pydlshogi.player.policy_options import policy_options
-from pydlshogi.player.policy_player import PolicyPlayer
-from pydlshogi.usi.protocol import Go
+from pydlshogi.player.policy_player import CHUNK, PolicyPlayer
+from pydlshogi.usi.protocol import Clock, Go
 
+#: The most legal moves that a position can have.
+MOST_MOVES = "R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b GP 1"
 
 
@@ -79,6 +82,66 @@ def test_value1_looks_only_at_what_is_asked_for_and_at_mates_first():
     assert " nodes 3 " in said[-1]
     player.position(MATE, [])
     assert player.go(Go()) == "G*5b"
+
+
+class Preferring(CountingEvaluator):
+    """Prefers moves in the order of their labels, and may do something when asked."""
+
+    def __init__(self, when_asked=lambda asked: None):
+        super().__init__()
+        self.when_asked = when_asked
+
+    def evaluate(self, planes):
+        logits, wins = super().evaluate(planes)
+        self.when_asked(self.asked)
+        return Evaluation(logits - numpy.arange(LABEL_NUM, dtype=numpy.float32), wins)
+
+
+def by_label(board):
+    return sorted(rules.legal_moves(board), key=lambda m: make_output_label(m, board.turn))
+
+
+def test_value1_stops_when_told_to_and_has_looked_at_the_likeliest_moves():
+    stopped = Go(infinite=True)
+    evaluator = Preferring(lambda asked: asked > CHUNK and stopped.stop.set())
+    player, said = player_with(evaluator, strategy="value1", MultiPV="593", mate_in_one="false")
+    player.position(MOST_MOVES, [])
+    likeliest = by_label(player.board)
+    assert len(likeliest) == 593
+    assert player.go(stopped) == likeliest[0].usi()
+    assert evaluator.asked == 1 + CHUNK
+    assert {line.split()[-1] for line in lines_with_score(said)} == {
+        move.usi() for move in likeliest[:CHUNK]
+    }
+    assert sum(line.startswith("info string") for line in said) == 593
+
+
+@pytest.mark.parametrize("stop", ["stop", "clock"])
+def test_value1_without_any_time_plays_the_likeliest_move(stop):
+    go = Go(movetime=0) if stop == "clock" else Go()
+    if stop == "stop":
+        go.stop.set()
+    player, said = player_with(Preferring(), strategy="value1")
+    assert player.go(go) == by_label(player.board)[0].usi()
+    (line,) = lines_with_score(said)
+    assert f" nodes 1 multipv 1 score cp {round(600 * numpy.log(0.9 / 0.1))} " in line
+
+
+def test_value1_keeps_to_the_clock_of_the_side_to_move(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(policy_player.time, "perf_counter", lambda: now[0])
+
+    def pass_time(asked):
+        now[0] += 0.125
+
+    evaluator = Preferring(pass_time)
+    player, _ = player_with(evaluator, strategy="value1", mate_in_one="false")
+    player.position(MOST_MOVES, [])
+    # The position takes an eighth of a second, each chunk as long; half may be used.
+    player.go(Go(black=Clock(0, None, 1000), white=Clock(0, None, 9000)))
+    assert evaluator.asked == 1 + 3 * CHUNK
+    player.go(Go(white=Clock(0, None, 1000)))
+    assert evaluator.asked == 1 + 3 * CHUNK + 1 + 593
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "boltzmann", "value1"])

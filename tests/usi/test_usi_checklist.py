@@ -23,6 +23,7 @@ PROGRAM = REPOSITORY / "policy_player_usi.py"
 
 MATED = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
 STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
+MOST_MOVES = "position sfen R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
 #: The fourth occurrence of the usual start, in which nobody gave check.
 REPETITION = "position startpos moves " + " ".join(["2h3h 8b7b 3h2h 7b8b"] * 3)
 
@@ -255,6 +256,22 @@ def test_stop_gives_exactly_one_bestmove_for_each_go(ready):
         assert len(bestmoves(ready.until("readyok"))) == 1
     ready.send("stop", "isready")
     assert ready.until("readyok") == ["readyok"]
+
+
+def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
+    from pydlshogi.network.model_file import save_model
+    from pydlshogi.network.registry import make_network
+
+    save_model(tmp_path / "model", make_network("policy_value_small"))
+    engine = start()
+    engine.send(f"setoption name modelfile value {tmp_path / 'model'}")
+    engine.send("setoption name strategy value value1", "setoption name mate_in_one value false")
+    engine.send("isready", MOST_MOVES)
+    engine.until("readyok")
+    engine.send("go infinite", "stop", "isready")
+    assert len(bestmoves(engine.until("readyok"))) == 1
+    engine.send("position startpos", "stop", "go")
+    assert " nodes 31 " in engine.until("bestmove")[-2]
 
 
 def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(ready):

@@ -83,6 +83,43 @@ def test_go_is_about_the_last_position(dialogue):
     assert shogi.Move.from_usi(answers[-1].split()[1]) in mover_of_white.legal_moves
 
 
+@pytest.mark.parametrize("go", ["go", "go infinite", "go ponder"])
+@pytest.mark.parametrize(
+    "end", ["stop", "gameover lose", "ponderhit", "isready", "usinewgame", "quit", None]
+)
+def test_a_player_that_thinks_is_told_of_what_ends_it(dialogue, toy_player, go, end):
+    thinking = threading.Event()
+
+    class Thinker(toy_player):
+        def go(self, go):
+            thinking.set()
+            assert go.stop.wait(60)
+            return "resign"
+
+    lines = [] if end is None else [end]
+    answers = dialogue(go, lambda: thinking.wait(60), "usi", *lines, player=Thinker)
+    assert count(answers, "bestmove resign") == 1
+    assert count(answers, "info string internal error") == 0
+
+
+def test_each_go_is_stopped_by_what_comes_behind_it(dialogue, toy_player):
+    stops, asked = [], threading.Semaphore(0)
+
+    class Asked(toy_player):
+        def go(self, go):
+            stops.append((go.stop, go.stop.is_set()))
+            asked.release()
+            return "resign"
+
+    def wait():
+        assert asked.acquire(timeout=60)
+
+    lines = ["stop", "go", wait, "stop", "go", wait, "usi", "position startpos", "go", wait]
+    dialogue(*lines, player=Asked)
+    assert [was_set for _, was_set in stops] == [False] * 3
+    assert len({id(stop) for stop, _ in stops}) == 3
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [
