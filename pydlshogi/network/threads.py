@@ -103,7 +103,8 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
     Args:
         threads: How many threads, the calling one included.
         steps: What to do, given the number of its thread, 0 … ``threads`` - 1. A step
-            begins in all threads when the step before it has ended in all.
+            begins in all threads when the step before it has ended in all. A step must
+            not call this function, or it would wait for itself.
 
     Raises:
         Exception: what a step raised, after all threads have stopped.

@@ -143,6 +143,7 @@ def _forward_in_child(queue, x, W):
 @pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="the system cannot fork"
 )
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_a_forked_child_computes_too():
     threads.set_threads(2)
     random = np.random.RandomState(0)
