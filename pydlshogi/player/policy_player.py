@@ -31,7 +31,7 @@ from pydlshogi.usi.protocol import FatalError, Go, info
 __all__ = ["PolicyPlayer", "boltzmann", "greedy"]
 
 #: Moves looked ahead at once, between two looks at ``stop`` and the clock: enough for the
-#: network's full speed, few enough for a fifth of a second on two cores.
+#: network's full speed, few enough to take about a twentieth of a second on two cores.
 CHUNK = 32
 
 
