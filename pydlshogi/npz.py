@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 
 import numpy
 
@@ -29,5 +28,8 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
             return {key: npz[key] for key in npz.files}
     except FileNotFoundError:
         raise NpzError("does not exist") from None
-    except (OSError, ValueError, AttributeError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise NpzError(f"cannot be read as a Chainer npz ({error})") from None
+    except Exception as error:
+        # What a damaged file raises depends on where the damage is: errors of zipfile, zlib,
+        # tokenize, ast and of numpy itself, some of them of several lines, some of none.
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise NpzError(f"cannot be read as a Chainer npz ({why})") from None

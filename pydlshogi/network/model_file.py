@@ -7,7 +7,6 @@ book's network have exactly its 26 arrays and no such mark.
 from __future__ import annotations
 
 import os
-import zipfile
 from typing import Any
 
 import numpy
@@ -16,6 +15,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.files import write_beside
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import DEFAULT, UnknownNetwork, form_of, make_network, name_of
+from pydlshogi.npz import NpzError, read_npz
 
 #: Key of the array that holds the network's name.
 MARK = "pydlshogi/network"
@@ -98,14 +98,10 @@ def load_network(path: str | os.PathLike[str], convolution: str = "auto") -> Net
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
     """Reads a file's arrays, and the name of their network where the file has one."""
     try:
-        with numpy.load(path, allow_pickle=False) as npz:
-            arrays = {key: npz[key] for key in npz.files}
-    except FileNotFoundError:
-        raise ModelFileError(f"model file {path} does not exist. Check its path.") from None
-    except (OSError, ValueError, AttributeError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        arrays: dict[str, Any] = read_npz(path)
+    except NpzError as error:
         raise ModelFileError(
-            f"model file {path} cannot be read as a Chainer npz ({error}). "
-            "Choose a file that train_policy.py saved as --model."
+            f"model file {path} {error}. Choose a file that train_policy.py saved as --model."
         ) from None
     if MARK not in arrays:
         return arrays, None

@@ -107,6 +107,17 @@ def test_a_truncated_file_is_refused(tmp_path):
             model_file.load_model(tmp_path / "m", Small())
 
 
+def test_a_damaged_file_is_refused(tmp_path):
+    chainer.serializers.save_npz(str(tmp_path / "m"), Small())
+    damaged = bytearray((tmp_path / "m").read_bytes())
+    # The first array's compressed content begins a few bytes behind its name.
+    start = damaged.index(b".npy") + 4
+    damaged[start : start + 40] = bytes(40)
+    (tmp_path / "m").write_bytes(damaged)
+    with pytest.raises(model_file.ModelFileError, match="cannot be read"):
+        model_file.load_model(tmp_path / "m", Small())
+
+
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(model_file.ModelFileError, match="does not exist"):
         model_file.load_model(tmp_path / "none", Small())
