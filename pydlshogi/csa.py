@@ -16,7 +16,9 @@ record_v3.html; the comments are those of the floodgate server.
 
 from __future__ import annotations
 
+import codecs
 import functools
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -92,7 +94,7 @@ _DECLARED = {
     b"EUC-JP": "euc_jp",
     b"EUCJP": "euc_jp",
 }
-_BOM = b"\xef\xbb\xbf"
+_UTF_16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class RecordError(Exception):
@@ -180,6 +182,12 @@ def summary_result(black: bytes, white: bytes) -> int:
     return _SUMMARY_RESULTS.get((black, white), UNKNOWN)
 
 
+def refuse_utf_16(data: bytes) -> None:
+    """Raises ``RecordError`` if a text begins as UTF-16 does, and says what to do."""
+    if data.startswith(_UTF_16_BOMS):
+        raise RecordError(0, "it is UTF-16 text, which records never are; save it as UTF-8")
+
+
 def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Splits a file at its ``/`` lines.
 
@@ -190,8 +198,8 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
         For each record the number of lines before it, and its bytes. What follows the
         last ``/`` is no record if it is blank. A file of blanks and ``/`` is one.
     """
-    if data.startswith(_BOM):
-        data = data[len(_BOM) :]
+    if data.startswith(codecs.BOM_UTF8):
+        data = data[len(codecs.BOM_UTF8) :]
     if b"\n/" not in data and b"\r/" not in data and not data.startswith(b"/"):
         yield 0, data
         return
@@ -222,6 +230,7 @@ def parse_game(record: bytes) -> Game:
     Raises:
         RecordError: something in it cannot be understood, or there is no move.
     """
+    refuse_utf_16(record)
     return _Reader(record).game
 
 
@@ -318,14 +327,18 @@ class _Reader:
         if line.startswith("'summary:"):
             match = SUMMARY.match(line.encode("latin-1"))
             if match:
+                # For comparison only: without an end mark the game may have been cut off
+                # before its end, and a comment, which the standard gives no meaning,
+                # does not make up for that.
                 self.game.summary = summary_result(*match.groups())
             return
         for side, start in enumerate(("'black_rate:", "'white_rate:")):
             if line.startswith(start):
                 try:
-                    self.game.ratings[side] = float(line.rsplit(":", 1)[1])
+                    rating = float(line.rsplit(":", 1)[1])
                 except ValueError:
-                    self.game.ratings[side] = None
+                    rating = math.nan
+                self.game.ratings[side] = rating if math.isfinite(rating) else None
 
     def _fail(self, reason: str) -> NoReturn:
         raise RecordError(self._line, reason)

@@ -19,7 +19,7 @@ from typing import NoReturn
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.csa import Game, Move, RecordError, end_result
+from pydlshogi.csa import Game, Move, RecordError, end_result, refuse_utf_16
 from pydlshogi.csa_board import EVEN_GAME, PROMOTED, require_one_set, shown
 from pydlshogi.positions import DRAW, HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
 
@@ -107,6 +107,7 @@ def parse_kif(data: bytes) -> Game:
     Raises:
         RecordError: something in it cannot be understood, or there is no move.
     """
+    refuse_utf_16(data)
     return _Reader(_decode(data)).game
 
 
@@ -143,6 +144,8 @@ class _Reader:
             raise RecordError(0, "it has no moves")
         self.game.summary = self._closing
         if not self._ended and self._closing is not None:
+            # Unlike CSA's summary the closing line is part of the format, and some
+            # writers put nothing else at the end.
             self.game.result = self._closing
 
     def _read_line(self, line: str) -> None:

@@ -1,5 +1,7 @@
 """CSA text as files really are."""
 
+import codecs
+
 import pytest
 import shogi
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from pydlshogi.csa import END_MARKS, OTHER_RESULT, RecordError, parse_game, split_records
 from pydlshogi.csa_board import EVEN_GAME, SQUARE_NAMES
+from pydlshogi.kif import parse_kif
 from pydlshogi.positions import DRAW, LOSS, PLACEMENT_SIZE, UNKNOWN, WIN, placement_of
 from pydlshogi.replay import Games, replay
 
@@ -78,6 +81,17 @@ def test_a_declared_encoding_counts():
 def test_a_declared_encoding_that_no_record_has_is_passed_over(encoding):
     text = f"'CSA encoding={encoding}\nN+先手\nPI\n+\n+7776FU\n"
     assert parse_game(text.encode()).names[0] == "先手"
+
+
+@pytest.mark.parametrize("bom", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_utf_16_is_refused_with_a_hint(bom):
+    encoding = "utf-16-le" if bom == codecs.BOM_UTF16_LE else "utf-16-be"
+    data = bom + (HEADER + MOVES).encode(encoding)
+    for text in (b"".join(record for _, record in split_records(data)), bom):
+        with pytest.raises(RecordError, match="UTF-16.*save it as UTF-8"):
+            parse_game(text)
+        with pytest.raises(RecordError, match="UTF-16.*save it as UTF-8"):
+            parse_kif(text)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +179,11 @@ def test_a_game_that_white_begins_is_won_by_the_right_side():
     assert game("PI82HI22KA\n-\n-3334FU\n+7776FU\n%TORYO\n").result == WIN
 
 
+def test_a_record_without_an_end_mark_is_unknown_whatever_its_summary():
+    read = game(HEADER + MOVES + "'summary:toryo:A win:B lose\n")
+    assert (read.result, read.summary) == (UNKNOWN, WIN)
+
+
 def test_floodgate_comments():
     read = game(
         "'black_rate:A+1:2791.0\n'white_rate:B:C:3234.5\n"
@@ -174,6 +193,8 @@ def test_floodgate_comments():
     )
     assert read.ratings == [2791.0, 3234.5]
     assert (read.result, read.summary) == (WIN, LOSS)
+    for word in ("nan", "inf", "1e999", "none", ""):
+        assert game(f"'black_rate:A:{word}\n" + HEADER + MOVES).ratings == [None, None]
     assert game(HEADER + MOVES + "'summary:max_moves:A draw:B draw\n").summary == DRAW
     assert game(HEADER + MOVES + "'summary:odd:A win:B win\n").summary == UNKNOWN
 
