@@ -7,12 +7,15 @@ own folder first, then in the current one. A path may be a file of CSA or KIF, a
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import itertools
 import os
 import re
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,8 +50,9 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
     """Finds the files that a list names.
 
     Args:
-        kifu_list_file: The list: UTF-8, with or without a BOM, or CP932; blank lines
-            do not matter.
+        kifu_list_file: The list: UTF-8, with or without a BOM, CP932, or UTF-16 with a
+            BOM, as PowerShell's ``>`` writes; names that are no text stand there as
+            the bytes they are. Blank lines do not matter.
 
     Returns:
         The files in order, those of a folder sorted by name. What is not there, or is
@@ -66,10 +70,9 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
         ) from error
     folder = os.path.dirname(os.path.abspath(kifu_list_file))
     sources: list[Source] = []
-    for number, line in enumerate(re.split("\r\n|\n|\r", _decode(data)), 1):
-        name = line.strip()
-        if name:
-            sources.extend(_find(name, folder, number))
+    for number, names in enumerate(_lines(data), 1):
+        if names[0]:
+            sources.extend(_find(names, folder, number))
     if not sources:
         raise KifuError(
             f"the kifu list {os.fspath(kifu_list_file)} names no file; "
@@ -78,18 +81,37 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
     return sources
 
 
-def _decode(data: bytes) -> str:
-    for encoding in ("utf-8-sig", "cp932"):
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            pass
-    return os.fsdecode(data)
+def _lines(data: bytes) -> Iterator[list[str]]:
+    """Decodes the lines of a list: for each the names that it may mean, likely ones first."""
+    try:
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            text = data.decode("utf-16", "replace")
+        else:
+            text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        for line in re.split(b"\r\n|\n|\r", data):
+            yield _decodings(line.strip())
+    else:
+        for name in re.split("\r\n|\n|\r", text):
+            yield [name.strip()]
 
 
-def _find(name: str, folder: str, line: int) -> Iterator[Source]:
-    """Finds one name of a list; a folder gives all its records."""
-    for place in (folder, os.curdir):
+def _decodings(line: bytes) -> list[str]:
+    """Decodes a line of a list that is not UTF-8 throughout.
+
+    The whole list may be CP932. Or this line, or another, is the name of a file as it
+    is on the disk, which is no text; only a look at the disk can tell.
+    """
+    # Not os.fsdecode(), which on Windows raises.
+    names = [line.decode("utf-8", "surrogateescape")]
+    with contextlib.suppress(UnicodeDecodeError):
+        names.append(line.decode("cp932"))
+    return names
+
+
+def _find(names: Sequence[str], folder: str, line: int) -> Iterator[Source]:
+    """Finds what a line of a list names; a folder gives all its records."""
+    for name, place in itertools.product(names, (folder, os.curdir)):
         path = os.path.join(place, name)
         try:
             status = os.stat(path)
@@ -101,7 +123,8 @@ def _find(name: str, folder: str, line: int) -> Iterator[Source]:
             yield Source(name, path, status.st_size, status.st_mtime_ns)
         return
     problem = f"line {line} of the list names it, but there is no such file; correct the path"
-    yield Source(name, "", -1, 0, problem)
+    readable = next((name for name in names if name.isprintable()), names[0])
+    yield Source(readable, "", -1, 0, problem)
 
 
 def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:

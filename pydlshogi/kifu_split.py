@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import random
 import sys
@@ -59,7 +60,8 @@ def write_list(path: Path, records: Sequence[Path], absolute: bool = False) -> N
     """Writes a kifu list, whole or not at all.
 
     Args:
-        path: The list; UTF-8, a record a line.
+        path: The list; UTF-8, a record a line. A name that is no text is written as
+            the bytes it is.
         records: The records.
         absolute: Whether to write absolute paths. Else they are relative to the
             list's own folder, with ``/`` on every system, so that the folder can be
@@ -78,7 +80,7 @@ def write_list(path: Path, records: Sequence[Path], absolute: bool = False) -> N
                 line = Path(os.path.relpath(line, folder)).as_posix()
         lines.append(f"{line}\n")
     with write_beside(path) as file:
-        file.write("".join(lines).encode("utf-8"))
+        file.write("".join(lines).encode("utf-8", "surrogateescape"))
 
 
 def _ratio(text: str) -> float:
@@ -121,6 +123,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that cannot be shown as it is is no reason to end.
+        sys.stdout.reconfigure(errors="backslashreplace")
     args = build_parser().parse_args(argv)
     if not args.dir.is_dir():
         print(f"make_kifu_list: {args.dir} is not a folder. Check its path.", file=sys.stderr)

@@ -1,6 +1,7 @@
 """Which files a list names."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -51,15 +52,41 @@ def test_what_is_not_there_keeps_its_place(folder):
     assert "line 4 of the list" in found[2].problem
 
 
-def test_names_that_are_no_text_are_found(folder):
-    name = b"\x81\xff.csa"
+# No text, CP932 and EUC-JP: names of files from other systems.
+STRANGE_NAMES = [b"\x81\xff.csa", "棋譜.csa".encode("cp932"), "棋譜.csa".encode("euc_jp")]
+
+
+@pytest.mark.parametrize("strange", STRANGE_NAMES)
+def test_names_that_are_not_utf_8_are_found_beside_those_that_are(folder, strange):
+    names = [strange, "飛車.csa".encode(), b"a.csa"]
     try:
-        (folder / os.fsdecode(name)).write_bytes(b"x")
+        for name in names:
+            (folder / os.fsdecode(name)).write_bytes(name)
     except (OSError, UnicodeError):
         pytest.skip("this file system takes text only")
-    (folder / "list.txt").write_bytes(name + b"\n")
-    (source,) = read_list(folder / "list.txt")
-    assert not source.problem
+    (folder / "list.txt").write_bytes(b"\n".join(names))
+    found = read_list(folder / "list.txt")
+    assert not any(source.problem for source in found)
+    assert [Path(source.path).read_bytes() for source in found] == names
+
+
+def test_windows_reads_on_past_names_that_are_no_text(folder, monkeypatch):
+    # There a file name decodes as text or not at all.
+    monkeypatch.setattr(os, "fsdecode", lambda name: name.decode("utf-8", "surrogatepass"))
+    (folder / "list.txt").write_bytes(b"\x81\xff.csa\ngames/b.csa\n")
+    found = read_list(folder / "list.txt")
+    assert [bool(source.problem) for source in found] == [True, False]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_list_of_powershell(folder, encoding):
+    (folder / "棋譜.csa").write_bytes(b"x")
+    text = "\ufeff棋譜.csa\r\ngames/b.csa\r\n"
+    for cut in (0, 1):  # half a letter at the end is no reason to stop
+        (folder / "list.txt").write_bytes(text.encode(encoding) + b"x" * cut)
+        found = read_list(folder / "list.txt")
+        assert [source.name for source in found[:2]] == ["棋譜.csa", "games/b.csa"]
+        assert not any(source.problem for source in found[:2])
 
 
 def test_a_list_that_is_a_folder(folder):

@@ -1,5 +1,8 @@
 """Making kifu lists: complete, disjoint, repeatable, relative."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydlshogi import kifu_split
+from pydlshogi.kifu_list import read_list
 
 
 @pytest.fixture
@@ -42,6 +46,36 @@ def test_main_writes_lists_that_lead_to_the_games(games, tmp_path, capsys):
     assert sorted(listed) == sorted(kifu_split.find_records(games)[0])
     assert len(listed) == 19
     assert "1 files that are no game records were left out" in capsys.readouterr().out
+
+
+def test_names_that_are_not_utf_8_are_listed_and_found(games, tmp_path, capsys):
+    strange = {b"\x81\xff.csa", "棋譜.csa".encode("cp932"), "棋譜.csa".encode()}
+    try:
+        for name in strange:
+            (games / os.fsdecode(name)).touch()
+    except (OSError, UnicodeError):
+        pytest.skip("this file system takes text only")
+    assert kifu_split.main([str(games), str(tmp_path / "x"), "--ratio", "1"]) == 0
+    found = read_list(tmp_path / "x_train.txt")
+    assert len(found) == 19 + len(strange)
+    assert not any(source.problem for source in found)
+    assert strange <= {os.path.basename(os.fsencode(source.path)) for source in found}
+
+
+def test_a_folder_whose_name_is_not_utf_8(games):
+    program = "import sys; from pydlshogi.kifu_split import main; sys.exit(main())"
+    folder = os.fsencode(games.parent) + b"/\x81\xff"
+    try:
+        os.rename(games, folder)
+    except (OSError, UnicodeError):
+        pytest.skip("this file system takes text only")
+    done = subprocess.run(
+        [sys.executable, "-c", program, folder, folder + b"/x"],
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(read_list(os.fsdecode(folder + b"/x_train.txt"))) == 17
 
 
 def test_absolute_paths(games, tmp_path):

@@ -289,7 +289,7 @@ def test_a_broken_archive_is_left_out(tmp_path):
 # --- the list -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp932"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp932", "utf-16"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_lists_as_files_really_are(tmp_path, encoding, line_end):
     (tmp_path / "棋譜.csa").write_text(GAME)
