@@ -8,6 +8,7 @@ deleted unless that is asked for by name.
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import sys
 from collections import Counter
@@ -32,6 +33,7 @@ from pydlshogi.kifu_split import find_records, write_list
 RESULTS = tuple(mark.lstrip("%") for mark in (*END_MARKS, *END_MARKS_FOR_BLACK))
 _NO_END_MARK = "NONE"
 _ANY_RESULT = "ANY"
+_CANNOT_BE_OPENED = "cannot be opened"
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def file_objection(path: Path, criteria: Criteria) -> tuple[str | None, str]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        return "cannot be opened", str(error.strerror)
+        return _CANNOT_BE_OPENED, str(error.strerror)
     found = False
     for before, record in split_records(data):
         found = True
@@ -125,6 +127,14 @@ def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:
             shutil.copyfileobj(original, file)
 
 
+def _rating(text: str) -> float:
+    """Reads a rating; nan, which is no number, would admit every game."""
+    value = float(text)
+    if math.isnan(value):
+        raise argparse.ArgumentTypeError(f"{text} is not a rating")
+    return value
+
+
 def _results(text: str) -> frozenset[str]:
     """Reads the end marks of --result."""
     names = frozenset(name.strip().lstrip("%").upper() for name in text.split(","))
@@ -143,22 +153,26 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("dir", type=Path, help="folder with .csa files, searched with its subfolders")
-    add("--min-rating", type=float, default=2500, help="of both players (default: 2500; 0: any)")
-    add("--max-rating", type=float, help="of both players (default: none)")
+    add("--min-rating", type=_rating, default=2500, help="of both players (default: 2500; 0: any)")
+    add("--max-rating", type=_rating, help="of both players (default: none)")
     add("--min-moves", type=int, default=50, help="least number of moves (default: 50)")
     add("--max-moves", type=int, help="greatest number of moves (default: none)")
     add(
         "--result",
         type=_results,
         default=frozenset({"TORYO"}),
-        metavar="MARK,…",
+        metavar="MARK,...",
         help=f"end marks: {', '.join(RESULTS)}; NONE: no end mark; ANY (default: TORYO)",
     )
     add("--report", type=Path, metavar="FILE", help="write what was left out and why, as TSV")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", type=Path, metavar="FILE", help="write a kifu list of what fits")
     action.add_argument("--copy-to", type=Path, metavar="DIR", help="copy what fits to a folder")
-    action.add_argument("--delete", action="store_true", help="delete what does not fit from DIR")
+    action.add_argument(
+        "--delete",
+        action="store_true",
+        help="delete from DIR the files that do not fit; those that cannot be opened stay",
+    )
     return parser
 
 
@@ -213,11 +227,15 @@ def _write(
     if args.report is not None:
         lines = [f"{path}\t{reason}\t{detail}\n" for path, reason, detail in left_out]
         with write_beside(args.report) as file:
-            file.write("".join(["file\treason\tdetail\n", *lines]).encode("utf-8"))
+            file.write(
+                "".join(["file\treason\tdetail\n", *lines]).encode("utf-8", "backslashreplace")
+            )
     if args.list is not None:
         write_list(args.list, fitting)
     elif args.copy_to is not None:
         copy_files(fitting, args.dir, args.copy_to)
     elif args.delete:
-        for path, _, _ in left_out:
-            path.unlink()
+        for path, objection, _ in left_out:
+            # What is in a file that could not be opened, nobody knows.
+            if objection != _CANNOT_BE_OPENED:
+                path.unlink()

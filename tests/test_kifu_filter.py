@@ -1,10 +1,12 @@
 """Choosing records: each criterion, each action, nothing deleted unasked."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from pydlshogi import kifu_filter
+from pydlshogi.kifu_list import read_list
 
 KIFU = Path(__file__).parent.parent / "kifu"
 
@@ -22,6 +24,7 @@ FILES = {
     "good.csa": record(),
     "sub/good too.CSA": record(2500, 2500, 50),
     "weak.csa": record(2499.9),
+    "nan.csa": record("nan"),
     "unrated.csa": record(None),
     "short.csa": record(moves=49),
     "time.csa": record(end="%TIME_UP"),
@@ -60,7 +63,7 @@ def test_the_defaults_are_the_books(folder):
     "flags, more",
     [
         (["--min-rating", "2400"], {"weak.csa"}),
-        (["--min-rating", "0"], {"weak.csa", "unrated.csa"}),
+        (["--min-rating", "0"], {"weak.csa", "unrated.csa", "nan.csa"}),
         (["--min-moves", "49"], {"short.csa"}),
         (["--min-moves", "1"], {"short.csa", "two.csa"}),
         (["--result", "%TORYO,time_up"], {"time.csa"}),
@@ -82,11 +85,11 @@ def test_says_what_was_left_out_and_why(folder, tmp_path, capsys):
     before = names(folder)
     assert kifu_filter.main([str(folder), "--report", str(report)]) == 0
     said = capsys.readouterr().out
-    assert "10 files, 2 fit, 8 do not:" in said
+    assert "11 files, 2 fit, 9 do not:" in said
     for line in ("2 fewer than 50 moves", "2 cannot be read", "1 ended by %TIME_UP"):
         assert line in said
     rows = report.read_text(encoding="utf-8").splitlines()
-    assert len(rows) == 1 + 8
+    assert len(rows) == 1 + 9
     assert any("broken.csa\tcannot be read\tline 69: " in row for row in rows), rows
     assert names(folder) == before
 
@@ -101,6 +104,39 @@ def test_copies_what_fits_to_the_same_places(folder, tmp_path):
 def test_deletes_only_when_told_and_only_records(folder):
     assert kifu_filter.main([str(folder), "--delete"]) == 0
     assert names(folder) == {"good.csa", "sub/good too.CSA", "notes.txt"}
+
+
+def test_what_cannot_be_opened_is_not_deleted(folder, monkeypatch):
+    whole = Path.read_bytes
+
+    def fail(path):
+        if path.name in ("good.csa", "weak.csa"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    assert kifu_filter.main([str(folder), "--delete"]) == 0
+    assert names(folder) == {"good.csa", "weak.csa", "sub/good too.CSA", "notes.txt"}
+
+
+def test_names_that_are_not_utf_8_are_listed_and_reported(folder, tmp_path):
+    strange = os.fsdecode(b"\x81\xff")
+    try:
+        (folder / f"{strange}.csa").write_text(record())
+        (folder / f"{strange}2.csa").write_text("bad")
+    except (OSError, UnicodeError):
+        pytest.skip("this file system takes text only")
+    report = tmp_path / "report.tsv"
+    arguments = ["--report", str(report), "--list", str(tmp_path / "list.txt")]
+    assert kifu_filter.main([str(folder), *arguments]) == 0
+    assert "\\udc81\\udcff2.csa\tcannot be read" in report.read_text(encoding="utf-8")
+    assert f"games/{strange}.csa" in [s.name for s in read_list(tmp_path / "list.txt")]
+
+
+def test_help_is_ascii(capsys):
+    with pytest.raises(SystemExit):
+        kifu_filter.main(["--help"])
+    assert capsys.readouterr().out.isascii()
 
 
 def test_the_embedded_games_are_what_their_readme_says(tmp_path):
@@ -126,7 +162,9 @@ def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words
     assert words in error and error.count("\n") == 1
 
 
-@pytest.mark.parametrize("flags", [["--result", "MATE"], ["--delete", "--copy-to", "x"]])
+@pytest.mark.parametrize(
+    "flags", [["--result", "MATE"], ["--min-rating", "nan"], ["--delete", "--copy-to", "x"]]
+)
 def test_unknown_values_are_refused(folder, flags):
     before = names(folder)
     with pytest.raises(SystemExit) as stop:
