@@ -193,12 +193,12 @@ class _PlainUnpickler(pickle.Unpickler):
 def cache_path(kifu_list_file: str | os.PathLike[str]) -> Path:
     """Names the cache of a list: ``./a.b.txt`` has ``./a.b.pickle``.
 
-    A list that is called ``….pickle`` itself gets ``….pickle.pickle``.
+    Only ``.txt``, in any case, is taken away: ``games.train`` and ``games.test`` must
+    not share a cache, and a list that is called ``….pickle`` itself must survive.
     """
     path = Path(kifu_list_file)
-    if path.suffix == ".pickle":
-        return path.with_name(path.name + ".pickle")
-    return path.with_suffix(".pickle")
+    name = path.name[: -len(".txt")] if path.name.lower().endswith(".txt") else path.name
+    return path.with_name(f"{name}.pickle")
 
 
 def fingerprint(parts: Iterable[bytes]) -> str:

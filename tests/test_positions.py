@@ -60,6 +60,9 @@ def test_a_position_is_a_hundred_bytes():
         ("../x/test.txt", "../x/test.pickle"),
         ("a.b/c.d.txt", "a.b/c.d.pickle"),
         ("a.b/list", "a.b/list.pickle"),
+        ("LIST.TXT", "LIST.pickle"),
+        ("games.train", "games.train.pickle"),
+        ("games.test", "games.test.pickle"),
         ("list.pickle", "list.pickle.pickle"),
     ],
 )
