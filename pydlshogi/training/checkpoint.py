@@ -13,12 +13,14 @@ Two files cannot be replaced at once, so a save is done in three steps:
 
 Each step is whole or not done at all. Killed before step 2, the old state and the old
 model are a pair, and ``MODEL.next`` means nothing. Killed between 2 and 3, the state's
-fingerprint is that of ``MODEL.next``: :func:`load_pair` sees that and does step 3. A
+fingerprint is that of ``MODEL.next``: :func:`load_pair` sees that and does step 3, also
+when this was the first save and there is no ``MODEL`` yet, or one of another network. A
 model that is neither of the two is not the state's, and is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from pathlib import Path
@@ -28,7 +30,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.files import write_beside
-from pydlshogi.network.model_file import load_model, save_model
+from pydlshogi.network.model_file import ModelFileError, load_model, save_model
 from pydlshogi.npz import NpzError, read_npz
 
 #: Prefix of our keys in a state file.
@@ -120,26 +122,16 @@ def load_pair(
         StateFileError: the state file cannot be used, or the model is not its model.
         OSError: the model that waits cannot be renamed.
     """
-    load_model(model, network)
     try:
         arrays = read_npz(state)
     except NpzError as error:
         raise StateFileError(
             f"state file {state} {error}. Choose a file that train_policy saved as --state."
         ) from None
-    wanted = arrays.get(_FINGERPRINT)
-    if wanted is not None and not _is_model(network, wanted):
-        waiting = _next_to(model)
-        if waiting.exists():
-            load_model(waiting, network)
-        if _is_model(network, wanted):
-            os.replace(waiting, model)
-        else:
-            raise StateFileError(
-                f"state file {state} was not saved with model file {model}. "
-                "Give --initmodel the model that was saved with it, or leave --resume out "
-                "to start at iteration 0 from this model."
-            )
+    if _FINGERPRINT in arrays:
+        _load_model_of(arrays[_FINGERPRINT], model, state, network)
+    else:
+        load_model(model, network)
     try:
         chainer.serializers.NpzDeserializer(arrays).load(optimizer)
     except (KeyError, TypeError, ValueError) as error:
@@ -149,6 +141,33 @@ def load_pair(
             "same --momentum."
         ) from None
     return {key[len(OWN) :]: array for key, array in arrays.items() if key.startswith(OWN)}
+
+
+def _load_model_of(
+    wanted: numpy.ndarray,
+    model: str | os.PathLike[str],
+    state: str | os.PathLike[str],
+    network: Any,
+) -> None:
+    """Reads the model with a fingerprint, or the one that waits; raises as ``load_pair``."""
+    refusal: Exception = StateFileError(
+        f"state file {state} was not saved with model file {model}. "
+        "Give --initmodel the model that was saved with it, or leave --resume out "
+        "to start at iteration 0 from this model."
+    )
+    try:
+        load_model(model, network)
+        if _is_model(network, wanted):
+            return
+    except ModelFileError as error:
+        refusal = error
+    with contextlib.suppress(ModelFileError):
+        waiting = _next_to(model)
+        load_model(waiting, network)
+        if _is_model(network, wanted):
+            os.replace(waiting, model)
+            return
+    raise refusal
 
 
 def _is_model(network: Any, wanted: numpy.ndarray) -> bool:

@@ -79,6 +79,39 @@ def test_killed_at_any_step_of_a_save_the_pair_is_the_old_or_the_new(paths, monk
     assert load(paths)[1].t == optimizer.t
 
 
+@pytest.mark.parametrize("before", [None, b"no model", chainer.links.Bias(shape=(3,))])
+def test_killed_before_the_last_step_of_the_first_save_the_pair_is_there(
+    paths, monkeypatch, before
+):
+    # What stands at the model's path may be nothing, or anything that is not this run's.
+    if isinstance(before, bytes):
+        paths[0].write_bytes(before)
+    elif before is not None:
+        chainer.serializers.save_npz(str(paths[0]), before)
+    replace = os.replace
+
+    def killed_before_model(source, target):
+        if target == paths[0]:
+            raise Killed
+        replace(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(os, "replace", killed_before_model)
+        save(paths, make_network(1), 1)
+    network, optimizer = load(paths)
+    assert optimizer.t == 1
+    assert_same_parameters(network, make_network(1))
+    assert sorted(paths[0].parent.iterdir()) == sorted(paths)
+
+
+def test_a_model_that_waits_for_another_state_is_not_taken(paths):
+    save(paths, make_network(1), 1)
+    paths[0].rename(f"{paths[0]}.away")
+    chainer.serializers.save_npz(f"{paths[0]}.next", make_network(2))
+    with pytest.raises(ModelFileError, match="does not exist"):
+        load(paths)
+
+
 def test_killed_in_two_saves_in_turn(paths, monkeypatch):
     # The second save must not overwrite the model that the first one's state needs.
     save(paths, make_network(1), 1)
