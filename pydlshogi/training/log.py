@@ -169,10 +169,11 @@ def _add_point(curve: Curve, message: str) -> None:
     except ValueError:  # a line cut short, or of another program
         return
     if values.keys() == {"loss", "accuracy"}:
-        _cut(curve, iteration)
+        _cut(curve.progress, iteration)
+        _cut(curve.epochs, iteration)
         curve.progress.append(ProgressPoint(epoch, iteration, values["loss"], values["accuracy"]))
     elif values.keys() == {"train loss avr", "test accuracy"}:
-        curve.epochs = [point for point in curve.epochs if point.iteration < iteration]
+        _cut(curve.epochs, iteration)
         curve.epochs.append(
             EpochPoint(epoch, iteration, values["train loss avr"], values["test accuracy"])
         )
@@ -204,10 +205,10 @@ def _complete(curve: Curve, epoch: int, iteration: int, values: dict[str, float]
             points[-1] = dataclasses.replace(points[-1], **changes)
 
 
-def _cut(curve: Curve, iteration: int) -> None:
-    """Drops the points from an iteration on."""
-    curve.progress = [point for point in curve.progress if point.iteration < iteration]
-    curve.epochs = [point for point in curve.epochs if point.iteration < iteration]
+def _cut(points: list[Any], iteration: int) -> None:
+    """Drops the points from an iteration on: the last ones, since iterations rise."""
+    while points and points[-1].iteration >= iteration:
+        points.pop()
 
 
 class _TerminalHandler(logging.StreamHandler):

@@ -105,6 +105,22 @@ def test_what_a_killed_run_had_logged_too_far_is_replaced():
     assert iterations(curve) == [10, 20, 40]
 
 
+def test_a_log_is_read_in_as_many_steps_as_it_has_lines(monkeypatch):
+    looks = []
+
+    class Point(log.ProgressPoint):
+        def __getattribute__(self, name):
+            looks.append(name)
+            return super().__getattribute__(name)
+
+    monkeypatch.setattr(log, "ProgressPoint", Point)
+    lines = points(*range(1, 301))
+    looks.clear()
+    (curve,) = log.read_log([*START, *lines])
+    assert len(curve.progress) == 300
+    assert len(looks) < 10 * len(lines)
+
+
 def test_a_run_from_nothing_begins_a_new_curve():
     first, second = log.read_log([*START, *points(10, 20), *START, *points(10)])
     assert (iterations(first), iterations(second)) == ([10, 20], [10])
