@@ -237,7 +237,8 @@ def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     terminal = _TerminalHandler()
     handlers: list[logging.Handler] = [terminal]
     if path:
-        handlers.append(logging.FileHandler(path, encoding="utf-8"))
+        # A file name of a kifu list need not be text; its other bytes are written as \udcXX.
+        handlers.append(logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"))
         terminal.setLevel(logging.WARNING)
     package = logging.getLogger("pydlshogi")
     level = package.level

@@ -146,6 +146,14 @@ def test_the_file_is_appended_to_and_warnings_are_seen_as_well(tmp_path, capsys)
     ] * 2
 
 
+def test_a_file_name_that_is_no_text_is_logged(tmp_path, capsys):
+    path = tmp_path / "log.txt"
+    with log.log_to(path):
+        logging.getLogger("pydlshogi.training").info("left out: %s", "\udcff.csa")
+    assert path.read_text(encoding="utf-8").endswith("left out: \\udcff.csa\n")
+    assert capsys.readouterr().err == ""
+
+
 def test_without_a_file_the_log_goes_to_standard_error(capsys):
     with log.log_to(None):
         logging.getLogger("pydlshogi.training").info("hello")
