@@ -25,7 +25,7 @@ def gpu_count() -> tuple[int, str]:
     try:
         import cupy
     except ImportError:
-        return 0, "CuPy is not installed (pip install -e .[cuda12] or .[cuda13])"
+        return 0, "CuPy is not installed (see GPU in README.md)"
     except Exception as error:  # a broken driver fails in many ways at import
         return 0, f"CuPy cannot be imported: {error}"
     try:

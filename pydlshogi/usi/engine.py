@@ -171,7 +171,7 @@ class Engine:
             except ImportError as error:
                 raise FatalError(
                     f"{sys.executable} cannot import what the player needs ({error}). "
-                    "Run make train once, or pip install . into this Python."
+                    "Run make train once, or install it into this Python as README.md says."
                 ) from error
         return self._player
 
