@@ -100,14 +100,16 @@ def _load(
     args: argparse.Namespace, network: Network, optimizer: chainer.Optimizer
 ) -> Mapping[str, numpy.ndarray] | None:
     """Reads the files to start from; returns what a state file holds of ours."""
-    if args.initmodel:
-        logger.info(log.LOAD_MODEL, args.initmodel)
+    # The lines come after the loading: a reader of the log takes them to say that the next run
+    # continues the curve, which one that cannot load its files does not.
     if not args.resume:
         if args.initmodel:
             load_model(args.initmodel, network)
+            logger.info(log.LOAD_MODEL, args.initmodel)
         return None
-    logger.info(log.LOAD_STATE, args.resume)
     own = load_pair(args.initmodel, args.resume, network, optimizer)
+    logger.info(log.LOAD_MODEL, args.initmodel)
+    logger.info(log.LOAD_STATE, args.resume)
     if args.seed is not None and "place/seed" in own and int(own["place/seed"]) != args.seed:
         logger.warning("--seed %d is passed over: the run resumed keeps its own", args.seed)
     return own

@@ -118,6 +118,17 @@ def test_resumed_runs_end_where_one_run_does(folder, small):
     ]
 
 
+def test_a_run_after_a_resume_that_failed_has_a_curve_of_its_own(folder, small):
+    files = "--model m --state s --log log -i 2"
+    call(f"{files} --iterations 4")
+    words = f"train.txt test.txt --gpu -1 {files} -m m -r train.txt"
+    assert main(words.split()) == 1
+    call(f"{files} --iterations 2")
+    first, second = read_log(messages())
+    assert [point.iteration for point in first.progress] == [2, 4]
+    assert [point.iteration for point in second.progress] == [2]
+
+
 def test_a_model_alone_starts_at_iteration_0(folder, small):
     call("--iterations 3 --model m --state s")
     call("--iterations 1 -i 1 --model m --state s -m m --log log")
