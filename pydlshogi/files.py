@@ -5,9 +5,37 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+
+#: Seconds between the attempts of :func:`replace`.
+_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
+
+
+def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Renames a file, over another one where there is one.
+
+    Windows refuses that while any program has the target open: an engine that loads
+    its model, a virus scanner that looks at the new file. That is over in a moment, so
+    it is tried again for a second and a half.
+
+    Args:
+        source: The file.
+        target: Its new name, on the same disk.
+
+    Raises:
+        OSError: it cannot be renamed; both are as they were.
+    """
+    for pause in _PAUSES:
+        try:
+            os.replace(source, target)
+            return
+        except PermissionError:
+            time.sleep(pause)
+    os.replace(source, target)
 
 
 @contextlib.contextmanager
@@ -38,7 +66,7 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(beside, 0o666 & ~umask)
-        os.replace(beside, path)
+        replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(beside)

@@ -28,6 +28,41 @@ def test_an_error_leaves_the_old_content_and_no_rest(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+@pytest.fixture
+def refusals(monkeypatch):
+    """Lets a rename fail as often as the list says, as Windows does for an open file."""
+    rename, left = os.replace, []
+
+    def refusing(source, target):
+        if left:
+            raise left.pop()
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", refusing)
+    monkeypatch.setattr(files.time, "sleep", lambda seconds: None)
+    return left
+
+
+def test_a_file_that_is_open_elsewhere_for_a_moment_is_replaced(tmp_path, refusals):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    refusals += [PermissionError(13, "Access is denied")] * 3
+    with files.write_beside(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_that_is_open_elsewhere_for_long_is_an_error(tmp_path, refusals):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    refusals += [PermissionError(13, "Access is denied")] * 99
+    with pytest.raises(PermissionError), files.write_beside(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no permission bits")
 def test_permissions_follow_the_umask(tmp_path):
     umask = os.umask(0o027)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.files import write_beside
+from pydlshogi.files import replace, write_beside
 from pydlshogi.network.model_file import ModelFileError, load_model, save_model
 from pydlshogi.npz import NpzError, read_npz
 
@@ -95,7 +95,7 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         with write_beside(self._state) as file:
             content = {**target, _FINGERPRINT: fingerprint(self._network)}
             chainer.serializers.save_npz(file, content)
-        os.replace(waiting, self._model)
+        replace(waiting, self._model)
 
 
 def load_pair(
@@ -165,7 +165,7 @@ def _load_model_of(
         waiting = _next_to(model)
         load_model(waiting, network)
         if _is_model(network, wanted):
-            os.replace(waiting, model)
+            replace(waiting, model)
             return
     raise refusal
 

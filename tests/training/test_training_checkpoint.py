@@ -139,6 +139,22 @@ def test_killed_in_two_saves_in_turn(paths, monkeypatch):
     assert_same_parameters(network, make_network(2))
 
 
+def test_a_model_that_is_open_elsewhere_for_a_moment_is_replaced(paths, monkeypatch):
+    save(paths, make_network(1), 1)
+    rename, left = os.replace, [2]
+
+    def refusing(source, target):
+        if target == paths[0] and left[0]:
+            left[0] -= 1
+            raise PermissionError(13, "Access is denied")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", refusing)
+    save(paths, make_network(2), 2)
+    assert left == [0]
+    assert_same_parameters(load(paths)[0], make_network(2))
+
+
 def test_no_file_is_left_but_the_pair(paths):
     for t in (1, 2):
         save(paths, make_network(t), t)
