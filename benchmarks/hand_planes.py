@@ -8,6 +8,9 @@ alike; figures are medians.
 
 from __future__ import annotations
 
+import openblas  # noqa: F401
+
+# isort: split
 import argparse
 import statistics
 import time

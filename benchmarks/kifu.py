@@ -12,6 +12,9 @@ read, which are too few to show what a long list reaches. Peak memory: Linux onl
 
 from __future__ import annotations
 
+import openblas  # noqa: F401
+
+# isort: split
 import argparse
 import importlib.metadata
 import itertools
@@ -151,14 +154,13 @@ def planes(kifu_list: Path, rounds: int) -> None:
     positions = read_kifu(kifu_list, report=Report())[: len(published)]
     print("positions to planes, microseconds a position")
     for batch in BATCHES:
-        few = min(batch, 128)
         cost = in_turns(
             {
                 "ours": lambda batch=batch: (
                     1e6 / batch * timed(lambda: make_input_planes(positions[:batch]), 10)
                 ),
-                "published": lambda few=few: (
-                    1e6 / few * timed(lambda: kifu_reference.make_batch(published[:few]))
+                "published": lambda batch=batch: (
+                    1e6 / batch * timed(lambda: kifu_reference.make_batch(published[:batch]))
                 ),
             },
             rounds,

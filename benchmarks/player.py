@@ -9,6 +9,9 @@ games; the last line is measured from outside, as a GUI would.
 
 from __future__ import annotations
 
+import openblas  # noqa: F401
+
+# isort: split
 import argparse
 import json
 import statistics

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-#: Environments that pin OpenBLAS to old kernels halve its speed.
-PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+import openblas  # noqa: F401  (the sides inherit its environment)
 
 
 class Side:
@@ -26,8 +25,7 @@ class Side:
     def __init__(
         self, name: str, python: str, worker: Path, *arguments: str, **variables: str
     ) -> None:
-        environment = {key: value for key, value in os.environ.items() if key not in PINS}
-        environment.update(variables)
+        environment = {**os.environ, **variables}
         if not name.startswith("torch"):
             root = str(worker.parents[1])
             path = environment.get("PYTHONPATH")

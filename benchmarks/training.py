@@ -13,6 +13,9 @@ the machine strikes both; the figures are medians. The share kept is
 
 from __future__ import annotations
 
+import openblas  # noqa: F401
+
+# isort: split
 import argparse
 import platform
 import statistics
