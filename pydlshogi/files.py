@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-
 #: Seconds between the attempts of :func:`replace`.
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 
