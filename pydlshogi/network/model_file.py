@@ -7,6 +7,7 @@ book's network have exactly its 26 arrays and no such mark.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy
@@ -57,7 +58,8 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
         network: The ``chainer.Link`` to fill; unchanged when an error is raised.
 
     Raises:
-        ModelFileError: no such file, not an npz, or its arrays are not the network's.
+        ModelFileError: no such file, not an npz, its arrays are not the network's, or a
+            number in them is infinite or nan.
     """
     arrays, name = _read(path)
     wanted = name_of(network)
@@ -122,7 +124,21 @@ def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) ->
             f"model file {path} is not of {_kind(network)}: {wrong}. "
             "Choose a file that was saved from that."
         )
+    if not is_finite(arrays):
+        raise ModelFileError(
+            f"model file {path} holds numbers that are not finite: its training has diverged. "
+            "Choose another file."
+        )
     chainer.serializers.NpzDeserializer(arrays).load(network)
+
+
+def is_finite(arrays: Mapping[str, Any]) -> bool:
+    """Says whether no floating-point number of some arrays is infinite or nan."""
+    return all(
+        bool(numpy.isfinite(array).all())
+        for array in map(numpy.asarray, arrays.values())
+        if array.dtype.kind == "f"
+    )
 
 
 def _kind(network: Any) -> str:

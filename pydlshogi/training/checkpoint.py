@@ -30,7 +30,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.files import replace, write_beside
-from pydlshogi.network.model_file import ModelFileError, load_model, save_model
+from pydlshogi.network.model_file import ModelFileError, is_finite, load_model, save_model
 from pydlshogi.npz import NpzError, read_npz
 
 #: Prefix of our keys in a state file.
@@ -62,6 +62,10 @@ def _next_to(model: str | os.PathLike[str]) -> Path:
     return Path(f"{os.fspath(model)}.next")
 
 
+class NotFiniteError(Exception):
+    """A training has diverged and nothing was saved; the text says when and what to do."""
+
+
 class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
     """Snapshot writer that replaces model and state.
 
@@ -78,6 +82,7 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         self._network = network
         self._model = model
         self._state = state
+        self._saved: int | None = None
 
     def __call__(self, filename: str, outdir: str, target: dict[str, Any]) -> None:
         """Writes the pair.
@@ -88,14 +93,25 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
             target: What the state file is to hold, by key.
 
         Raises:
+            NotFiniteError: a number of the pair is not finite; the old pair stands.
             OSError: a file cannot be written; the old pair is then still whole.
         """
+        iteration = int(target["t"])
+        # Here, where the arrays have been fetched from a GPU anyway. The sums of the loss are
+        # in the state: a loss that is not finite is seen, and so are weights that no loss is of.
+        if not (is_finite(chainer.serializers.npz.serialize(self._network)) and is_finite(target)):
+            there = "as they were before" if self._saved is None else f"of iteration {self._saved}"
+            raise NotFiniteError(
+                f"loss or weights are not finite at iteration {iteration}: training has diverged. "
+                f"Nothing was saved, {self._model} and {self._state} are {there}. Lower --lr."
+            )
         waiting = _next_to(self._model)
         save_model(waiting, self._network)
         with write_beside(self._state) as file:
             content = {**target, _FINGERPRINT: fingerprint(self._network)}
             chainer.serializers.save_npz(file, content)
         replace(waiting, self._model)
+        self._saved = iteration
 
 
 def load_pair(

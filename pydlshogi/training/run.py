@@ -20,7 +20,7 @@ from pydlshogi.network.threads import get_threads, set_threads
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import KifuError, count_common, load_positions
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import StateFileError, load_pair
+from pydlshogi.training.checkpoint import NotFiniteError, StateFileError, load_pair
 from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.trainer import Settings, train
 
@@ -32,7 +32,15 @@ class ThreadsError(Exception):
 
 
 #: What :func:`run` raises when a run cannot go on; the text is one sentence or two.
-ERRORS = (DeviceError, KifuError, ModelFileError, OSError, StateFileError, ThreadsError)
+ERRORS = (
+    DeviceError,
+    KifuError,
+    ModelFileError,
+    NotFiniteError,
+    OSError,
+    StateFileError,
+    ThreadsError,
+)
 
 
 def run(args: argparse.Namespace) -> int | None:

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -80,6 +81,7 @@ def train(
         it was interrupted, after its files were saved.
 
     Raises:
+        NotFiniteError: the training diverged; what was saved last stands.
         OSError: a file cannot be written.
         KeyboardInterrupt: a second signal came; what was saved last stands.
     """
@@ -96,7 +98,10 @@ def train(
     )
     end = trainer.stop_trigger
     snapshot = trainer.get_extension("snapshot")
-    with interruption.catch():
+    with interruption.catch(), warnings.catch_warnings():
+        # A training that diverges is told by the save, in one sentence. numpy.errstate would
+        # not reach the threads of the Winograd convolution.
+        warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)
         trainer.run(show_loop_exception_msg=False)
         if end.reached(trainer):
             logger.info(log.SAVE_MODEL)

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,28 @@ def test_what_cannot_go_on_gets_one_sentence(folder, small, capsys, name):
     assert "Traceback" not in "".join(errors)
     # Nothing was begun: no file is there that a run leaves.
     assert not list(folder.glob("model/*"))
+
+
+def test_a_training_that_diverges_leaves_the_pair_as_it_was(folder, small, capsys):
+    call("--iterations 2 -i 2 --model m --state s")
+    before = Path("m").read_bytes(), Path("s").read_bytes()
+    words = "train.txt test.txt --gpu -1 --model m --state s -m m -r s --iterations 8 -i 2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main([*words.split(), "--lr", "1e38"]) == 1
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert "not finite at iteration 4: training has diverged" in message
+    assert "--lr" in message
+    assert (Path("m").read_bytes(), Path("s").read_bytes()) == before
+    assert not list(folder.glob("m.next"))
+
+
+def test_a_model_that_is_not_finite_is_no_model_to_start_from(folder, small, capsys):
+    network = SmallPolicy()
+    network.layer.b.array[3] = float("nan")
+    chainer.serializers.save_npz("nan", network)
+    assert main(["train.txt", "test.txt", "-m", "nan"]) == 1
+    assert "model file nan holds numbers that are not finite" in capsys.readouterr().err
 
 
 def test_a_number_of_threads_of_the_environment_gets_one_sentence(
