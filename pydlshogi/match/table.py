@@ -137,4 +137,4 @@ def _interval(low: float, high: float) -> str:
 
 def _signed(elo: float) -> str:
     """Writes an Elo difference in whole numbers; a dash where there is none."""
-    return "–" if abs(elo) == float("inf") else f"{elo:+.0f}"
+    return "-" if abs(elo) == float("inf") else f"{elo:+.0f}"

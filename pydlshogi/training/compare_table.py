@@ -93,4 +93,4 @@ def _hours(seconds: float) -> str:
 
 
 def _decimals(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+    return "-" if value is None else f"{value:.4f}"

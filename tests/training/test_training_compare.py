@@ -154,4 +154,7 @@ def test_the_figures_are_means_of_the_last_20_points_and_of_the_whole_test_set()
 
 def test_a_run_shorter_than_a_log_point_has_no_such_figures():
     row = Row("policy", 1, 1.0, Curve([], [EpochPoint(1, 3, 9.0, 0.5, 2.0)]))
-    assert "| – | – | 2.0000 | 0.5000 |" in format_markdown([row], "")
+    table = format_markdown([row], "")
+    assert "| - | - | 2.0000 | 0.5000 |" in table
+    # It is printed too, and a Japanese Windows console takes no other letters.
+    table.encode("cp932")

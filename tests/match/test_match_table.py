@@ -1,0 +1,14 @@
+"""The table of a match."""
+
+import shogi
+
+from pydlshogi.match.record import Outcome
+from pydlshogi.match.table import Row, markdown
+
+
+def test_a_match_without_a_loss_has_no_elo_and_every_console_prints_it():
+    wins = {1: Outcome(shogi.BLACK, False, 80), 2: Outcome(shogi.WHITE, False, 80)}
+    table = markdown([Row("policy", "random", wins)])
+    assert "| 2 | 2 | 0 | 0 | 100.0 % | - | at least " in table
+    # A Japanese Windows console takes no other letters.
+    table.encode("cp932")
