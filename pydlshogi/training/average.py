@@ -44,7 +44,7 @@ class Average(chainer.training.Extension):
     def __call__(self, trainer: Any = None) -> None:
         """Takes the last update into the average."""
         self._count += 1
-        share = numpy.float32(1 / min(self._count, self._span))
+        share = 1 / min(self._count, self._span)
         running = _arrays(self._running)
         for name, array in _arrays(self.network).items():
             array += share * (running[name] - array)

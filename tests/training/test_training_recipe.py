@@ -6,7 +6,7 @@ import math
 import numpy
 import pytest
 from training_helpers import (
-    SmallNetwork,
+    NormalizedNetwork,
     assert_same_files,
     assert_same_parameters,
     make_network,
@@ -14,6 +14,7 @@ from training_helpers import (
 )
 
 from pydlshogi.compat import chainer
+from pydlshogi.device import gpu_count, select_device
 from pydlshogi.features import mirror
 from pydlshogi.network.model_file import load_model
 from pydlshogi.npz import read_npz
@@ -30,19 +31,7 @@ CPU = chainer.get_device("@numpy")
 F = chainer.functions
 
 
-class NormalizedNetwork(SmallNetwork):
-    """Has running statistics beside its parameters."""
-
-    def __init__(self):
-        super().__init__()
-        with self.init_scope():
-            self.norm = chainer.links.BatchNormalization(104)
-
-    def forward(self, x):
-        return super().forward(self.norm(x))
-
-
-def run(folder, recipe, *, resume=False, seed=1, **options):
+def run(folder, recipe, *, resume=False, seed=1, device=CPU, **options):
     """Trains a small network with batch normalization; returns it as it runs at the end."""
     folder.mkdir(exist_ok=True)
     numpy.random.seed(seed)
@@ -57,7 +46,7 @@ def run(folder, recipe, *, resume=False, seed=1, **options):
         make_positions(45, 1),
         make_positions(13, 2),
         Settings(model=model, state=state, seed=5, recipe=recipe, **settings),
-        device=CPU,
+        device=device,
         own=own,
     )
     return network
@@ -351,3 +340,19 @@ def test_an_average_begins_with_the_run_that_asks_for_it(tmp_path):
     network = NormalizedNetwork()
     load_model(tmp_path / "model", network)
     assert_same_parameters(network, running)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not gpu_count()[0], reason=gpu_count()[1])
+def test_on_a_gpu_a_run_is_the_same_but_for_rounding(tmp_path):
+    recipe = Recipe(**{**vars(EVERYTHING), "lr": 0.05, "lr_iterations": 18})
+    networks = []
+    for gpu in (-1, 0):
+        device, folder = select_device(gpu), tmp_path / str(gpu)
+        run(folder, recipe, device=device, iterations=5)
+        run(folder, recipe, device=device, resume=True, iterations=4)
+        networks.append(NormalizedNetwork())
+        load_model(folder / "model", networks[-1])
+    on_cpu, on_gpu = (dict(network.namedparams()) for network in networks)
+    for name in on_cpu:
+        numpy.testing.assert_allclose(on_gpu[name].array, on_cpu[name].array, rtol=1e-2, atol=1e-4)

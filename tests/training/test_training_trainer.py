@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy
 import pytest
 from training_helpers import (
+    NormalizedNetwork,
     SmallNetwork,
     assert_same_files,
     assert_same_parameters,
@@ -173,18 +174,6 @@ def test_resumed_after_any_iteration_a_run_goes_on_the_same(tmp_path, messages, 
     ends = [point.iteration for point in expected.epochs]
     assert ends == [6, 12]
     assert [point for point in curve.epochs if point.iteration in ends] == expected.epochs
-
-
-class NormalizedNetwork(SmallNetwork):
-    """Has running statistics beside its parameters."""
-
-    def __init__(self):
-        super().__init__()
-        with self.init_scope():
-            self.norm = chainer.links.BatchNormalization(104)
-
-    def forward(self, x):
-        return super().forward(self.norm(x))
 
 
 def test_running_statistics_are_resumed_too(tmp_path):

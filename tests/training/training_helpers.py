@@ -23,6 +23,18 @@ class SmallNetwork(Network):
         return chainer.functions.reshape(self.layer(x), (-1, 2187))
 
 
+class NormalizedNetwork(SmallNetwork):
+    """Has running statistics beside its parameters."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.norm = chainer.links.BatchNormalization(104)
+
+    def forward(self, x):
+        return super().forward(self.norm(x))
+
+
 def make_positions(count, seed):
     """Records with random pieces; the label follows from the first square."""
     random = numpy.random.RandomState(seed)
