@@ -26,6 +26,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -157,10 +158,10 @@ def _placement_hashes(positions: numpy.ndarray, chunk: int = 16384) -> numpy.nda
 # --- the cache file -----------------------------------------------------------------
 
 #: Changes whenever the file's layout, or the reading of records, does.
-CACHE_VERSION = 2
+CACHE_VERSION = 3
 
 _MAGIC = "pydlshogi positions"
-# What protocol 3, which has no frames, writes first for a tuple of five.
+# What protocol 3, which has no frames, writes first for a tuple of more than three.
 _CACHE_START = b"\x80\x03(X" + len(_MAGIC).to_bytes(4, "little") + _MAGIC.encode()
 
 
@@ -229,10 +230,11 @@ def save_cache(path: Path, mark: str, positions: numpy.ndarray, report: dict[str
     Raises:
         OSError: the folder cannot be written.
     """
+    content = raw_bytes(positions).data
     with write_beside(path) as file:
-        header = (_MAGIC, CACHE_VERSION, mark, len(positions), report)
+        header = (_MAGIC, CACHE_VERSION, mark, len(positions), zlib.crc32(content), report)
         pickle.dump(header, file, protocol=3)
-        file.write(raw_bytes(positions).data)
+        file.write(content)
 
 
 def load_cache(path: Path, mark: str) -> Cached:
@@ -264,19 +266,23 @@ def _read_cache(file: BinaryIO, mark: str) -> Cached:
         raise CacheError("it was not made by this program", ours=False)
     file.seek(0)
     try:
-        magic, version, found_mark, count, report = _PlainUnpickler(file).load()
+        magic, version, found_mark, *rest = _PlainUnpickler(file).load()
     except CacheError:
         raise
     except Exception as error:  # a damaged pickle fails in every way there is
         raise CacheError("it is damaged", ours=True) from error
     if version != CACHE_VERSION or found_mark != mark:
         raise CacheError("the list, a file of it, an option or the version changed", ours=True)
-    if not (isinstance(count, int) and isinstance(report, dict)):
+    if [type(part) for part in rest] != [int, int, dict]:
         raise CacheError("it is damaged", ours=True)
+    count, checksum, report = rest
     left = os.fstat(file.fileno()).st_size - file.tell()
     if left != count * POSITION.itemsize:
         raise CacheError("it is cut short", ours=True)
     positions = numpy.empty(count, dtype=POSITION)
     if file.readinto(positions.view(numpy.uint8).data) != left:  # type: ignore[attr-defined]
         raise CacheError("it is cut short", ours=True)
+    # A flipped bit would train on another position, or point past the end of a table.
+    if zlib.crc32(raw_bytes(positions).data) != checksum:
+        raise CacheError("it is damaged", ours=True)
     return Cached(positions, report)

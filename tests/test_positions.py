@@ -122,6 +122,18 @@ def test_a_damaged_head_never_raises_anything_else(tmp_path_factory, place, valu
         assert load_cache(path, "mark").positions.tobytes() == positions.tobytes()
 
 
+@given(st.integers(0, 199), st.integers(1, 255))
+def test_a_damaged_byte_of_the_positions_is_noticed(tmp_path_factory, place, bits):
+    path = tmp_path_factory.mktemp("damage") / "a.pickle"
+    save_cache(path, "mark", random_positions(2), {})
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) - 200 + place] ^= bits
+    path.write_bytes(damaged)
+    with pytest.raises(CacheError, match="damaged") as caught:
+        load_cache(path, "mark")
+    assert caught.value.ours
+
+
 class Bomb:
     """Makes a folder when it is unpickled."""
 
