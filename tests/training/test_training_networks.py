@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy
 import pytest
 
+from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.registry import NETWORKS, make_network, name_of
+from pydlshogi.training.checkpoint import OWN, fingerprint
 from pydlshogi.training.log import read_log
 from pydlshogi.training.main import main
 
@@ -43,9 +45,12 @@ def test_an_unknown_network_lists_the_known_ones(folder, capsys):
 
 @pytest.mark.parametrize("asked", ["policy", "policy_value_small"])
 def test_a_model_of_another_network_is_refused_before_anything_starts(folder, capsys, asked):
-    save_model("m", make_network("policy_bn"))
-    Path("s").touch()
-    for more in ("", " -r s"):
+    network = make_network("policy_bn")
+    save_model("m", network)
+    optimizer = chainer.serializers.npz.serialize(chainer.optimizers.SGD().setup(network))
+    chainer.serializers.save_npz("books", optimizer)
+    chainer.serializers.save_npz("ours", {**optimizer, f"{OWN}model": fingerprint(network)})
+    for more in ("", " -r books", " -r ours"):
         assert call(f"--network {asked} --model new --state new.state -m m{more}") == 1
         error = capsys.readouterr().err
         assert "model file m is of the network policy_bn, not of the network " + asked in error
