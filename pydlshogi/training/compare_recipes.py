@@ -71,12 +71,11 @@ def compare_recipes(args: argparse.Namespace, words: Sequence[str]) -> int | Non
         path = output / name / "settings.json"
         check_settings(path, options, ("network", *SETTINGS), train_set, held_out)
         variants[name] = options
-    caption = (
-        f"{len(train_set)} training positions, {args.epoch} epochs, tested on {len(held_out)} "
-        f"positions of {args.held_out} games held out of the training list, seed {args.seed}, "
-        f"{device}. The recipes:\n\n"
-        + "".join(f"- {name}: `{text}`\n" for name, (text, _) in recipes.items())
-        + "\n"
+    lines = [f"- {name}: {f'`{text}`' if text else '-'}" for name, (text, _) in recipes.items()]
+    caption = "\n".join(lines) + (
+        f"\n\n{len(train_set)} training positions, {args.epoch} epochs, tested on "
+        f"{len(held_out)} positions of {args.held_out} games held out of the training list, "
+        f"seed {args.seed}, {device}."
     )
     return train_all("recipe", variants, output, train_set, held_out, device, caption)
 
