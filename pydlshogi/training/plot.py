@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydlshogi.files import write_beside
 from pydlshogi.training.log import Curve, read_log
 
 
@@ -124,11 +125,11 @@ _NO_MATPLOTLIB = "matplotlib is not installed. Install it: python -m pip install
 
 
 def save(curves: dict[str, Curve], output: Path) -> None:
-    """Writes a picture; neither a display nor a window toolkit is needed.
+    """Writes a picture, whole or not at all; neither a display nor a window toolkit is needed.
 
     Args:
         curves: Curves by the name that the legend shows.
-        output: The picture; its ending says of which kind.
+        output: The picture; its ending says of which kind, PNG without one.
 
     Raises:
         PlotError: it cannot be written, or matplotlib is missing.
@@ -141,7 +142,8 @@ def save(curves: dict[str, Curve], output: Path) -> None:
     draw(figure, curves)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(output)
+        with write_beside(output) as file:
+            figure.savefig(file, format=output.suffix[1:] or "png")
     except (OSError, ValueError) as error:  # ValueError: a kind of picture it does not know
         raise PlotError(f"--output {output} cannot be written ({error}).") from None
 

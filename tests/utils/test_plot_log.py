@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.cbook import open_file_cm
 from matplotlib.figure import Figure
 
 from pydlshogi.training import log, plot
@@ -72,7 +73,7 @@ def test_several_logs_are_in_one_picture_under_their_names(tmp_path):
     assert [label.partition(":")[0] for label, *_ in accuracy] == ["a"] * 2 + ["b"] * 2
 
 
-@pytest.mark.parametrize("kind, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
+@pytest.mark.parametrize("kind, start", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_the_program_writes_a_picture_without_a_display(tmp_path, kind, start):
     logs = [write_log(tmp_path / name, [5, 10]) for name in ("a", "b")]
     output = tmp_path / "new" / f"picture.{kind}"
@@ -82,6 +83,24 @@ def test_the_program_writes_a_picture_without_a_display(tmp_path, kind, start):
         env={"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path)},
     )
     assert output.read_bytes().startswith(start)
+
+
+def test_a_picture_that_is_only_half_written_leaves_the_old_one(tmp_path, capsys, monkeypatch):
+    output = tmp_path / "picture.png"
+    logs = [str(write_log(tmp_path / "log", [5, 10]))]
+    assert plot.main([*logs, "--output", str(output)]) == 0
+    whole = output.read_bytes()
+
+    def full_disk(figure, target, **kwargs):
+        with open_file_cm(target, "wb") as file:
+            file.write(whole[:100])
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full_disk)
+    assert plot.main([*logs, "--output", str(output)]) == 1
+    assert "picture.png" in capsys.readouterr().err
+    assert output.read_bytes() == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "picture.png"]
 
 
 def test_two_runs_in_one_log_have_two_curves(tmp_path):
