@@ -23,7 +23,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -32,6 +31,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.files import replace, write_beside
 from pydlshogi.network.model_file import ModelFileError, is_finite, load_model, save_model
 from pydlshogi.npz import NpzError, read_npz
+from pydlshogi.training.outputs import next_to
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"
@@ -55,11 +55,6 @@ def fingerprint(network: Any) -> numpy.ndarray:
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
         digest.update(array.data)
     return numpy.frombuffer(digest.digest(), dtype=numpy.uint8)
-
-
-def _next_to(model: str | os.PathLike[str]) -> Path:
-    """Names the file that a new model waits in until its state is written."""
-    return Path(f"{os.fspath(model)}.next")
 
 
 class NotFiniteError(Exception):
@@ -105,7 +100,7 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
                 f"loss or weights are not finite at iteration {iteration}: training has diverged. "
                 f"Nothing was saved, {self._model} and {self._state} are {there}. Lower --lr."
             )
-        waiting = _next_to(self._model)
+        waiting = next_to(self._model)
         save_model(waiting, self._network)
         with write_beside(self._state) as file:
             content = {**target, _FINGERPRINT: fingerprint(self._network)}
@@ -178,7 +173,7 @@ def _load_model_of(
     except ModelFileError as error:
         refusal = error
     with contextlib.suppress(ModelFileError):
-        waiting = _next_to(model)
+        waiting = next_to(model)
         load_model(waiting, network)
         if _is_model(network, wanted):
             replace(waiting, model)

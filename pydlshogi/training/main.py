@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
 
 from pydlshogi.training import log
-from pydlshogi.training.outputs import OutputError, prepare_outputs
+from pydlshogi.training.outputs import OutputError, check_report, next_to, prepare_outputs
 from pydlshogi.training.parser import build_parser
 
 logger = logging.getLogger(__name__)
@@ -32,15 +33,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.resume and not args.initmodel:
         parser.error("--resume needs the model of that run: give it as --initmodel")
+    from pydlshogi.positions import cache_path
+
+    lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
+    caches = {
+        f"the cache of {name}": str(cache_path(path))
+        for name, path in lists.items()
+        if os.path.basename(path)  # else it is no file, as its reader will say
+    }
     try:
+        check_report(args.report)
         prepare_outputs(
             {
                 "--model": args.model,
+                "--model's new file": str(next_to(args.model)),
                 "--state": args.state,
                 "--log": args.log,
                 "--report": args.report,
             },
-            {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test},
+            {**lists, **caches},
         )
         with log.log_to(args.log):
             return _run(args)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from pydlshogi.files import remove_leftovers
 
 
 class OutputError(Exception):
     """A run cannot write where it was told to; the text says where, why and what to do."""
 
 
+def next_to(model: str | os.PathLike[str]) -> Path:
+    """Names the file that a new model waits in until its state is written."""
+    return Path(f"{os.fspath(model)}.next")
+
+
 def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> None:
-    """Makes sure that files can be written later, and makes their folders.
+    """Makes sure that files can be written later, makes their folders, and tidies up.
 
     Args:
         outputs: Option and path of each file that will be written; an empty path is
@@ -21,8 +29,8 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
         inputs: Name and path of each file that must not be overwritten.
 
     Raises:
-        OutputError: two of the paths are one file, a path is a folder, or its folder
-            cannot be made or written to.
+        OutputError: two of the paths are one file, a path is a folder, a device or
+            read-only, its name is too long, or its folder cannot be made or written to.
     """
     seen = {os.path.realpath(path): name for name, path in inputs.items() if path}
     for option, path in outputs.items():
@@ -37,14 +45,45 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
         _prepare(option, Path(path))
 
 
+def check_report(path: str) -> None:
+    """Makes sure that the table of records left out replaces nothing but an older one.
+
+    Args:
+        path: What --report says; an empty one is passed over.
+
+    Raises:
+        OutputError: a file is there that is no such table.
+    """
+    from pydlshogi.kifu_report import TITLES
+
+    if not path or not os.path.isfile(path):
+        return
+    with open(path, "rb") as file:
+        titles = "\t".join(TITLES).encode()
+        begin = file.read(len(titles))
+    if begin not in (b"", titles):
+        raise OutputError(
+            f"--report {path} exists and is no table of records left out. Give it another name."
+        )
+
+
 def _prepare(option: str, path: Path) -> None:
-    if path.is_dir():
-        raise OutputError(f"{option} {path} is a folder. Name a file in it.")
     try:
+        if path.is_dir():
+            raise OutputError(f"{option} {path} is a folder. Name a file in it.")
+        if path.exists() and not path.is_file():
+            raise OutputError(f"{option} {path} is a device or a pipe. Name a file.")
+        # Its bits too: a superuser may write everywhere, and still wants to keep such a file.
+        if path.exists() and not (path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
+            raise OutputError(f"{option} {path} is read-only. Give it another name.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
+        remove_leftovers(path)
+        # Named as write_beside names what it writes: longer than the file will be called.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"):
             pass
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise OutputError(f"{option} {path}: the name is too long. Shorten it.") from None
         raise OutputError(
             f"{option} {path}: folder {path.parent} cannot be made or written to "
             f"({error.strerror}). Choose another folder."

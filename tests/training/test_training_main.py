@@ -163,6 +163,7 @@ ERRORS = {
     "state": ("train.txt test.txt -m good -r missing", "missing"),
     "not a state": ("train.txt test.txt -m good -r train.txt", "train.txt"),
     "same file": ("train.txt test.txt --model a --state a", "--state a"),
+    "model that waits": ("train.txt test.txt --model a --state a.next", "--model's new file"),
     "folder": ("train.txt test.txt --model train.txt/model", "train.txt"),
     "log": ("train.txt test.txt --log train.txt", "--log"),
     "gpu": ("train.txt test.txt --gpu 99", "99"),
@@ -204,6 +205,14 @@ def test_a_model_that_is_not_finite_is_no_model_to_start_from(folder, small, cap
     chainer.serializers.save_npz("nan", network)
     assert main(["train.txt", "test.txt", "-m", "nan"]) == 1
     assert "model file nan holds numbers that are not finite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "empty.txt"])
+def test_a_wrong_test_list_is_told_before_the_training_games_are_read(folder, small, capsys, name):
+    (folder / "empty.txt").write_text("")
+    assert main(["train.txt", name]) == 1
+    assert name in capsys.readouterr().err
+    assert not (folder / "train.pickle").exists()
 
 
 def test_a_number_of_threads_of_the_environment_gets_one_sentence(
