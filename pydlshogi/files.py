@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -52,9 +53,23 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         A binary file open for writing.
 
     Raises:
-        OSError: the folder is missing, not writable, or the disk is full.
+        OSError: the folder is missing, not writable, or the disk is full; its
+            ``filename`` is ``path``.
     """
     path = Path(path)
+    try:
+        with _write_beside(path) as file:
+            yield file
+    except OSError as error:
+        # The system names the file that was written beside, or where the disk is full none.
+        named = os.path.basename(str(error.filename or ""))
+        if not named or (error.filename2 is None and named.startswith(f".{path.name}.")):
+            error.filename = os.fspath(path)
+        raise
+
+
+@contextlib.contextmanager
+def _write_beside(path: Path) -> Iterator[IO[bytes]]:
     descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -70,6 +85,23 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             os.unlink(beside)
         raise
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Removes what :func:`write_beside` left beside a file when it was killed.
+
+    Only what has not been written to for a minute: a file younger than that may be
+    another program's, which is just writing the same path.
+
+    Args:
+        path: The file that was to be written.
+    """
+    path = Path(path)
+    name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(path.parent)):
+            if name.fullmatch(entry.name) and entry.stat().st_mtime < time.time() - 60:
+                os.unlink(entry)
 
 
 def shipped_model() -> Path:

@@ -24,12 +24,19 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
         NpzError: no such file, not an npz, damaged, or it holds a pickled object.
     """
     try:
+        with open(path, "rb") as file:
+            if file.read(2) != b"PK":  # as every zip begins
+                raise NpzError("is not a Chainer npz, but another kind of file")
         with numpy.load(path, allow_pickle=False) as npz:
             return {key: npz[key] for key in npz.files}
     except FileNotFoundError:
         raise NpzError("does not exist") from None
+    except NpzError:
+        raise
     except Exception as error:
         # What a damaged file raises depends on where the damage is: errors of zipfile, zlib,
         # tokenize, ast and of numpy itself, some of them of several lines, some of none.
         why = " ".join(str(error).split()) or type(error).__name__
+        if "allow_pickle" in why:  # numpy's advice to do what must not be done here
+            why = "it holds a pickled object"
         raise NpzError(f"cannot be read as a Chainer npz ({why})") from None

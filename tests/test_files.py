@@ -91,3 +91,37 @@ def test_shipped_model_is_in_the_clone_or_beside_the_package(tmp_path, monkeypat
     in_clone.parent.mkdir()
     in_clone.touch()
     assert files.shipped_model() == in_clone
+
+
+def test_an_error_names_the_file_to_write(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+
+    def full_disk(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    match = "No space left on device: .*file'"
+    with pytest.raises(OSError, match=match) as caught, files.write_beside(path):
+        pass
+    assert caught.value.filename == str(path)
+    with pytest.raises(FileNotFoundError) as caught, files.write_beside(tmp_path / "no" / "file"):
+        pass
+    assert caught.value.filename == str(tmp_path / "no" / "file")
+
+
+def test_an_error_about_another_file_still_names_that(tmp_path):
+    other = str(tmp_path / "other")
+    with pytest.raises(FileNotFoundError) as caught, files.write_beside(tmp_path / "file"):
+        os.stat(other)
+    assert caught.value.filename == other
+
+
+def test_old_leftovers_of_a_file_are_removed_and_nothing_else(tmp_path):
+    names = [".file.abcd_123.tmp", ".file.young123.tmp", ".file.mine.tmp", ".files.abcd_123.tmp"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"half")
+        if "young" not in name:
+            os.utime(tmp_path / name, (0, 0))
+    files.remove_leftovers(tmp_path / "file")
+    assert sorted(os.listdir(tmp_path)) == sorted(names[1:])
+    files.remove_leftovers(tmp_path / "no folder" / "file")

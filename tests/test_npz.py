@@ -66,6 +66,16 @@ def test_a_header_of_rubbish_is_refused(tmp_path, header):
     assert "\n" not in str(caught.value)
 
 
+def test_numpys_advice_to_load_pickles_is_not_passed_on(tmp_path):
+    (tmp_path / "text").write_text("not an npz\n")
+    with pytest.raises(NpzError, match="is not a Chainer npz"):
+        read_npz(tmp_path / "text")
+    numpy.savez(tmp_path / "objects.npz", t=numpy.array([{}]))
+    with pytest.raises(NpzError, match="a pickled object") as caught:
+        read_npz(tmp_path / "objects.npz")
+    assert "allow_pickle" not in str(caught.value)
+
+
 def test_a_missing_file_is_told_from_a_damaged_one(tmp_path):
     with pytest.raises(NpzError, match="does not exist"):
         read_npz(tmp_path / "file")
