@@ -141,7 +141,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     train, test = split(records, args.ratio, args.seed)
     for part, games in (("train", train), ("test", test)):
         path = args.filename.with_name(f"{args.filename.name}_{part}.txt")
+        if not games:
+            print(
+                f"make_kifu_list: warning: no game is left for {part}: {path} is empty. "
+                "Choose another --ratio, or more games.",
+                file=sys.stderr,
+            )
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_list(path, games, args.absolute)
         except OSError as error:
             print(f"make_kifu_list: {path} cannot be written: {error.strerror}.", file=sys.stderr)

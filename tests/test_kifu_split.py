@@ -89,11 +89,12 @@ def test_absolute_paths(games, tmp_path):
     [
         (["nowhere", "x"], "not a folder"),
         ([".", "x"], "holds no .csa"),
-        (["games", "missing/x"], "cannot be written"),
+        (["games", "file/x"], "cannot be written"),
     ],
 )
 def test_bad_input_is_one_sentence(games, monkeypatch, capsys, arguments, words):
     monkeypatch.chdir(games.parent)
+    Path("file").touch()
     if arguments[0] == ".":
         monkeypatch.chdir(games.parent.joinpath("games", "2016", "a b"))
         for file in Path().iterdir():
@@ -101,6 +102,14 @@ def test_bad_input_is_one_sentence(games, monkeypatch, capsys, arguments, words)
     assert kifu_split.main(arguments) == 1
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("ratio, part", [("0", "train"), ("1", "test")])
+def test_an_empty_part_is_told(games, tmp_path, capsys, ratio, part):
+    assert kifu_split.main([str(games), str(tmp_path / "new" / "x"), "--ratio", ratio]) == 0
+    error = capsys.readouterr().err
+    assert f"no game is left for {part}" in error and error.count("\n") == 1
+    assert (tmp_path / "new" / f"x_{part}.txt").read_bytes() == b""
 
 
 @pytest.mark.parametrize("ratio", ["-0.1", "1.1", "nan", "most"])
