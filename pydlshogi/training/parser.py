@@ -71,12 +71,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add(
         "--model",
+        type=_file,
         default="model/model_policy",
         metavar="FILE",
         help="where to save the network (default: %(default)s)",
     )
     add(
         "--state",
+        type=_file,
         default="model/state_policy",
         metavar="FILE",
         help="where to save optimizer and progress (default: %(default)s)",
@@ -289,7 +291,7 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
     add(
         "--gpu",
         "-g",
-        type=int,
+        type=_gpu,
         metavar="N",
         help="number of the GPU, -1 for the CPU (default: a GPU if there is one, else the CPU)",
     )
@@ -393,6 +395,13 @@ def positive_int(text: str) -> int:
     return _whole(text, 1, None)
 
 
+def _file(text: str) -> str:
+    """Reads the path of a file that has to be written."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a file is missing")
+    return text
+
+
 def _seed(text: str) -> int:
     """Reads a seed as numpy's RandomState takes it."""
     return _whole(text, 0, 2**32 - 1)
@@ -407,6 +416,11 @@ def _whole(text: str, least: int, most: int | None) -> int:
     if value < least or (most is not None and value > most):
         raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
     return value
+
+
+def _gpu(text: str) -> int:
+    """Reads the number of a GPU, or -1."""
+    return _whole(text, -1, None)
 
 
 def _count(text: str) -> int:

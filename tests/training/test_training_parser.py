@@ -59,6 +59,7 @@ def test_every_convolution_can_be_chosen():
         "--seed -1",
         "--seed 4294967296",
         "--gpu first",
+        "--gpu -2",
         "--convolution fft",
         "--unknown",
         "--resume state",
