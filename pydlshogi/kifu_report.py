@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from pydlshogi.files import write_beside
 from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
 
+#: Titles of the columns of :meth:`Report.write_tsv`.
+TITLES = ("kind", "file", "record", "line", "reason")
+
 
 class Note(NamedTuple):
     """Something about one record that the user should know.
@@ -115,7 +118,7 @@ class Report:
         Raises:
             OSError: it cannot be written.
         """
-        rows: list[tuple[str, ...]] = [("kind", "file", "record", "line", "reason")]
+        rows: list[tuple[str, ...]] = [TITLES]
         duplicate = "dropped duplicate" if self.duplicates_dropped else "kept duplicate"
         for kind, notes in (
             ("left out", self.excluded),

@@ -4,7 +4,9 @@ import os
 
 import pytest
 
-from pydlshogi.training.outputs import OutputError, prepare_outputs
+from pydlshogi.kifu_report import Report
+from pydlshogi.training.main import main
+from pydlshogi.training.outputs import OutputError, check_report, prepare_outputs
 
 
 def test_missing_folders_are_made(tmp_path):
@@ -40,3 +42,55 @@ def test_a_file_is_not_a_folder(tmp_path):
     with pytest.raises(OutputError, match="cannot be made or written to"):
         prepare_outputs({"--model": str(tmp_path / "file" / "model")}, {})
     assert (tmp_path / "file").read_text() == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no named pipes in folders on Windows")
+def test_a_pipe_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match=r"--model .*pipe is a device or a pipe"):
+        prepare_outputs({"--model": str(tmp_path / "pipe")}, {})
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_read_only_file_is_not_replaced(tmp_path):
+    (tmp_path / "model").write_text("mine")
+    (tmp_path / "model").chmod(0o444)
+    with pytest.raises(OutputError, match=r"--model .*model is read-only"):
+        prepare_outputs({"--model": str(tmp_path / "model")}, {})
+
+
+@pytest.mark.parametrize("length", [245, 300])  # the first is too long only while it is written
+def test_a_name_that_is_too_long_is_told_with_its_option(tmp_path, length):
+    with pytest.raises(OutputError, match="--state .* too long"):
+        prepare_outputs({"--state": str(tmp_path / ("s" * length))}, {})
+
+
+def test_a_report_replaces_only_a_report(tmp_path):
+    path = tmp_path / "report.tsv"
+    check_report(str(path))
+    Report().write_tsv(path)
+    check_report(str(path))
+    path.write_text("kind regards\n")
+    with pytest.raises(OutputError, match="--report .* is no table"):
+        check_report(str(path))
+
+
+@pytest.mark.parametrize("option", ["--model", "--state", "--log", "--report"])
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_the_cache_of_a_list_is_not_overwritten(folder, capsys, option, name):
+    assert main(["train.txt", "test.txt", option, f"{name}.pickle"]) == 1
+    assert f"is the same file as the cache of kifulist_{name}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--model", "--state"])
+def test_an_empty_name_is_no_file(folder, capsys, option):
+    with pytest.raises(SystemExit):
+        main(["train.txt", "test.txt", option, ""])
+    assert f"{option}: the name of a file is missing" in capsys.readouterr().err
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    (tmp_path / ".model.abcd_123.tmp").write_bytes(b"half")
+    os.utime(tmp_path / ".model.abcd_123.tmp", (0, 0))
+    prepare_outputs({"--model": str(tmp_path / "model")}, {})
+    assert os.listdir(tmp_path) == []
