@@ -85,6 +85,10 @@ _VALUE_AXES = (
 )
 
 
+# So many points of a line, or fewer, are marked each.
+_FEW = 10
+
+
 def draw(figure: Any, curves: dict[str, Curve]) -> None:
     """Draws curves: the loss above, the accuracy below, iterations to the right.
 
@@ -113,11 +117,14 @@ def draw(figure: Any, curves: dict[str, Curve]) -> None:
                 pairs = [(p.iteration, getattr(p, attribute)) for p in points if attribute]
                 pairs = [pair for pair in pairs if pair[1] is not None]
                 if pairs:
+                    if style == "-" and len(pairs) <= _FEW:
+                        style = ".-"  # one point makes no line
                     axes.plot(*zip(*pairs), style, color=f"C{index % 10}", label=prefix + label)
         axes.set_ylabel(quantity)
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
     axes.set_xlabel("iteration")
+    axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 _SIZE = (9, 8)

@@ -60,6 +60,22 @@ def test_loss_and_accuracy_of_lines_and_of_epochs_are_drawn(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("count, marker", [(1, "."), (11, "None")])
+def test_few_points_are_marked_since_one_makes_no_line(tmp_path, count, marker):
+    (curve,) = log.read_log(write_log(tmp_path / "log", range(5, 5 * count + 1, 5)).open())
+    figure = Figure()
+    plot.draw(figure, {"log": curve})
+    assert [axes.lines[0].get_marker() for axes in figure.axes] == [marker] * 2
+
+
+def test_iterations_are_whole_numbers(tmp_path):
+    (curve,) = log.read_log(write_log(tmp_path / "log", [1, 2]).open())
+    figure = Figure()
+    plot.draw(figure, {"log": curve})
+    for axes in figure.axes:
+        assert all(tick == round(tick) for tick in axes.get_xticks())
+
+
 def test_a_resumed_log_is_one_curve(tmp_path):
     killed = write_log(tmp_path / "killed", [5, 10, 15], [15, 20])
     whole = write_log(tmp_path / "whole", [5, 10, 15, 20])
