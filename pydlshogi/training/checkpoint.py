@@ -21,6 +21,7 @@ model that is neither of the two is not the state's, and is refused.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from typing import Any
@@ -61,6 +62,10 @@ class NotFiniteError(Exception):
     """A training has diverged and nothing was saved; the text says when and what to do."""
 
 
+class SaveError(OSError):
+    """A pair cannot be written; the text names the file, says why and what to do."""
+
+
 class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
     """Snapshot writer that replaces model and state.
 
@@ -89,7 +94,7 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
 
         Raises:
             NotFiniteError: a number of the pair is not finite; the old pair stands.
-            OSError: a file cannot be written; the old pair is then still whole.
+            SaveError: a file cannot be written; the old pair can still be loaded.
         """
         iteration = int(target["t"])
         # Here, where the arrays have been fetched from a GPU anyway. The sums of the loss are
@@ -100,13 +105,25 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
                 f"loss or weights are not finite at iteration {iteration}: training has diverged. "
                 f"Nothing was saved, {self._model} and {self._state} are {there}. Lower --lr."
             )
+        try:
+            self._write(target)
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            advice = "Free some space" if full else "Make it writable"
+            if os.path.exists(self._state):
+                advice += f" and go on with --initmodel {self._model} --resume {self._state}"
+            raise SaveError(
+                f"{error.filename or self._model} cannot be written: {error.strerror}. {advice}."
+            ) from None
+        self._saved = iteration
+
+    def _write(self, target: dict[str, Any]) -> None:
         waiting = next_to(self._model)
         save_model(waiting, self._network)
         with write_beside(self._state) as file:
             content = {**target, _FINGERPRINT: fingerprint(self._network)}
             chainer.serializers.save_npz(file, content)
         replace(waiting, self._model)
-        self._saved = iteration
 
 
 def load_pair(
@@ -139,6 +156,11 @@ def load_pair(
         raise StateFileError(
             f"state file {state} {error}. Choose a file that train_policy saved as --state."
         ) from None
+    if "t" not in arrays:
+        raise StateFileError(
+            f"state file {state} holds no state of an optimizer; it may be a model. "
+            "Choose a file that train_policy saved as --state."
+        )
     if _FINGERPRINT in arrays:
         _load_model_of(arrays[_FINGERPRINT], model, state, network)
     else:

@@ -12,7 +12,8 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.device import DeviceError, select_device
-from pydlshogi.kifu_report import Report
+from pydlshogi.kifu_list import read_list
+from pydlshogi.kifu_report import Note, Report
 from pydlshogi.network.model_file import ModelFileError, load_model
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
@@ -125,6 +126,8 @@ def _load(
 
 def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Reads both lists and logs what they hold and what was left out."""
+    for path in (args.kifulist_train, args.kifulist_test):
+        read_list(path)  # a wrong list is told at once, not after hours of the other's games
     logger.info(log.READ_START)
     loaded = {}
     for name, path in (("train", args.kifulist_train), ("test", args.kifulist_test)):
@@ -148,11 +151,19 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
     return train_set.positions, test_set.positions
 
 
-def _merge(one: Report, other: Report) -> Report:
-    """Puts the notes of two reports into one; the names of the files tell them apart."""
+def _merge(train: Report, test: Report) -> Report:
+    """Puts the notes of both lists into one report; the reason of each says of which it is."""
+
+    def both(of_train: list[Note], of_test: list[Note]) -> list[Note]:
+        return [
+            note._replace(reason=f"{note.reason} ({name} list)")
+            for name, notes in (("train", of_train), ("test", of_test))
+            for note in notes
+        ]
+
     return dataclasses.replace(
-        one,
-        excluded=one.excluded + other.excluded,
-        duplicates=one.duplicates + other.duplicates,
-        contradictions=one.contradictions + other.contradictions,
+        train,
+        excluded=both(train.excluded, test.excluded),
+        duplicates=both(train.duplicates, test.duplicates),
+        contradictions=both(train.contradictions, test.contradictions),
     )

@@ -82,7 +82,7 @@ def train(
 
     Raises:
         NotFiniteError: the training diverged; what was saved last stands.
-        OSError: a file cannot be written.
+        SaveError: a file cannot be written.
         KeyboardInterrupt: a second signal came; what was saved last stands.
     """
     interruption = Interruption()

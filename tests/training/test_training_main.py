@@ -147,10 +147,17 @@ def test_records_left_out_are_counted_and_listed(folder, small):
     bad.write_text("V2.2\nN+a\nN-b\nPI\n+\n+9999FU\n%TORYO\n")
     with (folder / "train.txt").open("a") as file:
         file.write("bad.csa\nmissing.csa\n")
+    with (folder / "test.txt").open("a") as file:
+        file.write("bad.csa\n")
     call("--iterations 1 --model m --state s --log log --report out/left_out.tsv")
     assert "train: left out: 2" in messages()
     rows = (folder / "out" / "left_out.tsv").read_text(encoding="utf-8").splitlines()
-    assert ["bad.csa" in rows[1] + rows[2], "missing.csa" in rows[1] + rows[2]] == [True, True]
+    cells = [row.split("\t") for row in rows[1:]]
+    assert sorted((cell[1], cell[-1].rpartition(" (")[2]) for cell in cells) == [
+        ("bad.csa", "test list)"),
+        ("bad.csa", "train list)"),
+        ("missing.csa", "train list)"),
+    ]
 
 
 ERRORS = {
@@ -162,6 +169,7 @@ ERRORS = {
     "not a model": ("train.txt test.txt -m train.txt", "train.txt"),
     "state": ("train.txt test.txt -m good -r missing", "missing"),
     "not a state": ("train.txt test.txt -m good -r train.txt", "train.txt"),
+    "model as state": ("train.txt test.txt -m good -r good", "state file good holds no state"),
     "same file": ("train.txt test.txt --model a --state a", "--state a"),
     "model that waits": ("train.txt test.txt --model a --state a.next", "--model's new file"),
     "folder": ("train.txt test.txt --model train.txt/model", "train.txt"),
@@ -205,6 +213,20 @@ def test_a_model_that_is_not_finite_is_no_model_to_start_from(folder, small, cap
     chainer.serializers.save_npz("nan", network)
     assert main(["train.txt", "test.txt", "-m", "nan"]) == 1
     assert "model file nan holds numbers that are not finite" in capsys.readouterr().err
+
+
+def test_a_full_disk_names_the_file_and_how_to_go_on(folder, small, capsys, monkeypatch):
+    def full_disk(descriptor):
+        raise OSError(28, "No space left on device")
+
+    call("--iterations 1 --model m --state s")
+    monkeypatch.setattr(os, "fsync", full_disk)
+    options = "--gpu -1 --iterations 1 --model m --state s"
+    assert main(["train.txt", "test.txt", *options.split()]) == 1
+    assert capsys.readouterr().err.endswith(
+        "m.next cannot be written: No space left on device. "
+        "Free some space and go on with --initmodel m --resume s.\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "empty.txt"])
