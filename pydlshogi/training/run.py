@@ -126,9 +126,9 @@ def _load(
 
 def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Reads both lists and logs what they hold and what was left out."""
+    logger.info(log.READ_START)
     for path in (args.kifulist_train, args.kifulist_test):
         read_list(path)  # a wrong list is told at once, not after hours of the other's games
-    logger.info(log.READ_START)
     loaded = {}
     for name, path in (("train", args.kifulist_train), ("test", args.kifulist_test)):
         item = load_positions(path, strict=args.strict, drop_duplicates=args.drop_duplicates)

@@ -119,11 +119,13 @@ def test_resumed_runs_end_where_one_run_does(folder, small):
     ]
 
 
-def test_a_run_after_a_resume_that_failed_has_a_curve_of_its_own(folder, small):
+@pytest.mark.parametrize(
+    "wrong", ["train.txt test.txt -m m -r train.txt", "train.txt no -m m -r s"]
+)
+def test_a_run_after_a_resume_that_failed_has_a_curve_of_its_own(folder, small, wrong):
     files = "--model m --state s --log log -i 2"
     call(f"{files} --iterations 4")
-    words = f"train.txt test.txt --gpu -1 {files} -m m -r train.txt"
-    assert main(words.split()) == 1
+    assert main(f"{wrong} --gpu -1 {files}".split()) == 1
     call(f"{files} --iterations 2")
     first, second = read_log(messages())
     assert [point.iteration for point in first.progress] == [2, 4]
@@ -254,6 +256,20 @@ def test_help_imports_nothing_heavy(folder):
     code += "assert not {'chainer', 'cupy'} & set(sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True)
+
+
+@pytest.mark.parametrize("module", ["argparse", "numpy", "chainer"])
+def test_ctrl_c_during_an_import_ends_without_a_traceback(folder, module):
+    # A module of that name comes first in the path, and is interrupted.
+    (folder / "first").mkdir()
+    (folder / "first" / f"{module}.py").write_text("raise KeyboardInterrupt\n")
+    done = subprocess.run(
+        program("train.txt", "test.txt"),
+        env={**os.environ, "PYTHONPATH": str(folder / "first")},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such signals on Windows")
