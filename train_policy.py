@@ -3,7 +3,10 @@
 
 import sys
 
-from pydlshogi.training.main import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        from pydlshogi.training.main import main
+
+        sys.exit(main())
+    except KeyboardInterrupt:  # while it was still being imported
+        sys.exit(130)

@@ -33,15 +33,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.resume and not args.initmodel:
         parser.error("--resume needs the model of that run: give it as --initmodel")
-    from pydlshogi.positions import cache_path
-
-    lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
-    caches = {
-        f"the cache of {name}": str(cache_path(path))
-        for name, path in lists.items()
-        if os.path.basename(path)  # else it is no file, as its reader will say
-    }
     try:
+        from pydlshogi.positions import cache_path
+
+        lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
+        caches = {
+            f"the cache of {name}": str(cache_path(path))
+            for name, path in lists.items()
+            if os.path.basename(path)  # else it is no file, as its reader will say
+        }
         check_report(args.report)
         prepare_outputs(
             {
@@ -55,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         with log.log_to(args.log):
             return _run(args)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except (OutputError, OSError) as error:
         print(f"train_policy: error: {error}", file=sys.stderr)
         return 1
@@ -62,11 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     """Runs with the log open: what a user can cause becomes one sentence of it."""
-    try:
-        # It imports Chainer, so it comes after the options have been found right.
-        from pydlshogi.training.run import ERRORS, run
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    # It imports Chainer, so it comes after the options have been found right.
+    from pydlshogi.training.run import ERRORS, run
+
     try:
         signal_number = run(args)
     except KeyboardInterrupt:
