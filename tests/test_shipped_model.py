@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import numpy
+
 from pydlshogi.compat import chainer
+from pydlshogi.features import make_input_planes
 from pydlshogi.files import shipped_model
 from pydlshogi.network.model_file import load_model
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.read_kifu import read_kifu
-from pydlshogi.training.batches import PlanesConverter
 
 KIFU = Path(__file__).parent.parent / "kifu"
 
@@ -16,9 +18,9 @@ def test_it_has_learned_to_find_the_moves_of_games_it_has_not_seen():
     network = PolicyNetwork()
     load_model(shipped_model(), network)
     positions = read_kifu(KIFU / "kifulist_test.txt")[::8].copy()
-    planes, labels = PlanesConverter(positions)(range(len(positions)), chainer.get_device("@numpy"))
+    labels = positions["label"].astype(numpy.int32)
     with chainer.using_config("train", False), chainer.no_backprop_mode():
-        accuracy = chainer.functions.accuracy(network(planes), labels)
+        accuracy = chainer.functions.accuracy(network(make_input_planes(positions)), labels)
     # Chance finds one move in eighty or so.
     assert accuracy.array > 0.2
 
