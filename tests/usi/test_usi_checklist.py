@@ -361,7 +361,7 @@ def test_info_numbers_are_integers_and_the_line_is_whole(ready):
     ("content", "reason"),
     [
         (None, "does not exist"),
-        (b"", "cannot be read"),
+        (b"", "is not a Chainer npz"),
         (b"PK\x03\x04 not a zip", "cannot be read"),
         ("other network", "(192, 3, 3, 3)"),
         ("not finite", "not finite"),
