@@ -1,15 +1,34 @@
 """What the tests of every folder share.
 
-They can import kifu_reference; and no example of a hypothesis test is timed, since a
-busy machine may take its time.
+They can import kifu_reference; the fixture ``device`` runs a numeric test on the CPU and
+on a GPU; and no example of a hypothesis test is timed, since a busy machine may take its
+time.
 """
 
 import sys
 from pathlib import Path
 
 import hypothesis
+import pytest
+
+from pydlshogi.device import gpu_count, select_device
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+GPUS, NO_GPU = gpu_count()
+ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(not GPUS, reason=NO_GPU)]
+
+
+@pytest.fixture(scope="session", params=[-1, pytest.param(0, marks=ON_A_GPU)], ids=["cpu", "gpu"])
+def device(request):
+    """The ``chainer.backend.Device`` to compute on: the CPU and, where there is one, a GPU.
+
+    Every test of what numbers come out takes it. Of a GPU's results the same is asked as of
+    the CPU's; whatever they are compared with is computed on the CPU.
+    """
+    device = select_device(request.param)
+    device.use()
+    return device

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import strategies as st
 
 from pydlshogi.compat import chainer
-from pydlshogi.device import gpu_count
 from pydlshogi.network import convolution, direct, pointwise, threads, winograd
 from pydlshogi.network.convolution import CONVOLUTIONS, Convolution2D, convolution_2d
 
@@ -23,10 +22,8 @@ LAYER_ERROR = 3e-6
 SIZES = st.one_of(st.integers(1, 8), st.integers(1, 300))
 CHANNELS = st.one_of(st.integers(1, 8), st.integers(1, 200))
 
-needs_gpu = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not gpu_count()[0], reason=gpu_count()[1]),
-]
+CPU = chainer.get_device("@numpy")
+to_cpu = chainer.backends.cuda.to_cpu
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +40,6 @@ def gradient_check(monkeypatch):
 
 
 def relative_error(found, expected):
-    found = chainer.backends.cuda.to_cpu(found)
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
 
@@ -62,12 +58,16 @@ def in_memory_as(x, order):
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
-def output_and_gradients(x, W, b, gy, relu, convolution="winograd"):
-    variables = [chainer.Variable(array) for array in (x, W, b) if array is not None]
+def output_and_gradients(x, W, b, gy, relu, convolution="winograd", device=CPU):
+    """Computes on a device; returns arrays on the CPU."""
+    arrays = [device.send(array) for array in (x, W, b) if array is not None]
+    variables = [chainer.Variable(array) for array in arrays]
     y = convolution_2d(*variables, relu=relu, convolution=convolution)
-    y.grad = gy
+    y.grad = device.send(gy)
     y.backward()
-    return [y.array, *(variable.grad for variable in variables)]
+    found = [y.array, *(variable.grad for variable in variables)]
+    assert all(isinstance(array, device.xp.ndarray) for array in found)
+    return [to_cpu(array) for array in found]
 
 
 def exact_output_and_gradients(x, W, b, gy, positive):
@@ -94,13 +94,14 @@ def exact_output_and_gradients(x, W, b, gy, positive):
     number=st.integers(1, 4),
 )
 def test_outputs_and_gradients_are_those_of_float64(
-    n, inputs, outputs, ksize, bias, relu, order, number
+    device, n, inputs, outputs, ksize, bias, relu, order, number
 ):
     # Chainer's own in float64 needs much memory and time for many channels of many boards.
     n = max(1, min(n, 3000 // max(inputs, outputs)))
     threads.set_threads(number)
     x, W, b, gy = random_layer(n, n, inputs, outputs, ksize, bias)
-    found = output_and_gradients(in_memory_as(x, order), W, b, in_memory_as(gy, order), relu)
+    x, gy = in_memory_as(x, order), in_memory_as(gy, order)
+    found = output_and_gradients(x, W, b, gy, relu, device=device)
     positive = found[0] > 0 if relu else None
     expected = exact_output_and_gradients(x, W, b, gy, positive)
     # What so many random terms come to; their sum itself may by chance be near 0.
@@ -115,33 +116,20 @@ def test_outputs_and_gradients_are_those_of_float64(
 
 @pytest.mark.parametrize("n", [1, direct.MOST, direct.MOST + 1, 33])
 @pytest.mark.parametrize("inputs", [104, 192])
-def test_the_networks_own_layers(n, inputs):
+def test_the_networks_own_layers(device, n, inputs):
     x, W, b, gy = random_layer(n, n, inputs, 192)
-    found = output_and_gradients(x, W, b, gy, relu=True)
+    found = output_and_gradients(x, W, b, gy, relu=True, device=device)
     expected = exact_output_and_gradients(x, W, b, gy, found[0] > 0)
     assert max(map(relative_error, found, expected)) < LAYER_ERROR
 
 
-@pytest.mark.parametrize(
-    ("xp", "convolution"),
-    [
-        ("numpy", "winograd"),
-        ("numpy", "chainer"),
-        pytest.param("cupy", "auto", marks=needs_gpu),
-        pytest.param("cupy", "winograd", marks=needs_gpu),
-        pytest.param("cupy", "chainer", marks=needs_gpu),
-    ],
-)
+@pytest.mark.parametrize("convolution", CONVOLUTIONS)
 @pytest.mark.parametrize("ksize", [3, 1])
-def test_every_way_and_device_computes_the_same(xp, convolution, ksize):
-    x, W, b, gy = random_layer(0, 19, 40, 30, ksize)
-    device = chainer.get_device("@cupy:0" if xp == "cupy" else "@numpy")
-    device.use()
-    arrays = [device.send(array) for array in (x, W, b, gy)]
-    found = output_and_gradients(*arrays, relu=False, convolution=convolution)
-    expected = exact_output_and_gradients(x, W, b, gy, None)
+def test_every_way_computes_the_same(device, convolution, ksize):
+    layer = random_layer(0, 19, 40, 30, ksize)
+    found = output_and_gradients(*layer, relu=False, convolution=convolution, device=device)
+    expected = exact_output_and_gradients(*layer, None)
     for array, exact in zip(found, expected):
-        assert isinstance(array, device.xp.ndarray)
         assert relative_error(array, exact) < LAYER_ERROR
 
 
@@ -160,8 +148,8 @@ def test_boards_in_one_chunk_as_on_a_gpu(monkeypatch):
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("ksize", [3, 1])
 @pytest.mark.parametrize("n", [2, 5])
-def test_gradient_check(gradient_check, relu, ksize, n):
-    x, W, b, gy = random_layer(1, n, 3, 2, ksize)
+def test_gradient_check(device, gradient_check, relu, ksize, n):
+    x, W, b, gy = map(device.send, random_layer(1, n, 3, 2, ksize))
     if relu:
         # Far from 0, where ReLU has a corner, for the differences to be taken.
         b += 100
@@ -173,9 +161,9 @@ def test_gradient_check(gradient_check, relu, ksize, n):
 
 
 @pytest.mark.parametrize("ksize", [3, 1])
-def test_gradients_have_gradients(gradient_check, ksize):
-    x, W, b, gy = random_layer(2, 5, 3, 2, ksize)
-    ggx, ggW, ggb, _ = random_layer(3, 5, 3, 2, ksize)
+def test_gradients_have_gradients(device, gradient_check, ksize):
+    x, W, b, gy = map(device.send, random_layer(2, 5, 3, 2, ksize))
+    ggx, ggW, ggb, _ = map(device.send, random_layer(3, 5, 3, 2, ksize))
 
     def function(*variables):
         y = convolution_2d(*variables, convolution="winograd")
@@ -186,14 +174,14 @@ def test_gradients_have_gradients(gradient_check, ksize):
     )
 
 
-def test_gradients_for_gradients_are_the_gradients():
-    x, W, b, gy = random_layer(2, 5, 3, 2)
-    expected = output_and_gradients(x, W, b, gy, relu=True)[1:]
+def test_gradients_for_gradients_are_the_gradients(device):
+    x, W, b, gy = map(device.send, random_layer(2, 5, 3, 2))
+    expected = output_and_gradients(x, W, b, gy, relu=True, device=device)[1:]
     variables = [chainer.Variable(array) for array in (x, W, b)]
     y = convolution_2d(*variables, relu=True)
     found = chainer.grad([y], variables, [chainer.Variable(gy)], enable_double_backprop=True)
     for variable, array in zip(found, expected):
-        assert relative_error(variable.array, array) < LAYER_ERROR
+        assert relative_error(to_cpu(variable.array), array) < LAYER_ERROR
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -206,35 +194,36 @@ def test_results_are_the_same_to_the_last_bit(number):
             np.testing.assert_array_equal(array, again)
 
 
-def test_results_stay_and_inputs_are_left_alone():
+def test_results_stay_and_inputs_are_left_alone(device):
     layer = random_layer(6, 20, 8, 8)
     saved = copy.deepcopy(layer)
-    first = output_and_gradients(*layer, relu=True)
+    first = output_and_gradients(*layer, relu=True, device=device)
     kept = copy.deepcopy(first)
     # The rooms that the first call worked in are used again.
-    output_and_gradients(*random_layer(7, 20, 8, 8), relu=True)
+    output_and_gradients(*random_layer(7, 20, 8, 8), relu=True, device=device)
     for array, expected in zip([*layer, *first], [*saved, *kept]):
         np.testing.assert_array_equal(array, expected)
 
 
-def test_boards_do_not_touch_each_other():
-    x, W, b, _ = random_layer(8, 40, 5, 7)
-    expected = winograd.forward(x, W, b, True)
+def test_boards_do_not_touch_each_other(device):
+    x, W, b, _ = map(device.send, random_layer(8, 40, 5, 7))
+    expected = to_cpu(winograd.forward(x, W, b, True))
     x[13] = np.nan
-    found = winograd.forward(x, W, b, True)
+    found = to_cpu(winograd.forward(x, W, b, True))
     assert np.isnan(found[13]).all()
     others = np.arange(40) != 13
     np.testing.assert_array_equal(found[others], expected[others])
 
 
 @pytest.mark.parametrize("n", [1, 9])
-def test_a_change_of_the_weights_in_place_is_seen(n):
-    x, _, _, _ = random_layer(9, n, 6, 7)
+def test_a_change_of_the_weights_in_place_is_seen(device, n):
+    x = device.send(random_layer(9, n, 6, 7)[0])
     link = Convolution2D(6, 7, ksize=3, pad=1, convolution="winograd")
+    link.to_device(device)
     link(x)
     link.W.array[3, 2, 1, 0] += 1
     expected = F.convolution_2d(x, link.W, link.b, pad=1).array
-    np.testing.assert_allclose(link(x).array, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(to_cpu(link(x).array), to_cpu(expected), rtol=1e-4, atol=1e-4)
 
 
 def test_the_gradient_of_the_planes_is_not_computed(monkeypatch):
@@ -283,17 +272,19 @@ def test_the_way_asked_for_is_taken(monkeypatch, convolution, ksize, module):
     ids=str,
 )
 @pytest.mark.parametrize("shape", [(5, 4, 9, 9), (5, 4, 7, 9), (2, 4, 19, 19)])
-def test_the_link_is_a_drop_in(arguments, shape):
+def test_the_link_is_a_drop_in(device, arguments, shape):
     x = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
     results = []
     for kind in (L.Convolution2D, Convolution2D):
         np.random.seed(3)
         link = kind(**arguments)
+        link(x)  # gives a link its channels where it has none: a GPU would draw other weights
+        link.to_device(device)
         link.cleargrads()
-        y = link(x)
+        y = link(device.send(x))
         F.sum(y * y).backward()
-        gradients = {name: parameter.grad for name, parameter in link.namedparams()}
-        results.append((y.array, gradients))
+        gradients = {name: to_cpu(parameter.grad) for name, parameter in link.namedparams()}
+        results.append((to_cpu(y.array), gradients))
     (expected, expected_gradients), (found, found_gradients) = results
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     assert found_gradients.keys() == expected_gradients.keys()
@@ -303,23 +294,26 @@ def test_the_link_is_a_drop_in(arguments, shape):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
 @pytest.mark.parametrize("ksize", [3, 1])
-def test_other_dtypes_are_chainers(dtype, ksize):
-    x, W, b, _ = (array.astype(dtype) for array in random_layer(12, 5, 4, 3, ksize))
+def test_other_dtypes_are_chainers(device, dtype, ksize):
+    layer = random_layer(12, 5, 4, 3, ksize)
+    x, W, b, _ = (device.send(array.astype(dtype)) for array in layer)
     found = convolution_2d(x, W, b, convolution="winograd")
     assert found.dtype == dtype
     expected = F.convolution_2d(x, W, b, pad=ksize // 2)
-    np.testing.assert_array_equal(found.array, expected.array)
+    np.testing.assert_array_equal(to_cpu(found.array), to_cpu(expected.array))
 
 
-def test_mixed_precision_is_chainers():
+def test_mixed_precision_is_chainers(device):
     with chainer.using_config("dtype", chainer.mixed16):
         link = Convolution2D(4, 3, ksize=3, pad=1)
-    assert link(np.zeros((2, 4, 9, 9), np.float16)).dtype == np.float16
+    link.to_device(device)
+    assert link(device.xp.zeros((2, 4, 9, 9), np.float16)).dtype == np.float16
 
 
-def test_an_empty_batch():
+def test_an_empty_batch(device):
     link = Convolution2D(4, 3, ksize=3, pad=1, relu=True)
-    assert link(np.zeros((0, 4, 9, 9), np.float32)).shape == (0, 3, 9, 9)
+    link.to_device(device)
+    assert link(device.xp.zeros((0, 4, 9, 9), np.float32)).shape == (0, 3, 9, 9)
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 9, 9), (4, 9, 9), (2, 4)])
@@ -355,12 +349,13 @@ class Residual(chainer.Chain):
         return F.relu(self.bn2(self.conv2(h)) + x)
 
 
-def test_batch_normalization_and_residual_layers():
-    x, _, _, gy = random_layer(14, 10, 6, 6)
+def test_batch_normalization_and_residual_layers(device):
+    x, _, _, gy = map(device.send, random_layer(14, 10, 6, 6))
     results = []
     for way in ("chainer", "winograd"):
         np.random.seed(1)
         network = chainer.Sequential(Residual(way), Residual(way))
+        network.to_device(device)
         network.cleargrads()
         v = chainer.Variable(x)
         y = network(v)
@@ -368,7 +363,8 @@ def test_batch_normalization_and_residual_layers():
         y.backward()
         with chainer.using_config("train", False):
             evaluated = network(x).array
-        results.append([y.array, v.grad, evaluated, *(p.grad for p in network.params())])
+        found = [y.array, v.grad, evaluated, *(p.grad for p in network.params())]
+        results.append([to_cpu(array) for array in found])
     for expected, found in zip(*results):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 

@@ -23,6 +23,7 @@ from pydlshogi.positions import POSITION
 
 F = chainer.functions
 L = chainer.links
+to_cpu = chainer.backends.cuda.to_cpu
 
 PARAMETERS = {
     "policy": 3_838_923,
@@ -56,26 +57,32 @@ def make_positions(count, seed=0):
     return positions
 
 
-def make(name, seed=1, convolution="auto"):
+def make(name, seed=1, convolution="auto", device=None):
     np.random.seed(seed)
-    return make_network(name, convolution)
+    network = make_network(name, convolution)
+    return network if device is None else network.to_device(device)
+
+
+def planes_for(network, positions):
+    """The planes that a network takes, where it is."""
+    return network.device.send(make_input_planes(positions, ply=network.ply))
 
 
 def evaluate(network, positions):
     """Logits and, of a network with a value head, values, as in play."""
-    planes = make_input_planes(positions, ply=network.ply)
     with chainer.using_config("train", False), chainer.no_backprop_mode():
-        outputs = network(planes)
-    return [v.array for v in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        outputs = network(planes_for(network, positions))
+    return [to_cpu(v.array) for v in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 
 def loss_of(network, positions):
     """A loss that depends on every parameter."""
-    outputs = network(make_input_planes(positions, ply=network.ply))
+    outputs = network(planes_for(network, positions))
     logits, *values = outputs if isinstance(outputs, tuple) else (outputs,)
-    loss = F.softmax_cross_entropy(logits, positions["label"].astype(np.int32))
+    labels = network.device.send(positions["label"].astype(np.int32))
+    loss = F.softmax_cross_entropy(logits, labels)
     for value in values:
-        wins = np.linspace(0, 1, len(positions), dtype=np.float32)
+        wins = network.device.send(np.linspace(0, 1, len(positions), dtype=np.float32))
         loss += F.mean(network.value_kind.losses(value, wins))
     return loss
 
@@ -101,8 +108,8 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_in_play_a_position_does_not_depend_on_the_others(name):
-    network, positions = make(name), make_positions(4)
+def test_in_play_a_position_does_not_depend_on_the_others(device, name):
+    network, positions = make(name, device=device), make_positions(4)
     together = evaluate(network, positions)
     for number in range(4):
         for all_of_them, alone in zip(together, evaluate(network, positions[number : number + 1])):
@@ -110,24 +117,26 @@ def test_in_play_a_position_does_not_depend_on_the_others(name):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_our_layers_learn_as_chainers_own_do(name):
+def test_our_layers_learn_as_chainers_own_do(device, name):
     positions = make_positions(4)
-    ours, theirs = make(name), make(name, convolution="chainer")
+    ours = make(name, convolution="winograd", device=device)
+    theirs = make(name, convolution="chainer", device=device)
     for network in (ours, theirs):
         network.cleargrads()
         loss_of(network, positions).backward()
     expected = dict(theirs.namedparams())
     for path, parameter in ours.namedparams():
-        np.testing.assert_array_equal(parameter.array, expected[path].array)
-        error = np.linalg.norm(parameter.grad - expected[path].grad)
+        np.testing.assert_array_equal(to_cpu(parameter.array), to_cpu(expected[path].array))
+        gradient = to_cpu(expected[path].grad)
+        error = np.linalg.norm(to_cpu(parameter.grad) - gradient)
         # A square whose value is 0 but for rounding may pass ReLU in one and not in the other.
-        assert error <= 0.05 * np.linalg.norm(expected[path].grad) + 1e-6, path
+        assert error <= 0.05 * np.linalg.norm(gradient) + 1e-6, path
 
 
-def test_every_network_learns_a_few_positions():
+def test_every_network_learns_a_few_positions(device):
     positions = make_positions(8)
     for name in ("policy_bn", "policy_hand1x1_unpool", "policy_hand1x1_ply", "policy_value_small"):
-        network = make(name)
+        network = make(name, device=device)
         optimizer = chainer.optimizers.SGD(lr=0.05).setup(network)
         first = float(loss_of(network, positions).array)
         for _ in range(8):
@@ -138,8 +147,9 @@ def test_every_network_learns_a_few_positions():
 # Hand planes through 1×1 filters
 
 
-def test_both_forms_compute_the_same_function_from_the_same_parameters():
-    ksize1, unpooled = PolicyHand1x1Network(), PolicyHand1x1UnpoolNetwork()
+def test_both_forms_compute_the_same_function_from_the_same_parameters(device):
+    ksize1 = PolicyHand1x1Network().to_device(device)
+    unpooled = PolicyHand1x1UnpoolNetwork().to_device(device)
     paths = [path for path, _ in sorted(ksize1.namedparams())]
     assert paths == [path for path, _ in sorted(unpooled.namedparams())]
     assert "/l1/hands/W" in paths
@@ -151,14 +161,14 @@ def test_both_forms_compute_the_same_function_from_the_same_parameters():
     for network in (ksize1, unpooled):
         network.cleargrads()
         loss_of(network, positions).backward()
-        gradients.append({path: parameter.grad for path, parameter in network.namedparams()})
+        gradients.append({path: to_cpu(p.grad) for path, p in network.namedparams()})
     for path in paths:
         error = np.linalg.norm(gradients[0][path] - gradients[1][path])
         assert error < 0.02 * np.linalg.norm(gradients[0][path]), path
 
 
 @pytest.mark.parametrize("name", ["policy_hand1x1", "policy_hand1x1_unpool", "policy_hand1x1_ply"])
-def test_the_first_layer_is_that_of_3x3_filters_that_see_hands_in_their_middle_only(name):
+def test_the_first_layer_is_that_of_3x3_filters_that_see_hands_in_their_middle_only(device, name):
     network = make(name)
     inputs = PLANE_NUM + (PLY_PLANE_NUM if network.ply else 0)
     W = np.zeros((192, inputs, 3, 3), np.float32)
@@ -167,7 +177,9 @@ def test_the_first_layer_is_that_of_3x3_filters_that_see_hands_in_their_middle_o
     W[:, others, 1:2, 1:2] = network.l1.hands.W.array
     planes = make_input_planes(make_positions(3), ply=network.ply)
     expected = F.relu(F.convolution_2d(planes, W, network.l1.pieces.b, pad=1))
-    np.testing.assert_allclose(network.l1(planes).array, expected.array, atol=1e-4)
+    network.to_device(device)
+    found = network.l1(device.send(planes))
+    np.testing.assert_allclose(to_cpu(found.array), expected.array, atol=1e-4)
 
 
 def test_hand_planes_are_those_that_are_the_same_everywhere():
@@ -177,8 +189,8 @@ def test_hand_planes_are_those_that_are_the_same_everywhere():
     assert list(np.flatnonzero(uniform)) == list(HAND_PLANES)
 
 
-def test_the_move_number_reaches_the_network():
-    network = make("policy_hand1x1_ply")
+def test_the_move_number_reaches_the_network(device):
+    network = make("policy_hand1x1_ply", device=device)
     positions = make_positions(1).repeat(3)
     positions["ply"] = [5, 6, 25]
     (logits,) = evaluate(network, positions)
@@ -190,8 +202,8 @@ def test_the_move_number_reaches_the_network():
 
 
 @pytest.mark.parametrize("name", ["policy_bn", "policy_value_resnet"])
-def test_running_statistics_move_in_training_only(name):
-    network, positions = make(name), make_positions(4)
+def test_running_statistics_move_in_training_only(device, name):
+    network, positions = make(name, device=device), make_positions(4)
     before = chainer.serializers.npz.serialize(network)
     before = {key: np.copy(value) for key, value in before.items()}
     running = [key for key in before if "/avg_" in key]
@@ -206,7 +218,7 @@ def test_running_statistics_move_in_training_only(name):
         assert (after_training[key] != before[key]).any(), key
 
 
-def test_a_normalized_convolution_is_its_definition():
+def test_a_normalized_convolution_is_its_definition(device):
     np.random.seed(3)
     layer = NormalizedConvolution(7, 5, "auto")
     layer.bn.gamma.array[...] = np.random.rand(5) + 0.5
@@ -221,24 +233,29 @@ def test_a_normalized_convolution_is_its_definition():
         y = (h - mean[:, None, None]) * scale[:, None, None] + beta[:, None, None]
         return np.maximum(y, 0)
 
-    np.testing.assert_allclose(layer(x).array, normalized(mean, variance), atol=1e-4)
+    expected = normalized(mean, variance)
+    layer.to_device(device)
+    x = device.send(x)
+    np.testing.assert_allclose(to_cpu(layer(x).array), expected, atol=1e-4)
     with chainer.using_config("train", False):
-        running = normalized(layer.bn.avg_mean, layer.bn.avg_var)
-        np.testing.assert_allclose(layer(x).array, running, atol=1e-4)
+        found = to_cpu(layer(x).array)
+    layer.to_device("@numpy")
+    running = normalized(layer.bn.avg_mean, layer.bn.avg_var)
+    np.testing.assert_allclose(found, running, atol=1e-4)
 
 
-def test_a_residual_block_adds_to_what_went_in():
+def test_a_residual_block_adds_to_what_went_in(device):
     np.random.seed(4)
-    block = ResidualBlock(6, "auto")
+    block = ResidualBlock(6, "auto").to_device(device)
     block.bn.gamma.array[...] = 0  # the second convolution is put to silence
     x = np.random.randn(3, 6, 9, 9).astype(np.float32)
-    np.testing.assert_array_equal(block(x).array, np.maximum(x, 0))
+    np.testing.assert_array_equal(to_cpu(block(device.send(x)).array), np.maximum(x, 0))
 
 
 # Values
 
 
-def test_a_linear_layer_is_chainers():
+def test_a_linear_layer_is_chainers(device):
     np.random.seed(5)
     x = np.random.randn(6, 3, 9, 9).astype(np.float32)
     gy = np.random.randn(6, 4).astype(np.float32)
@@ -247,35 +264,38 @@ def test_a_linear_layer_is_chainers():
         plain = L.Linear(243, 4, initialW=ours.W.array, initial_bias=ours.b.array)
         results = []
         for layer in (ours, plain):
-            variable = chainer.Variable(x)
+            layer.to_device(device)
+            variable = chainer.Variable(device.send(x))
             y = layer(variable)
             if relu and layer is plain:
                 y = F.relu(y)
-            F.sum(y * gy).backward()
-            results.append([y.array, layer.W.grad, layer.b.grad, variable.grad])
+            F.sum(y * device.send(gy)).backward()
+            found = [y.array, layer.W.grad, layer.b.grad, variable.grad]
+            results.append([to_cpu(array) for array in found])
         for one, other in zip(*results):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
-def test_the_loss_of_a_win_logit_is_sigmoid_cross_entropy_with_draws_between():
+def test_the_loss_of_a_win_logit_is_sigmoid_cross_entropy_with_draws_between(device):
     kind = make("policy_value").value_kind
     values = np.array([-30, -1, 0, 2, 100], np.float32)
-    zeros, ones = np.zeros(5, np.float32), np.ones(5, np.float32)
-    lost, won = kind.losses(chainer.Variable(values), zeros), kind.losses(values, ones)
+    sent, ones = device.send(values), device.xp.ones(5, np.float32)
+    lost, won, drawn = (
+        to_cpu(kind.losses(chainer.Variable(sent), share * ones).array) for share in (0, 1, 0.5)
+    )
     for loss, result in ((lost, 0), (won, 1)):
         labels = np.full(5, result, np.int32)
         expected = F.sigmoid_cross_entropy(values, labels, reduce="no").array
-        np.testing.assert_allclose(loss.array, expected, rtol=1e-5, atol=1e-6)
-    drawn = kind.losses(values, ones / 2).array
-    np.testing.assert_allclose(drawn, (lost.array + won.array) / 2, rtol=1e-5)
+        np.testing.assert_allclose(loss, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(drawn, (lost + won) / 2, rtol=1e-5)
     probabilities = 1 / (1 + np.exp(-values))
-    np.testing.assert_allclose(kind.win_probabilities(values), probabilities, atol=1e-6)
+    np.testing.assert_allclose(to_cpu(kind.win_probabilities(sent)), probabilities, atol=1e-6)
 
 
-def test_the_loss_of_an_expected_result_is_the_squared_error_of_minus_one_to_one():
+def test_the_loss_of_an_expected_result_is_the_squared_error_of_minus_one_to_one(device):
     kind = make("policy_value_small").value_kind
-    values = np.array([-1, 0, 0.5, 1], np.float32)
-    wins = np.array([0, 0.5, 1, 0], np.float32)
+    values = device.send(np.array([-1, 0, 0.5, 1], np.float32))
+    wins = device.send(np.array([0, 0.5, 1, 0], np.float32))
     assert list(kind.losses(values, wins).array) == [0, 0, 0.25, 4]
     assert list(kind.win_probabilities(values)) == [0, 0.5, 0.75, 1]
 

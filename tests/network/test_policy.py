@@ -10,6 +10,7 @@ from pydlshogi.network.policy import PolicyNetwork, ch
 
 F = chainer.functions
 L = chainer.links
+to_cpu = chainer.backends.cuda.to_cpu
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -51,13 +52,13 @@ def golden_planes():
 
 def logits(network, x):
     with chainer.using_config("train", False), chainer.no_backprop_mode():
-        return network(x).array
+        return to_cpu(network(network.device.send(x)).array)
 
 
 @pytest.mark.parametrize("convolution", ["auto", "winograd", "chainer"])
-def test_golden_logits(convolution):
+def test_golden_logits(device, convolution):
     planes, expected = golden_planes()
-    network = golden_weights(PolicyNetwork(convolution=convolution))
+    network = golden_weights(PolicyNetwork(convolution=convolution)).to_device(device)
     np.testing.assert_allclose(logits(network, planes), expected, atol=1e-4)
     # One at a time, as in play, is another computation.
     single = np.concatenate([logits(network, planes[n : n + 1]) for n in range(4)])
@@ -110,14 +111,16 @@ def test_unknown_convolution_names_the_choices():
         PolicyNetwork(convolution="fft")
 
 
-def test_gradients_equal_the_plain_networks():
-    planes, _ = golden_planes()
-    labels = np.arange(16, dtype=np.int32) * 100
+@pytest.mark.parametrize("convolution", ["auto", "winograd"])
+def test_gradients_equal_the_plain_networks(device, convolution):
+    planes = device.send(golden_planes()[0])
+    labels = device.send(np.arange(16, dtype=np.int32) * 100)
     gradients = []
-    for network in (golden_weights(PolicyNetwork()), golden_weights(PlainPolicyNetwork())):
+    for network in (PolicyNetwork(convolution), PlainPolicyNetwork()):
+        golden_weights(network).to_device(device)
         network.cleargrads()
         F.softmax_cross_entropy(network(planes), labels).backward()
-        gradients.append({path: p.grad for path, p in network.namedparams()})
+        gradients.append({path: to_cpu(p.grad) for path, p in network.namedparams()})
     for path, expected in gradients[1].items():
         error = np.linalg.norm(gradients[0][path] - expected) / np.linalg.norm(expected)
         # A square whose value is 0 but for rounding may pass ReLU in one and not in the other.

@@ -66,9 +66,11 @@ def test_a_draw_reaches_every_position():
 
 
 @pytest.mark.parametrize("batch", [[3], [0, 2, 1], numpy.array([4, 4, 0])])
-def test_a_batch_is_made_as_single_positions_are(batch):
+def test_a_batch_is_made_as_single_positions_are(device, batch):
     positions = make_positions(5, 0)
-    planes, labels, wins = PlanesConverter(positions)(batch, chainer.get_device("@numpy"))
+    sent = PlanesConverter(positions)(batch, device)
+    assert all(isinstance(array, device.xp.ndarray) for array in sent)
+    planes, labels, wins = map(chainer.backends.cuda.to_cpu, sent)
     assert [planes.dtype, labels.dtype, wins.dtype] == [numpy.float32, numpy.int32, numpy.float32]
     for number, plane, label, win in zip(batch, planes, labels, wins):
         expected, expected_label, expected_win = make_features(positions[number])
@@ -77,11 +79,12 @@ def test_a_batch_is_made_as_single_positions_are(batch):
         numpy.testing.assert_equal(win, numpy.float32(expected_win))  # unknown is nan
 
 
-def test_planes_of_the_move_number_follow_where_asked_for():
+def test_planes_of_the_move_number_follow_where_asked_for(device):
     positions = make_positions(5, 0)
     positions["ply"] = [1, 20, 21, 150, 65535]
-    device = chainer.get_device("@numpy")
-    without = PlanesConverter(positions)(range(5), device)[0]
-    planes = PlanesConverter(positions, ply=True)(range(5), device)[0]
+    without, planes = (
+        chainer.backends.cuda.to_cpu(PlanesConverter(positions, ply=ply)(range(5), device)[0])
+        for ply in (False, True)
+    )
     numpy.testing.assert_array_equal(planes[:, :104], without)
     numpy.testing.assert_array_equal(planes[:, 104:], make_ply_planes(positions["ply"]))

@@ -17,11 +17,11 @@ from pydlshogi.training.loss import measure as measure_in_training
 CPU = chainer.get_device("@numpy")
 
 
-def test_ranks_and_losses_are_those_of_sorted_logits():
+def test_ranks_and_losses_are_those_of_sorted_logits(device):
     network, positions = make_network(), make_positions(10, 1)
-    losses, ranks = measure(network, positions, CPU, batch_size=4)
     planes, labels, _ = PlanesConverter(positions)(range(10), CPU)
     logits = network(planes).array.astype(float)
+    losses, ranks = measure(network.to_device(device), positions, device, batch_size=4)
     for position in range(10):
         order = sorted(range(2187), key=lambda label: -logits[position, label])  # stable
         assert order.index(labels[position]) == ranks[position]
@@ -40,15 +40,15 @@ def test_equal_logits_are_taken_in_their_order():
 
 
 @pytest.mark.parametrize("name", ["policy_value_small", "policy_hand1x1_ply"])
-def test_they_are_what_training_measures_of_any_network(name):
+def test_they_are_what_training_measures_of_any_network(device, name):
     numpy.random.seed(1)
-    network, positions = make_named_network(name), make_positions(9, 1)
-    losses, ranks = measure(network, positions, CPU, batch_size=4)
+    network, positions = make_named_network(name).to_device(device), make_positions(9, 1)
+    losses, ranks = measure(network, positions, device, batch_size=4)
     with chainer.using_config("train", False):
-        batch = PlanesConverter(positions, ply=network.ply)(range(9), CPU)
+        batch = PlanesConverter(positions, ply=network.ply)(range(9), device)
         _, expected = measure_in_training(network, *batch)
-    assert losses.mean() == pytest.approx(expected["loss"][0], rel=1e-5)
-    assert (ranks == 0).mean() == expected["accuracy"][0]
+    assert losses.mean() == pytest.approx(float(expected["loss"][0]), rel=1e-5)
+    assert (ranks == 0).mean() == float(expected["accuracy"][0])
 
 
 def test_phases_divide_the_positions():

@@ -15,7 +15,7 @@ from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.loss import measure
 
-CPU = chainer.get_device("@numpy")
+to_cpu = chainer.backends.cuda.to_cpu
 
 
 class TwoHeads(Network):
@@ -62,17 +62,23 @@ def curve(caplog):
     return take
 
 
+def numbers(measured):
+    """Of each quantity its mean and what it is over, as Python's own numbers."""
+    return {name: (float(mean), int(count)) for name, (mean, count) in measured.items()}
+
+
 @pytest.mark.parametrize("network_class", [TwoHeads, TwoHeadsTanh])
-def test_unknown_results_are_left_out_of_the_value_loss_and_nothing_else(network_class):
-    network = network_class()
+def test_unknown_results_are_left_out_of_the_value_loss_and_nothing_else(device, network_class):
+    network = network_class().to_device(device)
     known = [WIN, LOSS, DRAW, WIN, DRAW]
     positions = positions_with([*known, UNKNOWN, UNKNOWN])
-    planes, labels, wins = PlanesConverter(positions)(range(7), CPU)
-    assert list(wins[:5]) == [1, 0, 0.5, 1, 0.5]
+    planes, labels, wins = PlanesConverter(positions)(range(7), device)
+    assert wins[:5].tolist() == [1, 0, 0.5, 1, 0.5]
     loss, measured = measure(network, planes, labels, wins)
+    measured = numbers(measured)
     logits, values = network(planes)
-    expected = numpy.mean(network.value_kind.losses(values[:5], wins[:5]).array)
-    policy = chainer.functions.softmax_cross_entropy(logits, labels).array
+    expected = float(network.value_kind.losses(values[:5], wins[:5]).array.mean())
+    policy = float(chainer.functions.softmax_cross_entropy(logits, labels).array)
     assert measured["value_loss"] == (pytest.approx(expected), 5)
     assert measured["loss"] == (pytest.approx(policy), 7)
     assert float(loss.array) == pytest.approx(policy + expected)
@@ -82,15 +88,17 @@ def test_unknown_results_are_left_out_of_the_value_loss_and_nothing_else(network
     gradient = network.value.W.grad.copy()
     network.cleargrads()
     measure(network, planes[:5], labels[:5], wins[:5])[0].backward()
-    numpy.testing.assert_allclose(gradient, network.value.W.grad, rtol=1e-4, atol=1e-7)
+    gradients = to_cpu(gradient), to_cpu(network.value.W.grad)
+    numpy.testing.assert_allclose(*gradients, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("network_class", [TwoHeads, TwoHeadsTanh])
-def test_a_batch_without_a_known_result_has_a_value_loss_of_nothing(network_class):
-    network = network_class()
-    batch = PlanesConverter(positions_with([UNKNOWN] * 4))(range(4), CPU)
+def test_a_batch_without_a_known_result_has_a_value_loss_of_nothing(device, network_class):
+    network = network_class().to_device(device)
+    batch = PlanesConverter(positions_with([UNKNOWN] * 4))(range(4), device)
     with chainer.using_config("train", False):
         loss, measured = measure(network, *batch)
+    measured = numbers(measured)
     assert measured["value_loss"] == measured["value_accuracy"] == (0, 0)
     network.cleargrads()
     loss.backward()
@@ -98,26 +106,27 @@ def test_a_batch_without_a_known_result_has_a_value_loss_of_nothing(network_clas
     assert network.policy.W.grad.any()
 
 
-def test_a_drawn_game_is_learned_as_even():
-    network = TwoHeads()
-    batch = PlanesConverter(positions_with([DRAW] * 8))(range(8), CPU)
+def test_a_drawn_game_is_learned_as_even(device):
+    network = TwoHeads().to_device(device)
+    batch = PlanesConverter(positions_with([DRAW] * 8))(range(8), device)
     optimizer = chainer.optimizers.SGD(0.04).setup(network)
     for _ in range(150):
         optimizer.update(lambda: measure(network, *batch)[0])
     wins = network.value_kind.win_probabilities(network(batch[0])[1])
-    numpy.testing.assert_allclose(wins, 0.5, atol=0.02)
+    numpy.testing.assert_allclose(to_cpu(wins), 0.5, atol=0.02)
 
 
-def test_value_accuracy_is_over_the_games_somebody_won():
+def test_value_accuracy_is_over_the_games_somebody_won(device):
     class Sure(TwoHeads):
         def forward(self, x):
             values = numpy.array([3, -3, 3, 0.1, -9, 9], numpy.float32)
-            return super().forward(x)[0], chainer.Variable(values)
+            return super().forward(x)[0], chainer.Variable(device.send(values))
 
     positions = positions_with([WIN, LOSS, LOSS, WIN, DRAW, UNKNOWN])
     with chainer.using_config("train", False):
-        _, measured = measure(Sure(), *PlanesConverter(positions)(range(6), CPU))
-    assert measured["value_accuracy"] == (0.75, 4)
+        network = Sure().to_device(device)
+        _, measured = measure(network, *PlanesConverter(positions)(range(6), device))
+    assert numbers(measured)["value_accuracy"] == (0.75, 4)
 
 
 def test_lines_of_values_follow_the_agreed_ones(tmp_path, caplog):
