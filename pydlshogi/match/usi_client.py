@@ -35,6 +35,8 @@ _SENT_ANYWAY = ("usi_hash", "usi_ponder")
 # comes no sooner with more, and threads that wait for busy cores are slow beyond measure.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
+_INFO = b"info string "
+
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
 
 
@@ -203,7 +205,8 @@ class UsiClient:
         except TimeoutError:
             self.kill()
             raise EngineError(
-                f"engine {self.spec.name} did not answer {command!r} within {patience:g} s."
+                f"engine {self.spec.name} did not answer {command!r} within {patience:g} s"
+                f"{self._last_words()}."
             ) from None
         except (OSError, EOFError):
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -216,11 +219,11 @@ class UsiClient:
             ) from None
 
     def _last_words(self) -> str:
-        """Quotes the last line that the engine wrote to standard error."""
+        """Quotes the last line for people: of standard error, or else an ``info string``."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode("utf-8", "replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        return f" ({said[-1][:200]})" if said else ""
+        said = [line.strip() for line in [self._lines.said, *lines] if line.strip()]
+        return f" ({said[-1][:200].rstrip('.')})" if said else ""
 
 
 class _Lines:
@@ -228,10 +231,12 @@ class _Lines:
 
     Attributes:
         deadline: When to give up, on ``time.monotonic``'s clock.
+        said: What stood in the last ``info string``.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.deadline = 0.0
+        self.said = ""
         self._stream = stream
         self._queue: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -264,6 +269,9 @@ class _Lines:
 
     def _read(self) -> None:
         for line in self._stream:
+            if line.startswith(_INFO):
+                # In whatever encoding: ours is ASCII.
+                self.said = line[len(_INFO) :].decode(errors="replace").strip()
             self._queue.put(line)
         self._queue.put(b"")
 

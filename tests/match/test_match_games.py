@@ -39,6 +39,8 @@ for line in sys.stdin:
     if behaviour == "dies at " + word:
         print("out of luck", file=sys.stderr); sys.exit(3)
     if behaviour == "vanishes at " + word: os.remove(__file__); sys.exit(4)
+    if behaviour == "complains at " + word: say("info string no model. Train one."); sys.exit(1)
+    if behaviour == "waits at " + word: say("info string no model. Train one."); time.sleep(60)
     if word == "usi":
         say("id name 偽")
         say("option name Level type spin default 0 min -5 max 5")
@@ -245,6 +247,8 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
         ("silent at usi", "engine fake did not answer 'usi' within 2 s"),
         ("silent at isready", "engine fake did not answer 'isready' within 2 s"),
         ("dies at isready", "ended at 'isready' with status 3"),
+        ("complains at isready", "with status 1 (no model. Train one)."),
+        ("waits at isready", "did not answer 'isready' within 2 s (no model. Train one)."),
         ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book."),
         ("resign;level=7", "the option level must be a number from -5 to 5."),
         ("resign;Level=high", "the option Level must be a number from -5 to 5."),
@@ -260,7 +264,7 @@ def test_an_engine_that_cannot_play_stops_the_match_before_it_begins(
     output = tmp_path / "match"
     # The second opponent's fault is found before the games with the first are played.
     engines = ("--engine", fake("resign", "a"), "--opponent", fake("resign", "b"))
-    timeout = 2 if "silent" in behaviour else 120
+    timeout = 2 if behaviour.startswith(("silent", "waits")) else 120
     assert run(output, *engines, "--opponent", spec, "--timeout", timeout) == 1
     error = capsys.readouterr().err
     assert words in error
