@@ -131,6 +131,8 @@ def train_all(
 ) -> int | None:
     """Trains what is missing, and writes table and curves after each variant.
 
+    A variant whose training diverges is named below the table, and the others go on.
+
     Args:
         kind: What they are variants of: the head of the table's first column.
         variants: The options of each, by name.
@@ -143,14 +145,24 @@ def train_all(
     Returns:
         As :func:`compare`, and it raises the same.
     """
+    from pydlshogi.training.checkpoint import NotFiniteError
+
     rows = []
     for name, options in variants.items():
         print(f"{name}: {len(train_set)} positions, {options.epoch} epochs", flush=True)
-        signal_number = _train(options, output / name, train_set, test_set, device)
-        if signal_number:
-            return signal_number
-        rows.append(_row(name, output / name))
-        _write(output, kind, rows, caption)
+        try:
+            signal_number = _train(options, output / name, train_set, test_set, device)
+        except NotFiniteError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            caption += f" The training of {name} diverged."
+        else:
+            if signal_number:
+                return signal_number
+            rows.append(_row(name, output / name))
+        if rows:
+            _write(output, kind, rows, caption)
+    if not rows:
+        raise CompareError("every training diverged. Lower --lr.")
     print((output / "table.md").read_text(encoding="utf-8"))
     return None
 

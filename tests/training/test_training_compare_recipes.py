@@ -65,6 +65,20 @@ def test_a_recipe_that_is_trained_is_not_trained_again_and_others_are_added(fold
     assert "| fast |" in Path("out/table.md").read_text(encoding="utf-8")
 
 
+def test_a_recipe_that_diverges_is_named_and_the_others_go_on(folder, capsys):
+    assert call("huge --lr 1e30\nsmall --lr 0.1") == 0
+    captured = capsys.readouterr()
+    assert "huge: loss or weights are not finite" in captured.err
+    assert "Traceback" not in captured.err
+    table = Path("out/table.md").read_text(encoding="utf-8")
+    assert table in captured.out
+    assert "The training of huge diverged." in table
+    rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")]
+    assert rows == ["| recipe", "| small"]
+    assert call("huge --lr 1e30") == 1
+    assert "every training diverged" in capsys.readouterr().err
+
+
 def test_what_was_trained_otherwise_is_refused(folder, capsys):
     assert call("one --momentum 0.9") == 0
     for recipe in ("one --momentum 0.8", "one --momentum 0.9 --mirror"):
