@@ -10,9 +10,9 @@ from typing import Any
 from pydlshogi.compat import chainer
 from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLANE_NUM, PLY_PLANE_NUM, PLY_PLANES
 from pydlshogi.network.convolution import Convolution2D
+from pydlshogi.network.normalization import BatchNormalization
 
 F = chainer.functions
-L = chainer.links
 
 
 class NormalizedConvolution(chainer.Chain):
@@ -32,11 +32,11 @@ class NormalizedConvolution(chainer.Chain):
             self.conv = Convolution2D(
                 inputs, outputs, ksize=3, pad=1, nobias=True, convolution=convolution
             )
-            self.bn = L.BatchNormalization(outputs)
+            self.bn = BatchNormalization(outputs, relu=True, convolution=convolution)
 
     def forward(self, x: Any) -> Any:
         """Computes (batch, outputs, 9, 9) from (batch, inputs, 9, 9)."""
-        return F.relu(self.bn(self.conv(x)))
+        return self.bn(self.conv(x))
 
 
 class ResidualBlock(chainer.Chain):
@@ -56,7 +56,7 @@ class ResidualBlock(chainer.Chain):
             self.conv = Convolution2D(
                 channels, channels, ksize=3, pad=1, nobias=True, convolution=convolution
             )
-            self.bn = L.BatchNormalization(channels)
+            self.bn = BatchNormalization(channels, convolution=convolution)
 
     def forward(self, x: Any) -> Any:
         """Computes (batch, channels, 9, 9) from the same shape."""

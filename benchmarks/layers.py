@@ -1,6 +1,7 @@
-"""Speed of the first layer and of a training step: hand planes through 3×3 or 1×1 filters.
+"""Speed of a layer and of a training step where a layer can be made in several ways.
 
-    python benchmarks/hand_planes.py
+    python benchmarks/layers.py hands          hand planes through 3×3 or 1×1 filters
+    python benchmarks/layers.py normalization  batch normalization: none, ours, Chainer's
 
 The kinds take turns in one process, so that a slow moment of the machine strikes all
 alike; figures are medians.
@@ -22,6 +23,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.device import select_device
 from pydlshogi.features import HAND_MAX, make_input_planes
 from pydlshogi.network.layers import PiecesAndHands
+from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.policy import PolicyNetwork, ch
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import POSITION
@@ -46,6 +48,29 @@ class Broadcast(PolicyNetwork):
         return PiecesAndBroadcastHands(ch, self.convolution)
 
 
+def make_hands() -> tuple[str, dict[str, Any]]:
+    """Makes networks whose first layers take the hand planes in different ways."""
+    return "l1", {
+        "all planes 3×3": make_network("policy"),
+        "(a) unpooling": make_network("policy_hand1x1_unpool"),
+        "(b) ksize 1": make_network("policy_hand1x1"),
+        "broadcasting": Broadcast(),
+    }
+
+
+def make_normalization() -> tuple[str, dict[str, Any]]:
+    """Makes networks with and without batch normalization."""
+    networks = {
+        "none": make_network("policy"),
+        "ours": make_network("policy_bn"),
+        "Chainer's": make_network("policy_bn"),
+    }
+    for link in networks["Chainer's"].links():
+        if isinstance(link, BatchNormalization):
+            link.convolution = "chainer"
+    return "l2", networks
+
+
 def make_positions(count: int) -> numpy.ndarray:
     """Makes records with as many pieces on the board and in hand as in the middle of a game."""
     random = numpy.random.RandomState(0)
@@ -60,6 +85,7 @@ def make_positions(count: int) -> numpy.ndarray:
 def main() -> None:
     """Prints a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=("hands", "normalization"))
     parser.add_argument("--batchsize", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=15, help="turns of each kind")
     parser.add_argument("--gpu", type=int)
@@ -67,12 +93,7 @@ def main() -> None:
 
     device = select_device(args.gpu)
     device.use()
-    networks = {
-        "all planes 3×3": make_network("policy"),
-        "(a) unpooling": make_network("policy_hand1x1_unpool"),
-        "(b) ksize 1": make_network("policy_hand1x1"),
-        "broadcasting": Broadcast(),
-    }
+    measured, networks = make_hands() if args.what == "hands" else make_normalization()
     positions = make_positions(args.batchsize)
     planes = make_input_planes(device.send(positions.view("u1").reshape(len(positions), -1)))
     labels = device.send(positions["label"].astype(numpy.int32))
@@ -84,13 +105,16 @@ def main() -> None:
         def step(network: Any = network, optimizer: Any = optimizer) -> None:
             optimizer.update(lambda: F.softmax_cross_entropy(network(planes), labels))
 
-        def layer(network: Any = network) -> None:
-            with chainer.using_config("train", False), chainer.no_backprop_mode():
-                network.l1(planes)
+        link = network[measured]
+        x = planes if measured == "l1" else network.l1(planes).array
 
-        def layer_step(network: Any = network) -> None:
-            network.cleargrads()
-            F.sum(network.l1(planes)).backward()
+        def layer(link: Any = link, x: Any = x) -> None:
+            with chainer.using_config("train", False), chainer.no_backprop_mode():
+                link(x)
+
+        def layer_step(link: Any = link, x: Any = x) -> None:
+            link.cleargrads()
+            F.sum(link(x if measured == "l1" else chainer.Variable(x))).backward()
 
         steps[name] = (layer, layer_step, step)
 
@@ -105,7 +129,8 @@ def main() -> None:
                 if turn:  # the first turn makes the buffers
                     times.setdefault((name, number), []).append(time.perf_counter() - start)
     print(f"batch {args.batchsize}, {device}, median of {args.rounds}\n")
-    print("| ms | layer 1 forward | layer 1 forward and backward | training step |")
+    head = f"{measured} in play | {measured} forward and backward"
+    print(f"| ms | {head} | training step |")
     print("|:--|--:|--:|--:|")
     for name in steps:
         cells = (f"{statistics.median(times[name, number]) * 1e3:.1f}" for number in range(3))
