@@ -8,11 +8,13 @@ numpy lets go of Python's global lock while it computes, so plain threads do.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Callable
 
 import numpy
@@ -20,6 +22,12 @@ import threadpoolctl
 
 #: Environment variable with the number of threads; :func:`set_threads` goes before it.
 THREADS_VARIABLE = "PYDLSHOGI_THREADS"
+
+#: Where Linux tells a control group's quota and period: version 2 in one file, 1 in two.
+_QUOTAS = (
+    ("/sys/fs/cgroup/cpu.max",),
+    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+)
 
 _lock = threading.Lock()
 _chosen: int | None = None
@@ -51,7 +59,8 @@ def get_threads() -> int:
 
     Returns:
         What :func:`set_threads` chose, else the environment's ``PYDLSHOGI_THREADS``,
-        else the number of processors that this process may use.
+        else the number of processors that this process may use: those it is bound to, and
+        no more than its container has time of (a Linux control group's quota).
 
     Raises:
         ValueError: ``PYDLSHOGI_THREADS`` is not a whole number of at least 1.
@@ -67,8 +76,25 @@ def get_threads() -> int:
             )
         return int(text)
     if hasattr(os, "sched_getaffinity"):  # not on Windows and macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        bound = len(os.sched_getaffinity(0))
+    else:
+        bound = os.cpu_count() or 1
+    # More threads than that would be stopped all together whenever the time is used up.
+    return max(1, int(min(bound, _quota())))
+
+
+@functools.cache  # asked for by every layer
+def _quota() -> float:
+    """Reads how many processors' time the control group of a container has."""
+    for files in _QUOTAS:
+        try:
+            words = " ".join(Path(file).read_text(encoding="ascii") for file in files).split()
+            quota, period = map(float, words)
+        except (OSError, ValueError):  # there is none, or no limit ("max")
+            continue
+        if quota > 0 and period > 0:  # -1 is no limit
+            return quota / period
+    return math.inf
 
 
 def shares(n: int, number: int) -> list[tuple[int, int]]:

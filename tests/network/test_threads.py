@@ -22,7 +22,20 @@ def blas_settings():
     return [library["num_threads"] for library in threadpoolctl.threadpool_info()]
 
 
-def test_number_of_threads(monkeypatch):
+@pytest.fixture
+def quotas(monkeypatch):
+    """Gives the machine control groups of other files: none at first."""
+
+    def give(*files):
+        threads._quota.cache_clear()
+        monkeypatch.setattr(threads, "_QUOTAS", files)
+
+    give()
+    yield give
+    threads._quota.cache_clear()
+
+
+def test_number_of_threads(monkeypatch, quotas):
     monkeypatch.delenv(threads.THREADS_VARIABLE, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5}, raising=False)
     assert threads.get_threads() == 3
@@ -35,6 +48,29 @@ def test_number_of_threads(monkeypatch):
     assert threads.get_threads() == 4
     threads.set_threads(2)
     assert threads.get_threads() == 2
+
+
+@pytest.mark.parametrize(
+    "contents, number",
+    [
+        (["max 100000"], 8),
+        (["350000 100000"], 3),
+        (["20000 100000"], 1),
+        (["1600000 100000"], 8),
+        (["-1", "100000"], 8),
+        (["200000", "100000"], 2),
+        (["200000"], 8),
+        (["nonsense"], 8),
+    ],
+)
+def test_a_containers_quota_is_kept(monkeypatch, quotas, tmp_path, contents, number):
+    monkeypatch.delenv(threads.THREADS_VARIABLE, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    files = [str(tmp_path / str(place)) for place in range(len(contents))]
+    for file, content in zip(files, contents):
+        (tmp_path / file).write_text(content + "\n")
+    quotas([str(tmp_path / "missing")], files)
+    assert threads.get_threads() == number
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
