@@ -126,7 +126,7 @@ def _positive(text: str) -> int:
 
 def _play(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> None:
     """Plays the match and writes its tables."""
-    from pydlshogi.match.series import Conditions, Series
+    from pydlshogi.match.series import SETTINGS, Conditions, Series
     from pydlshogi.match.table import markdown, tsv
     from pydlshogi.match.usi_client import Limit, UsiClient
 
@@ -148,9 +148,13 @@ def _play(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> None:
         with UsiClient(spec, args.timeout) as client:
             client.new_game()
 
+    # What other commands have played into the same folder stays in its tables.
+    known = {series.folder for series in all_series}
+    folders = sorted(path.parent for path in args.output.glob(f"*/{SETTINGS}"))
+    others = [Series.read(folder).row() for folder in folders if folder not in known]
     for series in all_series:
         _play_series(series, args)
-        rows = [series.row(args.games) for series in all_series]
+        rows = [*others, *(series.row(args.games) for series in all_series)]
         for name, text in (("table.md", markdown(rows)), ("table.tsv", tsv(rows))):
             with write_beside(args.output / name) as file:
                 file.write(text.encode("utf-8"))
@@ -161,6 +165,14 @@ def _play_series(series: Series, args: argparse.Namespace) -> None:
     """Plays what is missing of a series, with a bar of progress on a terminal."""
     missing = series.missing(args.games)
     title = f"{series.engine.name} - {series.opponent.name}"
+    kept = args.games - len(missing)
+    if kept:
+        # A model that was trained on since, under the same name, is not seen by the folder.
+        print(
+            f"{title}: {kept} of {args.games} games were played before and are kept. "
+            f"If an engine has changed since, remove {series.folder} and run again.",
+            file=sys.stderr,
+        )
     if not missing:
         return
     with tqdm.tqdm(

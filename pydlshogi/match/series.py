@@ -20,7 +20,8 @@ from pydlshogi.match.referee import Verdict
 from pydlshogi.match.table import Row
 from pydlshogi.match.usi_client import Limit, UsiClient
 
-_SETTINGS = "settings.json"
+#: File in a series' folder that tells what is played there.
+SETTINGS = "settings.json"
 
 
 class SeriesError(Exception):
@@ -60,6 +61,30 @@ class Series:
     conditions: Conditions
     folder: Path
 
+    @classmethod
+    def read(cls, folder: Path) -> Series:
+        """Finds out what was played in a folder.
+
+        Raises:
+            SeriesError: its settings cannot be read.
+        """
+        path = folder / SETTINGS
+        try:
+            settings = json.loads(path.read_text(encoding="utf-8"))
+            engine, opponent = (
+                EngineSpec(
+                    settings[side]["name"],
+                    tuple(settings[side]["command"]),
+                    tuple((name, value) for name, value in settings[side]["options"]),
+                )
+                for side in ("engine", "opponent")
+            )
+            rest = {name: settings[name] for name in ("plies", "seed", "max_plies")}
+            conditions = Conditions(limit=Limit(**settings["limit"]), **rest)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SeriesError(f"{path} cannot be read ({error!r}).") from None
+        return cls(engine, opponent, conditions, folder)
+
     def check_folder(self) -> None:
         """Sees whether what the folder holds belongs to this series.
 
@@ -67,7 +92,7 @@ class Series:
             SeriesError: it holds games played under other conditions, or by other
                 engines, or cannot be read.
         """
-        path = self.folder / _SETTINGS
+        path = self.folder / SETTINGS
         try:
             found = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -77,7 +102,7 @@ class Series:
         if found != self._settings():
             raise SeriesError(
                 f"{self.folder} holds games of other engines, options or conditions "
-                f"(see {_SETTINGS} there). Choose another --output, or remove that folder."
+                f"(see {SETTINGS} there). Choose another --output, or remove that folder."
             )
 
     def outcome(self, number: int) -> Outcome | None:
@@ -98,8 +123,11 @@ class Series:
         """Lists the numbers of the games, from 1, that are still to be played."""
         return [number for number in range(1, games + 1) if self.outcome(number) is None]
 
-    def row(self, games: int) -> Row:
-        """Gives the results of the first games, so far as they have been played."""
+    def row(self, games: int | None = None) -> Row:
+        """Gives the results of the first games, or of all, so far as they have been played."""
+        if games is None:
+            numbers = (path.stem for path in self.folder.glob("*.csa"))
+            games = max((int(number) for number in numbers if number.isdecimal()), default=0)
         outcomes = {number: self.outcome(number) for number in range(1, games + 1)}
         played = {number: outcome for number, outcome in outcomes.items() if outcome}
         return Row(self.engine.name, self.opponent.name, played)
@@ -125,7 +153,7 @@ class Series:
             OSError: a record cannot be written.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with write_beside(self.folder / _SETTINGS) as file:
+        with write_beside(self.folder / SETTINGS) as file:
             file.write(self._settings().encode("utf-8"))
         waiting = iter(numbers)
         lock = threading.Lock()

@@ -138,11 +138,13 @@ def test_the_tables_count_the_records(finished, capsys):
     assert "| a | b | 4 |" in printed
 
 
-def test_a_match_goes_on_where_its_records_stop(finished, tmp_path):
+def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
     output = tmp_path / "match"
     assert two_random_movers(output, games=2) == 0
     before = {path: path.stat().st_mtime_ns for path in output.rglob("*.csa")}
+    assert "played before" not in capsys.readouterr().err
     assert two_random_movers(output) == 0
+    assert "a - b: 2 of 4 games were played before" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in before} == before
     (output / "a_b" / "0002.csa").unlink()
     assert two_random_movers(output) == 0
@@ -303,6 +305,19 @@ def test_games_played_under_other_conditions_are_not_mixed(fake, tmp_path, capsy
     assert run(output, *arguments) == 0
     assert run(output, *arguments, "--nodes", 50) == 1
     assert "holds games of other engines, options or conditions" in capsys.readouterr().err
+
+
+def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys):
+    output = tmp_path / "match"
+    for name, games in (("b", 4), ("a", 2)):
+        arguments = ("--engine", "random", "--opponent", fake("resign", name) + ";Level=3")
+        assert run(output, *arguments, "--games", games) == 0
+    rows = [row(output, line) for line in (1, 2)]
+    assert [(row["opponent"], row["games"]) for row in rows] == [("b", "4"), ("a", "2")]
+    assert (output / "table.md").read_text(encoding="utf-8").count("| random |") == 2
+    (output / "random_b" / "settings.json").write_text("{}", encoding="utf-8")
+    assert run(output, *arguments, "--games", 2) == 1
+    assert "settings.json cannot be read" in capsys.readouterr().err
 
 
 def test_a_broken_record_is_named(fake, tmp_path, capsys):
