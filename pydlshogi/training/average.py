@@ -1,7 +1,8 @@
 """Averaging of the weights over the last iterations.
 
-Source: B. T. Polyak, A. B. Juditsky, Acceleration of stochastic approximation by
-averaging, SIAM J. Control Optim. 30 (1992).
+Sources: B. T. Polyak, A. B. Juditsky, Acceleration of stochastic approximation by
+averaging, SIAM J. Control Optim. 30 (1992); for batch normalization, P. Izmailov et al.,
+Averaging Weights Leads to Wider Optima and Better Generalization, arXiv:1803.05407 (2018).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.training.batches import STATISTICS, EpochIterator, PlanesConverter, draw
 
 
 class Average(chainer.training.Extension):
@@ -63,6 +65,58 @@ class Average(chainer.training.Extension):
         """
         if "average/count" in own:
             self.serialize(chainer.serializers.NpzDeserializer(own)["average"])
+
+
+class Statistics(chainer.training.Extension):
+    """Trainer extension that gives averaged weights the statistics of batch normalization.
+
+    Averaged weights have means and variances of their own: those that the running network
+    had on its way are not theirs, nor is the average of them. So before the average is
+    measured or saved it goes over some training positions, and each normalization takes
+    their mean and variance. These follow from the weights, the seed and the iteration.
+
+    Args:
+        network: The average.
+        positions: (n,) array of ``POSITION``, n at least 1: the training set.
+        iterator: What makes the run's batches of them.
+        device: Where the network is.
+    """
+
+    #: Positions to go over, at least; each is 81 squares, and makes as many values.
+    COUNT = 1024
+
+    # After the average, before all that measures or saves.
+    priority = chainer.training.PRIORITY_EDITOR
+
+    def __init__(
+        self, network: Any, positions: numpy.ndarray, iterator: EpochIterator, device: Any
+    ) -> None:
+        self._network = network
+        self._convert = PlanesConverter(positions, ply=network.ply)
+        self._iterator = iterator
+        self._device = device
+
+    def __call__(self, trainer: Any) -> None:
+        """Computes the statistics anew."""
+        normalizations = [
+            link
+            for link in self._network.links()
+            if isinstance(link, chainer.links.BatchNormalization)
+        ]
+        if not normalizations:
+            return
+        iterator = self._iterator
+        size = iterator.size * (2 if iterator.mirror else 1)
+        drawn = draw(iterator.seed, trainer.updater.iteration, size, self.COUNT, stream=STATISTICS)
+        decays = [link.decay for link in normalizations]
+        with chainer.using_config("train", True), chainer.no_backprop_mode():
+            for number, start in enumerate(range(0, len(drawn), iterator.batch_size)):
+                batch = drawn[start : start + iterator.batch_size]
+                for link in normalizations:
+                    link.decay = number / (number + 1)  # the plain mean of all batches
+                self._network(self._convert(batch, self._device)[0])
+        for link, decay in zip(normalizations, decays):
+            link.decay = decay
 
 
 class _Collector(chainer.Serializer):

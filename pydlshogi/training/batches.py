@@ -12,7 +12,7 @@ from pydlshogi.positions import POSITION
 
 # Streams of random numbers drawn from one seed; each use has its own, so that
 # none disturbs another.
-_ORDER, _DRAW, _MIRROR = range(3)
+_ORDER, TEST, _MIRROR, STATISTICS = range(4)
 
 
 def _random(seed: int, stream: int, number: int) -> numpy.random.RandomState:
@@ -24,7 +24,7 @@ def _random(seed: int, stream: int, number: int) -> numpy.random.RandomState:
     return numpy.random.RandomState([seed, stream, number])
 
 
-def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
+def draw(seed: int, iteration: int, size: int, count: int, *, stream: int = TEST) -> numpy.ndarray:
     """Draws positions without replacement.
 
     Args:
@@ -32,11 +32,12 @@ def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
         iteration: Draws of different iterations are independent of each other.
         size: Number of positions to draw from.
         count: Number of positions to draw; all of them if that is more than ``size``.
+        stream: What for: :data:`TEST` or :data:`STATISTICS`.
 
     Returns:
         (min(count, size),) int64 numbers of positions, 0..size-1.
     """
-    return _random(seed, _DRAW, iteration).permutation(size)[:count]
+    return _random(seed, stream, iteration).permutation(size)[:count]
 
 
 class EpochIterator(chainer.dataset.Iterator):

@@ -14,7 +14,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.training import log
-from pydlshogi.training.average import Average
+from pydlshogi.training.average import Average, Statistics
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
@@ -106,6 +106,8 @@ def train(
         if end.reached(trainer):
             logger.info(log.SAVE_MODEL)
             logger.info(log.SAVE_STATE)
+        elif settings.recipe.average is not None:
+            trainer.get_extension("statistics")(trainer)
         snapshot(trainer)
     if end.reached(trainer):
         return None
@@ -182,6 +184,9 @@ def make_trainer(
     def at_validation(trainer: Any) -> bool:
         return updater.is_new_epoch or end.reached(trainer)
 
+    def at_statistics(trainer: Any) -> bool:
+        return at_evaluation(trainer) or at_validation(trainer)
+
     def at_save(trainer: Any) -> bool:
         # The save at the end of the run is train's, which logs it.
         return (at_evaluation(trainer) or updater.is_new_epoch) and not end.reached(trainer)
@@ -195,6 +200,8 @@ def make_trainer(
     priority = chainer.training.PRIORITY_READER
     if "average" in extras:
         trainer.extend(extras["average"], name="average")
+        statistics = Statistics(measured, train_positions, iterator, device)
+        trainer.extend(statistics, name="statistics", trigger=at_statistics)
     for name, extension in means.items():
         trainer.extend(extension, name=f"mean {name}")
     trainer.extend(

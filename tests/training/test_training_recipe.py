@@ -2,6 +2,8 @@
 
 import logging
 import math
+import os
+import signal
 
 import numpy
 import pytest
@@ -31,11 +33,11 @@ F = chainer.functions
 to_cpu = chainer.backends.cuda.to_cpu
 
 
-def run(folder, recipe, *, resume=False, seed=1, device=CPU, **options):
+def run(folder, recipe, *, resume=False, seed=1, device=CPU, network=NormalizedNetwork, **options):
     """Trains a small network with batch normalization; returns it as it runs at the end."""
     folder.mkdir(exist_ok=True)
     numpy.random.seed(seed)
-    network = NormalizedNetwork()
+    network = network()
     optimizer = make_optimizer(network, recipe)
     model, state = folder / "model", folder / "state"
     own = load_pair(model, state, network, optimizer) if resume else None
@@ -341,7 +343,49 @@ def test_an_average_begins_with_the_run_that_asks_for_it(tmp_path):
     running = run(tmp_path, RECIPES["average"], resume=True, iterations=1)
     network = NormalizedNetwork()
     load_model(tmp_path / "model", network)
-    assert_same_parameters(network, running)
+    for one, other in zip(network.params(), running.params()):
+        numpy.testing.assert_array_equal(one.array, other.array)
+
+
+@pytest.mark.parametrize("name", ["average", "everything"])
+@pytest.mark.parametrize(
+    "options", [{"epoch": 1}, {"iterations": 2}, {"eval_interval": 2}], ids=str
+)
+def test_an_average_has_the_statistics_of_training_positions(device, tmp_path, name, options):
+    # Five batches of the same size: the mean of their means is that of all.
+    run(tmp_path, RECIPES[name], device=device, batchsize=9, **options)
+    network = NormalizedNetwork()
+    load_model(tmp_path / "model", network)
+    positions = make_positions(45, 1)
+    if RECIPES[name].mirror:
+        positions = numpy.concatenate([positions, mirror(positions)])
+    planes = PlanesConverter(positions)(range(len(positions)), CPU)[0]
+    means, variances = planes.mean(axis=(0, 2, 3)), planes.var(axis=(0, 2, 3))
+    numpy.testing.assert_allclose(network.norm.avg_mean, means, rtol=1e-4, atol=1e-6)
+    numpy.testing.assert_allclose(network.norm.avg_var, variances, rtol=2e-2, atol=1e-6)
+    assert network.norm.decay == 0.9
+
+
+class InterruptedNetwork(NormalizedNetwork):
+    """Wants to end in its fourth forward pass in training."""
+
+    passes = 0
+
+    def forward(self, x):
+        if chainer.config.enable_backprop:
+            InterruptedNetwork.passes += 1
+            if InterruptedNetwork.passes == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+        return super().forward(x)
+
+
+def test_the_average_of_a_run_that_is_interrupted_has_them_too(tmp_path):
+    run(tmp_path, RECIPES["average"], network=InterruptedNetwork, batchsize=9, eval_interval=1000)
+    network = NormalizedNetwork()
+    load_model(tmp_path / "model", network)
+    assert read_npz(tmp_path / "state")["t"] == 4
+    planes = PlanesConverter(make_positions(45, 1))(range(45), CPU)[0]
+    numpy.testing.assert_allclose(network.norm.avg_mean, planes.mean(axis=(0, 2, 3)), rtol=1e-4)
 
 
 def test_on_every_device_an_interrupted_run_is_a_whole_one_on_the_cpu(device, tmp_path):
