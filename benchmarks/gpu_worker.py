@@ -8,6 +8,7 @@ training steps took, null where the memory does not suffice.
 
 from __future__ import annotations
 
+import gc
 import json
 import platform
 import sys
@@ -83,6 +84,15 @@ def torch_side(numbers: str, device_name: str) -> tuple[Any, Any, Any, str]:
     return send, step, torch.cuda.synchronize, versions
 
 
+def give_memory_back() -> None:
+    """Frees what the pool of CuPy or PyTorch keeps: the other sides need the card too."""
+    gc.collect()
+    if "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()
+    if "cupy" in sys.modules:
+        sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
+
+
 def seconds(
     send: Callable[..., Any],
     step: Callable[..., Any],
@@ -121,6 +131,7 @@ def main() -> int:
             answer = f"{versions}, Python {platform.python_version()}"
         else:
             answer = seconds(send, step, wait, request["batch"], request["steps"])
+            give_memory_back()
         print(json.dumps(answer), flush=True)
     return 0
 

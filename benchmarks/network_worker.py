@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import resource
 import sys
 import time
@@ -97,7 +98,11 @@ def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., A
         torch.nn.functional.cross_entropy(logits, torch.from_numpy(t)).backward()
         optimizer.step()
 
-    return forward, step, f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads"
+    config = torch.__config__.show()
+    libraries = re.findall(r"(Math Kernel Library|MKL-DNN) (?:Version |v)(\S+)", config)
+    names = [" ".join(library) for library in libraries] or ["BLAS unknown"]
+    versions = f"PyTorch {torch.__version__}, {', '.join(names)}, {torch.get_num_threads()} threads"
+    return forward, step, versions
 
 
 def main() -> int:

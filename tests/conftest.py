@@ -26,8 +26,9 @@ ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(not GPUS, reason=NO_GPU)]
 def device(request):
     """The ``chainer.backend.Device`` to compute on: the CPU and, where there is one, a GPU.
 
-    Every test of what numbers come out takes it. Of a GPU's results the same is asked as of
-    the CPU's; whatever they are compared with is computed on the CPU.
+    Tests of what numbers come out of what can run on both take it. Of a GPU's results the
+    same is asked as of the CPU's; what they are compared with is computed on the CPU, but
+    where the claim is that Chainer's own way is taken.
     """
     device = select_device(request.param)
     device.use()

@@ -144,14 +144,15 @@ def _play(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> None:
         series.check_folder()
         if series.missing(args.games):
             needed.update(dict.fromkeys((series.engine, series.opponent)))
-    for spec in needed:
-        with UsiClient(spec, args.timeout) as client:
-            client.new_game()
-
     # What other commands have played into the same folder stays in its tables.
     known = {series.folder for series in all_series}
     folders = sorted(path.parent for path in args.output.glob(f"*/{SETTINGS}"))
     others = [Series.read(folder).row() for folder in folders if folder not in known]
+    others = [row for row in others if row.outcomes]
+    for spec in needed:
+        with UsiClient(spec, args.timeout) as client:
+            client.new_game()
+
     for series in all_series:
         _play_series(series, args)
         rows = [*others, *(series.row(args.games) for series in all_series)]
@@ -167,7 +168,7 @@ def _play_series(series: Series, args: argparse.Namespace) -> None:
     title = f"{series.engine.name} - {series.opponent.name}"
     kept = args.games - len(missing)
     if kept:
-        # A model that was trained on since, under the same name, is not seen by the folder.
+        # The folder does not show that a model was trained further under the same name.
         print(
             f"{title}: {kept} of {args.games} games were played before and are kept. "
             f"If an engine has changed since, remove {series.folder} and run again.",

@@ -82,7 +82,9 @@ class Series:
             rest = {name: settings[name] for name in ("plies", "seed", "max_plies")}
             conditions = Conditions(limit=Limit(**settings["limit"]), **rest)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SeriesError(f"{path} cannot be read ({error!r}).") from None
+            raise SeriesError(
+                f"{path} cannot be read ({error!r}). Remove {folder} and run again."
+            ) from None
         return cls(engine, opponent, conditions, folder)
 
     def check_folder(self) -> None:

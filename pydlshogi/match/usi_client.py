@@ -200,6 +200,7 @@ class UsiClient:
         """Says in a sentence what happened when a talk fails, and ends the engine."""
         patience = seconds + self._timeout
         self._lines.deadline = time.monotonic() + patience
+        self._lines.said = ""
         try:
             yield
         except TimeoutError:
@@ -219,11 +220,12 @@ class UsiClient:
             ) from None
 
     def _last_words(self) -> str:
-        """Quotes the last line for people: of standard error, or else an ``info string``."""
+        """Quotes the engine: its last ``info string`` in this talk, last on standard error."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode("utf-8", "replace").split("\n")
-        said = [line.strip() for line in [self._lines.said, *lines] if line.strip()]
-        return f" ({said[-1][:200].rstrip('.')})" if said else ""
+        errors = [line.strip() for line in lines if line.strip()]
+        said = [text[:200].rstrip(".") for text in [self._lines.said, *errors[-1:]] if text]
+        return f" ({'; '.join(said)})" if said else ""
 
 
 class _Lines:
@@ -231,7 +233,7 @@ class _Lines:
 
     Attributes:
         deadline: When to give up, on ``time.monotonic``'s clock.
-        said: What stood in the last ``info string``.
+        said: What stood in the last ``info string``, empty before one comes.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -270,7 +272,7 @@ class _Lines:
     def _read(self) -> None:
         for line in self._stream:
             if line.startswith(_INFO):
-                # In whatever encoding: ours is ASCII.
+                # Bytes of any encoding; our own engine writes ASCII.
                 self.said = line[len(_INFO) :].decode(errors="replace").strip()
             self._queue.put(line)
         self._queue.put(b"")

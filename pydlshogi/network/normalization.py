@@ -35,7 +35,7 @@ from pydlshogi.network.threads import Workspace, get_threads, in_threads, shares
 F = chainer.functions
 L = chainer.links
 
-#: Squares of boards in a chunk, those of 8 boards: few calls of numpy, each of which takes
+#: Squares in a chunk, as many as 8 boards have: few calls of numpy, each of which takes
 #: Python's lock again, and with 192 channels an array of half a megabyte.
 _CHUNK = 8 * 81
 
@@ -64,22 +64,26 @@ class BatchNormalization(L.BatchNormalization):
         self.relu = relu
         self.convolution = check_convolution(convolution)
 
-    def forward(self, x: Any) -> Any:  # type: ignore[override]
+    def forward(self, x: Any, **kwargs: Any) -> Any:
         """Normalizes, and in training moves the running statistics.
 
         Args:
             x: (batch, channels, height, width), in any order in memory, fastest as
                 :class:`pydlshogi.network.convolution.Convolution2D` makes it.
+            **kwargs: As ``chainer.links.BatchNormalization`` takes them; with any of them
+                it computes.
 
         Returns:
             chainer.Variable of the same shape.
         """
         x = chainer.as_variable(x)
-        if not self._is_ours(x.array):
-            y = super().forward(x)
+        if kwargs or not self._is_ours(x.array):
+            y = super().forward(x, **kwargs)
             return F.relu(y) if self.relu else y
         function = _Normalization(self.eps, self.relu)
         (y,) = function.apply((x, self.gamma, self.beta))
+        if chainer.config.in_recomputing:  # they have moved before
+            return y
         m = x.size // self._size
         for running, found in (
             (self.avg_mean, function.mean),
@@ -144,11 +148,12 @@ class _Normalization(chainer.FunctionNode):
             self.mean = mean.astype(numpy.float32)
             self.variance = (square / len(rows)).astype(numpy.float32)
             factors["scale"] = gamma * self._inverse_deviation()
-            factors["shift"] = beta - self.mean * factors["scale"]
 
         def normalize(number: int, chunk: slice) -> None:
-            out = numpy.multiply(rows[chunk], factors["scale"], out=y[chunk])
-            out += factors["shift"]
+            # One step more than x · scale + shift, which is far off where the mean is large.
+            out = numpy.subtract(rows[chunk], self.mean, out=y[chunk])
+            out *= factors["scale"]
+            out += beta
             if self.relu:
                 numpy.maximum(out, zero, out=out)
 

@@ -23,7 +23,8 @@ import threadpoolctl
 #: Environment variable with the number of threads; :func:`set_threads` goes before it.
 THREADS_VARIABLE = "PYDLSHOGI_THREADS"
 
-#: Where Linux tells a control group's quota and period: version 2 in one file, 1 in two.
+#: Where a Linux container sees its control group's quota and period: version 2 in one file,
+#: 1 in two. A group within the container, or of a machine's own, is elsewhere and not asked.
 _QUOTAS = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),

@@ -82,7 +82,7 @@ class Statistics(chainer.training.Extension):
         device: Where the network is.
     """
 
-    #: Positions to go over, at least; each is 81 squares, and makes as many values.
+    #: Positions to go over, all where there are fewer. Each gives a channel 81 values.
     COUNT = 1024
 
     # After the average, before all that measures or saves.
@@ -110,10 +110,10 @@ class Statistics(chainer.training.Extension):
         drawn = draw(iterator.seed, trainer.updater.iteration, size, self.COUNT, stream=STATISTICS)
         decays = [link.decay for link in normalizations]
         with chainer.using_config("train", True), chainer.no_backprop_mode():
-            for number, start in enumerate(range(0, len(drawn), iterator.batch_size)):
+            for start in range(0, len(drawn), iterator.batch_size):
                 batch = drawn[start : start + iterator.batch_size]
                 for link in normalizations:
-                    link.decay = number / (number + 1)  # the plain mean of all batches
+                    link.decay = start / (start + len(batch))  # the plain mean over positions
                 self._network(self._convert(batch, self._device)[0])
         for link, decay in zip(normalizations, decays):
             link.decay = decay

@@ -154,7 +154,7 @@ def train_all(
             signal_number = _train(options, output / name, train_set, test_set, device)
         except NotFiniteError as error:
             print(f"{name}: {error}", file=sys.stderr)
-            caption += f" The training of {name} diverged."
+            caption += f" The training of {name} diverged: it is not in the table."
         else:
             if signal_number:
                 return signal_number
@@ -162,7 +162,7 @@ def train_all(
         if rows:
             _write(output, kind, rows, caption)
     if not rows:
-        raise CompareError("every training diverged. Lower --lr.")
+        raise CompareError("every training diverged. Lower --lr, and give --output another folder.")
     print((output / "table.md").read_text(encoding="utf-8"))
     return None
 

@@ -305,7 +305,8 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
         "--threads",
         type=positive_int,
         metavar="N",
-        help="threads of the Winograd convolution; without it as many as the machine has cores",
+        help="threads of the network on a CPU; without it as many as there are processors that "
+        "the process may use",
     )
 
 

@@ -40,6 +40,8 @@ for line in sys.stdin:
         print("out of luck", file=sys.stderr); sys.exit(3)
     if behaviour == "vanishes at " + word: os.remove(__file__); sys.exit(4)
     if behaviour == "complains at " + word: say("info string no model. Train one."); sys.exit(1)
+    if behaviour == "mutters at " + word:
+        print("warning", file=sys.stderr); say("info string no model. Train one."); sys.exit(1)
     if behaviour == "waits at " + word: say("info string no model. Train one."); time.sleep(60)
     if word == "usi":
         say("id name 偽")
@@ -250,6 +252,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
         ("silent at isready", "engine fake did not answer 'isready' within 2 s"),
         ("dies at isready", "ended at 'isready' with status 3"),
         ("complains at isready", "with status 1 (no model. Train one)."),
+        ("mutters at isready", "with status 1 (no model. Train one; warning)."),
         ("waits at isready", "did not answer 'isready' within 2 s (no model. Train one)."),
         ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book."),
         ("resign;level=7", "the option level must be a number from -5 to 5."),
@@ -315,6 +318,10 @@ def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys)
     rows = [row(output, line) for line in (1, 2)]
     assert [(row["opponent"], row["games"]) for row in rows] == [("b", "4"), ("a", "2")]
     assert (output / "table.md").read_text(encoding="utf-8").count("| random |") == 2
+    for path in (output / "random_b").glob("*.csa"):
+        path.unlink()
+    assert run(output, *arguments, "--games", 2) == 0
+    assert "| b |" not in (output / "table.md").read_text(encoding="utf-8")
     (output / "random_b" / "settings.json").write_text("{}", encoding="utf-8")
     assert run(output, *arguments, "--games", 2) == 1
     assert "settings.json cannot be read" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 import concurrent.futures
 import copy
+import functools
 import importlib
 import sys
 import types
@@ -222,8 +223,9 @@ def test_a_change_of_the_weights_in_place_is_seen(device, n):
     link.to_device(device)
     link(x)
     link.W.array[3, 2, 1, 0] += 1
-    expected = F.convolution_2d(x, link.W, link.b, pad=1).array
-    np.testing.assert_allclose(to_cpu(link(x).array), to_cpu(expected), rtol=1e-4, atol=1e-4)
+    found = to_cpu(link(x).array)
+    expected = F.convolution_2d(to_cpu(x), to_cpu(link.W.array), to_cpu(link.b.array), pad=1)
+    np.testing.assert_allclose(found, expected.array, rtol=1e-4, atol=1e-4)
 
 
 def test_the_gradient_of_the_planes_is_not_computed(monkeypatch):
@@ -275,13 +277,14 @@ def test_the_way_asked_for_is_taken(monkeypatch, convolution, ksize, module):
 def test_the_link_is_a_drop_in(device, arguments, shape):
     x = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
     results = []
-    for kind in (L.Convolution2D, Convolution2D):
+    ours = functools.partial(Convolution2D, convolution="winograd")
+    for kind, place in ((L.Convolution2D, CPU), (ours, device)):
         np.random.seed(3)
         link = kind(**arguments)
         link(x)  # gives a link its channels where it has none: a GPU would draw other weights
-        link.to_device(device)
+        link.to_device(place)
         link.cleargrads()
-        y = link(device.send(x))
+        y = link(place.send(x))
         F.sum(y * y).backward()
         gradients = {name: to_cpu(parameter.grad) for name, parameter in link.namedparams()}
         results.append((to_cpu(y.array), gradients))
@@ -299,6 +302,7 @@ def test_other_dtypes_are_chainers(device, dtype, ksize):
     x, W, b, _ = (device.send(array.astype(dtype)) for array in layer)
     found = convolution_2d(x, W, b, convolution="winograd")
     assert found.dtype == dtype
+    # Chainer's own on the same device, which this is to be.
     expected = F.convolution_2d(x, W, b, pad=ksize // 2)
     np.testing.assert_array_equal(to_cpu(found.array), to_cpu(expected.array))
 
@@ -334,7 +338,7 @@ def test_unknown_way():
 
 
 class Residual(chainer.Chain):
-    """A residual block with batch normalization."""
+    """A residual block with Chainer's own batch normalization."""
 
     def __init__(self, convolution):
         super().__init__()
@@ -350,19 +354,19 @@ class Residual(chainer.Chain):
 
 
 def test_batch_normalization_and_residual_layers(device):
-    x, _, _, gy = map(device.send, random_layer(14, 10, 6, 6))
+    x, _, _, gy = random_layer(14, 10, 6, 6)
     results = []
-    for way in ("chainer", "winograd"):
+    for way, place in (("chainer", CPU), ("winograd", device)):
         np.random.seed(1)
         network = chainer.Sequential(Residual(way), Residual(way))
-        network.to_device(device)
+        network.to_device(place)
         network.cleargrads()
-        v = chainer.Variable(x)
+        v = chainer.Variable(place.send(x))
         y = network(v)
-        y.grad = gy
+        y.grad = place.send(gy)
         y.backward()
         with chainer.using_config("train", False):
-            evaluated = network(x).array
+            evaluated = network(place.send(x)).array
         found = [y.array, v.grad, evaluated, *(p.grad for p in network.params())]
         results.append([to_cpu(array) for array in found])
     for expected, found in zip(*results):

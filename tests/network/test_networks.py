@@ -23,6 +23,7 @@ from pydlshogi.positions import POSITION
 
 F = chainer.functions
 L = chainer.links
+CPU = chainer.get_device("@numpy")
 to_cpu = chainer.backends.cuda.to_cpu
 
 PARAMETERS = {
@@ -120,7 +121,7 @@ def test_in_play_a_position_does_not_depend_on_the_others(device, name):
 def test_our_layers_learn_as_chainers_own_do(device, name):
     positions = make_positions(4)
     ours = make(name, convolution="winograd", device=device)
-    theirs = make(name, convolution="chainer", device=device)
+    theirs = make(name, convolution="chainer")
     for network in (ours, theirs):
         network.cleargrads()
         loss_of(network, positions).backward()
@@ -148,12 +149,13 @@ def test_every_network_learns_a_few_positions(device):
 
 
 def test_both_forms_compute_the_same_function_from_the_same_parameters(device):
-    ksize1 = PolicyHand1x1Network().to_device(device)
-    unpooled = PolicyHand1x1UnpoolNetwork().to_device(device)
+    ksize1 = PolicyHand1x1Network()
+    unpooled = PolicyHand1x1UnpoolNetwork()
     paths = [path for path, _ in sorted(ksize1.namedparams())]
     assert paths == [path for path, _ in sorted(unpooled.namedparams())]
     assert "/l1/hands/W" in paths
     unpooled.copyparams(ksize1)
+    unpooled.to_device(device)
     positions = make_positions(5)
     (one,), (other,) = evaluate(ksize1, positions), evaluate(unpooled, positions)
     np.testing.assert_allclose(one, other, atol=1e-5)
@@ -263,13 +265,13 @@ def test_a_linear_layer_is_chainers(device):
         ours = Linear(243, 4, relu=relu)
         plain = L.Linear(243, 4, initialW=ours.W.array, initial_bias=ours.b.array)
         results = []
-        for layer in (ours, plain):
-            layer.to_device(device)
-            variable = chainer.Variable(device.send(x))
+        for layer, place in ((ours, device), (plain, CPU)):
+            layer.to_device(place)
+            variable = chainer.Variable(place.send(x))
             y = layer(variable)
             if relu and layer is plain:
                 y = F.relu(y)
-            F.sum(y * device.send(gy)).backward()
+            F.sum(y * place.send(gy)).backward()
             found = [y.array, layer.W.grad, layer.b.grad, variable.grad]
             results.append([to_cpu(array) for array in found])
         for one, other in zip(*results):

@@ -2,6 +2,7 @@
 
 import sys
 import types
+import warnings
 
 import hypothesis
 import numpy as np
@@ -14,6 +15,7 @@ from pydlshogi.network.normalization import BatchNormalization
 
 F = chainer.functions
 L = chainer.links
+CPU = chainer.get_device("@numpy")
 to_cpu = chainer.backends.cuda.to_cpu
 
 ORDERS = [(0, 1, 2, 3), (2, 3, 0, 1), (0, 2, 3, 1), (3, 1, 2, 0)]
@@ -107,24 +109,26 @@ def test_the_link_is_a_drop_in(device, tmp_path, n, relu):
     ours = make(BatchNormalization, gamma, beta, relu=relu)
     chainers = make(L.BatchNormalization, gamma, beta)
     for _ in range(2):  # the running statistics move on from where they are
-        found, expected = run(ours, x, gy, False, device), run(chainers, x, gy, relu, device)
+        found, expected = run(ours, x, gy, False, device), run(chainers, x, gy, relu, CPU)
         for array, other in zip(found, expected):
             np.testing.assert_allclose(array, other, rtol=1e-4, atol=1e-4)
     chainer.serializers.save_npz(tmp_path / "link.npz", ours)
     chainer.serializers.load_npz(tmp_path / "link.npz", chainers)
     with chainer.using_config("train", False):
-        y, expected = ours(device.send(x)), chainers(device.send(x))
-    expected = F.relu(expected) if relu else expected
-    np.testing.assert_allclose(to_cpu(y.array), to_cpu(expected.array), rtol=1e-5, atol=1e-5)
+        y, expected = to_cpu(ours(device.send(x)).array), chainers(x).array
+    expected = np.maximum(expected, 0) if relu else expected
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_large_mean_costs_no_accuracy(device):
+def test_a_large_mean_costs_no_more_than_the_last_bits(device):
     x, gamma, beta, gy = random_layer(4, 20, 8)
     x += 1000
     link = make(BatchNormalization, gamma, beta)
     found = run(link, x, gy, False, device)
     exact = definition(x, gamma, beta, gy, link.eps, None)
-    np.testing.assert_allclose(found[0], exact[0], atol=2e-3)
+    for array, right in zip(found, exact):
+        # The mean itself is rounded to 3e-5, and sums of thousands multiply that.
+        assert abs(array - right).max() <= 2e-4 * abs(right).max()
     np.testing.assert_allclose(found[5], 0.9 + 0.1 * x.var((0, 2, 3), float, ddof=1), rtol=1e-3)
 
 
@@ -134,7 +138,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
     for number in (1, 2, 3, 7):
         threads.set_threads(number)
         link = make(BatchNormalization, gamma, beta, relu=True)
-        results.append(run(link, x, gy, False, chainer.get_device("@numpy")))
+        results.append(run(link, x, gy, False, CPU))
     for others in results[1:]:
         for array, other in zip(results[0], others):
             np.testing.assert_array_equal(array, other)
@@ -176,6 +180,42 @@ def test_the_way_asked_for_is_taken(monkeypatch, convolution, ours):
     with chainer.using_config("train", False):
         link(x)
     assert len(calls) == ours
+
+
+def test_what_is_computed_again_moves_no_statistics():
+    x, gamma, beta, _ = random_layer(9, 3, 5)
+    statistics = []
+    for forgotten in (False, True):
+        link = make(BatchNormalization, gamma, beta, relu=True)
+        v = chainer.Variable(x)
+        y = F.forget(link, v) if forgotten else link(v)
+        F.sum(y).backward()
+        statistics.append(link.avg_mean)
+    np.testing.assert_array_equal(*statistics)
+
+
+@pytest.mark.parametrize("dtype, n", [(np.float16, 3), (np.float64, 3), (np.float32, 0)])
+def test_other_dtypes_and_empty_batches_are_chainers(dtype, n):
+    x, gamma, beta, _ = random_layer(10, 3, 5)
+    ours, chainers = make(BatchNormalization, gamma, beta), make(L.BatchNormalization, gamma, beta)
+    found = []
+    for link in (ours, chainers):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found.append(link(x[:n].astype(dtype)).array)
+            except Exception as error:
+                found.append(np.array(str(type(error))))
+    np.testing.assert_array_equal(*found)
+
+
+def test_statistics_can_be_taken_of_a_whole_set_as_by_chainers():
+    x, gamma, beta, _ = random_layer(11, 6, 5)
+    link = make(BatchNormalization, gamma, beta)
+    link.start_finetuning()
+    for half in (x[:3], x[3:]):
+        link(half, finetune=True)
+    np.testing.assert_allclose(link.avg_mean, x.mean(axis=(0, 2, 3)), rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_wrong_is_chainers_to_say():

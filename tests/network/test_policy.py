@@ -10,6 +10,7 @@ from pydlshogi.network.policy import PolicyNetwork, ch
 
 F = chainer.functions
 L = chainer.links
+CPU = chainer.get_device("@numpy")
 to_cpu = chainer.backends.cuda.to_cpu
 
 DATA = Path(__file__).parents[1] / "data"
@@ -113,13 +114,12 @@ def test_unknown_convolution_names_the_choices():
 
 @pytest.mark.parametrize("convolution", ["auto", "winograd"])
 def test_gradients_equal_the_plain_networks(device, convolution):
-    planes = device.send(golden_planes()[0])
-    labels = device.send(np.arange(16, dtype=np.int32) * 100)
+    planes, labels = golden_planes()[0], np.arange(16, dtype=np.int32) * 100
     gradients = []
-    for network in (PolicyNetwork(convolution), PlainPolicyNetwork()):
-        golden_weights(network).to_device(device)
+    for network, place in ((PolicyNetwork(convolution), device), (PlainPolicyNetwork(), CPU)):
+        golden_weights(network).to_device(place)
         network.cleargrads()
-        F.softmax_cross_entropy(network(planes), labels).backward()
+        F.softmax_cross_entropy(network(place.send(planes)), place.send(labels)).backward()
         gradients.append({path: to_cpu(p.grad) for path, p in network.namedparams()})
     for path, expected in gradients[1].items():
         error = np.linalg.norm(gradients[0][path] - expected) / np.linalg.norm(expected)

@@ -6,8 +6,9 @@ import numpy
 import pytest
 import shogi
 
+from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, make_input_features_from_board, make_output_label
-from pydlshogi.network.model_file import save_model
+from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.player import policy_player, rules
 from pydlshogi.player.evaluator import Evaluation, Evaluator
@@ -206,9 +207,32 @@ def test_looking_ahead_is_looking_at_each_position_after_a_move(model_of):
     assert player.go(Go()) == moves[int(numpy.argmax(wins))].usi()
 
 
-def test_the_move_number_of_the_board_reaches_the_network(model_of):
-    from pydlshogi.compat import chainer
+@pytest.mark.parametrize("name", ["policy", "policy_bn", "policy_value", "policy_value_small"])
+def test_an_evaluation_is_what_the_network_computes_in_play(device, model_of, name):
+    evaluator = Evaluator(model_of(name), device)
+    board = shogi.Board()
+    planes = []
+    for move in (None, "7g7f", "3c3d", "2g2f"):
+        if move:
+            board.push_usi(move)
+        planes.append(evaluator.planes(board))
+    network = load_network(model_of(name))
+    with chainer.using_config("train", False):
+        output = network(numpy.stack(planes))
+    for count in (4, 1):  # one position, as at a move, is computed in another way
+        found = evaluator.evaluate(planes[:count])
+        assert isinstance(found.logits, numpy.ndarray)
+        logits = output[0] if evaluator.has_value else output
+        expected = logits.array[:count]
+        numpy.testing.assert_allclose(found.logits, expected, rtol=1e-3, atol=1e-4)
+        assert evaluator.has_value == (found.wins is not None) == name.startswith("policy_value")
+        if evaluator.has_value:
+            wins = network.value_kind.win_probabilities(output[1])[:count]
+            assert isinstance(found.wins, numpy.ndarray)
+            numpy.testing.assert_allclose(found.wins, wins, rtol=1e-3, atol=1e-4)
 
+
+def test_the_move_number_of_the_board_reaches_the_network(model_of):
     evaluator = Evaluator(model_of("policy_hand1x1_ply"), chainer.get_device("@numpy"))
     board = shogi.Board()
     planes = evaluator.planes(board)

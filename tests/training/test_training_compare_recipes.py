@@ -72,7 +72,7 @@ def test_a_recipe_that_diverges_is_named_and_the_others_go_on(folder, capsys):
     assert "Traceback" not in captured.err
     table = Path("out/table.md").read_text(encoding="utf-8")
     assert table in captured.out
-    assert "The training of huge diverged." in table
+    assert "The training of huge diverged: it is not in the table." in table
     rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")]
     assert rows == ["| recipe", "| small"]
     assert call("huge --lr 1e30") == 1
