@@ -25,7 +25,7 @@ from training_helpers import (
 )
 
 from pydlshogi.compat import chainer
-from pydlshogi.training import log
+from pydlshogi.training import log, plot
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import StateFileError
 
@@ -356,9 +356,12 @@ with log.log_to(folder / "log"):
     if resume:
         logging.getLogger("pydlshogi").info(log.LOAD_STATE, folder / "state")
     logging.getLogger("pydlshogi").info(log.READ_START)
-    run(folder, resume=resume, train_size=50, batchsize=3, eval_interval=2, epoch=999,
-        iterations=end - done)
+    run(folder, resume=resume, train_size=50, batchsize=3, eval_interval=int(sys.argv[3]),
+        epoch=999, iterations=end - done)
 """
+
+#: Iterations from one evaluation, and save, to the next.
+INTERVAL = 2
 
 
 def start(folder, end):
@@ -366,7 +369,7 @@ def start(folder, end):
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), str(Path(__file__).parent)])
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(folder), str(end)],
+        [sys.executable, "-c", SCRIPT, str(folder), str(end), str(INTERVAL)],
         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
     )
@@ -395,13 +398,20 @@ def test_killed_at_random_moments_and_resumed_a_run_is_the_same(tmp_path):
         process.kill()
         process.wait()
         kills += 1
+        with numpy.load(killed / "state") as state, (killed / "log").open() as lines:
+            logged = [int(number) for number in re.findall(r"iteration = (\d+)", lines.read())]
+            assert 0 <= logged[-1] - int(state["t"]) <= INTERVAL
         process = start(killed, end)
     assert process.wait() == 0, process.stderr.read()
     assert kills >= 2
     assert_same_files(whole / "model", killed / "model")
     curves = [log.read_log((folder / "log").open(encoding="utf-8")) for folder in (whole, killed)]
     assert curves[0] == curves[1]
-    assert len(curves[0]) == 1
+    (curve,) = curves[1]
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    plot.draw(figure, {"log": curve})
+    for axes in figure.axes:
+        assert list(axes.lines[0].get_xdata()) == list(range(INTERVAL, end + 1, INTERVAL))
 
 
 def log_grew(path, size):
