@@ -122,12 +122,18 @@ def draw(figure: Any, curves: dict[str, Curve]) -> None:
                     axes.plot(*zip(*pairs), style, color=f"C{index % 10}", label=prefix + label)
         axes.set_ylabel(quantity)
         axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
+        # Of several curves it is so long that it would hide them.
+        place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(curves) > 1 else {}
+        axes.legend(fontsize="small", **place)
     axes.set_xlabel("iteration")
     axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-_SIZE = (9, 8)
+def _size(curves: dict[str, Curve]) -> tuple[float, float]:
+    """Gives width and height of a picture in inches: the legend of several stands beside them."""
+    return (9, 8) if len(curves) == 1 else (13, 8)
+
+
 _NO_MATPLOTLIB = "matplotlib is not installed. Install it: python -m pip install matplotlib"
 
 
@@ -145,7 +151,7 @@ def save(curves: dict[str, Curve], output: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise PlotError(_NO_MATPLOTLIB) from None
-    figure = Figure(figsize=_SIZE, layout="constrained")
+    figure = Figure(figsize=_size(curves), layout="constrained")
     draw(figure, curves)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +167,7 @@ def _show(curves: dict[str, Curve]) -> None:
         from matplotlib import get_backend, pyplot
     except ImportError:
         raise PlotError(_NO_MATPLOTLIB) from None
-    figure = pyplot.figure(figsize=_SIZE, layout="constrained")
+    figure = pyplot.figure(figsize=_size(curves), layout="constrained")
     if get_backend().lower() == "agg":  # what matplotlib falls back to
         raise PlotError("there is no display to open a window on. Give --output FILE.")
     draw(figure, curves)

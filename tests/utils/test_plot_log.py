@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cbook import open_file_cm
 from matplotlib.figure import Figure
 
@@ -87,6 +88,18 @@ def test_several_logs_are_in_one_picture_under_their_names(tmp_path):
     loss, accuracy = drawn(*logs)
     assert [label.partition(":")[0] for label, *_ in loss] == ["a"] * 3 + ["b"] * 3
     assert [label.partition(":")[0] for label, *_ in accuracy] == ["a"] * 2 + ["b"] * 2
+
+
+def test_the_legend_of_several_logs_hides_no_curve(tmp_path):
+    (curve,) = log.read_log(write_log(tmp_path / "log", [5, 10, 15, 20]).open())
+    figure = Figure(figsize=(13, 8), layout="constrained")
+    plot.draw(figure, {f"policy_hand1x1_{number}": curve for number in range(4)})
+    FigureCanvasAgg(figure).draw()
+    for axes in figure.axes:
+        legend = axes.get_legend().get_window_extent()
+        assert legend.x0 >= axes.bbox.x1
+        assert legend.x1 <= figure.bbox.x1
+        assert axes.bbox.width > figure.bbox.width / 2
 
 
 @pytest.mark.parametrize("kind, start", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
