@@ -1,7 +1,8 @@
-"""The program fold_bn: a network with batch normalization as one without.
+"""The program fold_bn: a relative that computes what the book's network can, as the book's.
 
 In play a batch normalization is a factor and a summand a channel, and so are a
-convolution's filters and bias: the two become one. The result is the book's network.
+convolution's filters and bias: the two become one. A 1×1 filter is a 3×3 filter with
+nothing around its middle.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydlshogi.network.network import Network
     from pydlshogi.network.policy import PolicyNetwork
+
+#: Names of the networks that compute what the book's can.
+FOLDABLE = ("policy_bn", "policy_hand1x1", "policy_hand1x1_unpool", "policy_hand1x1_bn")
 
 
 class FoldError(Exception):
@@ -25,7 +29,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fold_bn",
         description="Makes the book's network, with exactly its 26 arrays, of one that was trained "
-        "with batch normalization (--network policy_bn). One of the book's is taken as it is.",
+        "with batch normalization (--network policy_bn, policy_hand1x1_bn) or with hand planes "
+        "through 1x1 filters (policy_hand1x1). One of the book's is taken as it is.",
     )
     add = parser.add_argument
     add("model", help="model file of train_policy")
@@ -64,10 +69,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def fold(network: Network) -> PolicyNetwork:
-    """Makes the book's network of one with batch normalization.
+    """Makes the book's network of a relative.
 
     Args:
-        network: Named ``policy_bn``, or ``policy``, which is returned as it is; on the CPU.
+        network: Named ``policy_bn``, ``policy_hand1x1``, ``policy_hand1x1_unpool`` or
+            ``policy_hand1x1_bn``, or ``policy``, which is returned as it is; on the CPU.
 
     Returns:
         A network that computes the same logits, but for rounding, as the other does
@@ -76,27 +82,54 @@ def fold(network: Network) -> PolicyNetwork:
     Raises:
         FoldError: it is another network.
     """
-    import numpy
-
     from pydlshogi.network.policy import PolicyNetwork
-    from pydlshogi.network.policy_bn import PolicyBNNetwork
+    from pydlshogi.network.registry import name_of
 
     if type(network) is PolicyNetwork:
         return network
-    if type(network) is not PolicyBNNetwork:
+    if name_of(network) not in FOLDABLE:
         raise FoldError(
-            f"a {type(network).__name__} is not the book's network with batch normalization. "
-            "Choose a model trained with --network policy_bn."
+            f"a {type(network).__name__} does not compute what the book's network can. "
+            f"Choose a model trained with --network {', '.join(FOLDABLE[:-1])} or {FOLDABLE[-1]}."
         )
     folded = PolicyNetwork(network.convolution)
     for n in range(1, network.depth + 1):
-        layer, bn = network[f"l{n}"], network[f"l{n}"].bn
-        factor = bn.gamma.array / numpy.sqrt(bn.avg_var.astype(numpy.float64) + bn.eps)
-        folded[f"l{n}"].W.array[...] = layer.conv.W.array * factor[:, None, None, None]
-        folded[f"l{n}"].b.array[...] = bn.beta.array - bn.avg_mean * factor
+        W, b = _as_convolution(network[f"l{n}"])
+        folded[f"l{n}"].W.array[...] = W
+        folded[f"l{n}"].b.array[...] = b
     folded.l13.copyparams(network.l13)
     folded.l13_bias.copyparams(network.l13_bias)
     return folded
+
+
+def _as_convolution(layer: Any) -> tuple[Any, Any]:
+    """Gives the filters and the bias of a 3×3 convolution that does in play what a layer does.
+
+    Args:
+        layer: ``Convolution2D``, ``NormalizedConvolution`` or ``PiecesAndHands``.
+
+    Returns:
+        (channels out, channels in, 3, 3) and (channels out,), float32 or float64.
+    """
+    import numpy
+
+    from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLANE_NUM
+    from pydlshogi.network.layers import NormalizedConvolution, PiecesAndHands
+
+    if isinstance(layer, PiecesAndHands):
+        pieces, hands = layer.pieces.W.array, layer.hands.W.array
+        W = numpy.zeros((len(pieces), PLANE_NUM, 3, 3), pieces.dtype)
+        W[:, PIECE_PLANES] = pieces
+        W[:, HAND_PLANES, 1, 1] = hands[:, :, 0, 0]
+        conv = layer.pieces
+    else:
+        conv = layer.conv if isinstance(layer, NormalizedConvolution) else layer
+        W = conv.W.array
+    if conv.b is not None:
+        return W, conv.b.array
+    bn = layer.bn
+    factor = bn.gamma.array / numpy.sqrt(bn.avg_var.astype(numpy.float64) + bn.eps)
+    return W * factor[:, None, None, None], bn.beta.array - bn.avg_mean * factor
 
 
 if __name__ == "__main__":

@@ -76,23 +76,35 @@ class PiecesAndHands(chainer.Chain):
         convolution: One of :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
         ply: Whether planes of the move number follow the 104; they too are the same
             everywhere.
+        normalize: Whether a batch normalization comes before ReLU, in place of the bias.
     """
 
-    def __init__(self, outputs: int, convolution: str, *, ply: bool = False) -> None:
+    def __init__(
+        self, outputs: int, convolution: str, *, ply: bool = False, normalize: bool = False
+    ) -> None:
         super().__init__()
         self._plane_num = PLANE_NUM + (PLY_PLANE_NUM if ply else 0)
         self._uniform_planes = [*HAND_PLANES, *(PLY_PLANES if ply else ())]
         with self.init_scope():
             self.pieces = Convolution2D(
-                len(PIECE_PLANES), outputs, ksize=3, pad=1, convolution=convolution
+                len(PIECE_PLANES),
+                outputs,
+                ksize=3,
+                pad=1,
+                nobias=normalize,
+                convolution=convolution,
             )
             self.hands = Convolution2D(
                 len(self._uniform_planes), outputs, ksize=1, nobias=True, convolution=convolution
             )
+            if normalize:
+                self.bn = BatchNormalization(outputs, relu=True, convolution=convolution)
+        self._normalize = normalize
 
     def forward(self, x: Any) -> Any:
         """Computes (batch, outputs, 9, 9) from planes (batch, 104 or 112, 9, 9)."""
-        return F.relu(self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, self._uniform_planes]))
+        h = self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, self._uniform_planes])
+        return self.bn(h) if self._normalize else F.relu(h)
 
     def uniform(self, x: Any) -> Any:
         """Filters planes that are the same everywhere, as 9×9 boards.

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydlshogi.network.layers import PiecesAndHands, PiecesAndStretchedHands
 from pydlshogi.network.policy import PolicyNetwork, ch
+from pydlshogi.network.policy_bn import PolicyBNNetwork
 
 
 class PolicyHand1x1Network(PolicyNetwork):
@@ -25,6 +26,14 @@ class PolicyHand1x1UnpoolNetwork(PolicyNetwork):
     def first_layer(self) -> Any:
         """See :class:`PolicyNetwork`."""
         return PiecesAndStretchedHands(ch, self.convolution)
+
+
+class PolicyHand1x1BNNetwork(PolicyBNNetwork):
+    """PolicyHand1x1Network with a batch normalization before each ReLU."""
+
+    def first_layer(self) -> Any:
+        """See :class:`PolicyNetwork`."""
+        return PiecesAndHands(ch, self.convolution, normalize=True)
 
 
 class PolicyHand1x1PlyNetwork(PolicyNetwork):

@@ -17,6 +17,7 @@ _CLASSES = {
     "policy_bn": ("policy_bn", "PolicyBNNetwork"),
     "policy_hand1x1": ("policy_hand1x1", "PolicyHand1x1Network"),
     "policy_hand1x1_unpool": ("policy_hand1x1", "PolicyHand1x1UnpoolNetwork"),
+    "policy_hand1x1_bn": ("policy_hand1x1", "PolicyHand1x1BNNetwork"),
     "policy_hand1x1_ply": ("policy_hand1x1", "PolicyHand1x1PlyNetwork"),
     "policy_value": ("policy_value", "PolicyValueNetwork"),
     "policy_value_resnet": ("policy_value", "PolicyValueResnetNetwork"),

@@ -31,6 +31,7 @@ PARAMETERS = {
     "policy_bn": 3_838_923 + 12 * 192,  # gamma and beta in place of a bias
     "policy_hand1x1": 3_838_923 - 8 * 76 * 192,
     "policy_hand1x1_unpool": 3_838_923 - 8 * 76 * 192,
+    "policy_hand1x1_bn": 3_838_923 - 8 * 76 * 192 + 12 * 192,
     "policy_hand1x1_ply": 3_838_923 - 8 * 76 * 192 + 8 * 192,
     "policy_value": 3_838_923 + (192 + 1) * 27 + (2187 + 1) * 256 + 257,
     "policy_value_resnet": (
@@ -203,13 +204,13 @@ def test_the_move_number_reaches_the_network(device):
 # Batch normalization
 
 
-@pytest.mark.parametrize("name", ["policy_bn", "policy_value_resnet"])
+@pytest.mark.parametrize("name", ["policy_bn", "policy_hand1x1_bn", "policy_value_resnet"])
 def test_running_statistics_move_in_training_only(device, name):
     network, positions = make(name, device=device), make_positions(4)
     before = chainer.serializers.npz.serialize(network)
     before = {key: np.copy(value) for key, value in before.items()}
     running = [key for key in before if "/avg_" in key]
-    assert len(running) == 2 * {"policy_bn": 12, "policy_value_resnet": 11}[name]
+    assert len(running) == 2 * (11 if name == "policy_value_resnet" else 12)
     evaluate(network, positions)
     after_play = chainer.serializers.npz.serialize(network)
     for key, value in before.items():
