@@ -72,8 +72,7 @@ def fold(network: Network) -> PolicyNetwork:
     """Makes the book's network of a relative.
 
     Args:
-        network: Named ``policy_bn``, ``policy_hand1x1``, ``policy_hand1x1_unpool`` or
-            ``policy_hand1x1_bn``, or ``policy``, which is returned as it is; on the CPU.
+        network: One of :data:`FOLDABLE`, or the book's, which is returned as it is; on the CPU.
 
     Returns:
         A network that computes the same logits, but for rounding, as the other does

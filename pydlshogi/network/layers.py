@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLANE_NUM, PLY_PLANE_NUM, PLY_PLANES
+from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLY_PLANES
 from pydlshogi.network.convolution import Convolution2D
 from pydlshogi.network.normalization import BatchNormalization
 
@@ -83,7 +83,6 @@ class PiecesAndHands(chainer.Chain):
         self, outputs: int, convolution: str, *, ply: bool = False, normalize: bool = False
     ) -> None:
         super().__init__()
-        self._plane_num = PLANE_NUM + (PLY_PLANE_NUM if ply else 0)
         self._uniform_planes = [*HAND_PLANES, *(PLY_PLANES if ply else ())]
         with self.init_scope():
             self.pieces = Convolution2D(
@@ -99,12 +98,11 @@ class PiecesAndHands(chainer.Chain):
             )
             if normalize:
                 self.bn = BatchNormalization(outputs, relu=True, convolution=convolution)
-        self._normalize = normalize
 
     def forward(self, x: Any) -> Any:
         """Computes (batch, outputs, 9, 9) from planes (batch, 104 or 112, 9, 9)."""
         h = self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, self._uniform_planes])
-        return self.bn(h) if self._normalize else F.relu(h)
+        return F.relu(h) if self.pieces.b is not None else self.bn(h)
 
     def uniform(self, x: Any) -> Any:
         """Filters planes that are the same everywhere, as 9×9 boards.
