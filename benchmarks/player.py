@@ -24,10 +24,10 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
+from pydlshogi import rules  # noqa: E402
 from pydlshogi.features import make_input_features_from_board  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
-from pydlshogi.player import rules  # noqa: E402
 from pydlshogi.player.policy_options import policy_options  # noqa: E402
 from pydlshogi.player.policy_player import PolicyPlayer  # noqa: E402
 from pydlshogi.usi.protocol import Go  # noqa: E402

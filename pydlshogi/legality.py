@@ -1,4 +1,4 @@
-"""Full legality of games, by python-shogi: what ``--strict`` adds."""
+"""Full legality of games, by python-shogi and what it lacks: what ``--strict`` adds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shogi
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, opponents_view
+from pydlshogi.rules import is_legal
 
 
 def board_of(placement: bytes, turn: int) -> shogi.Board:
@@ -55,7 +56,7 @@ def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) ->
             from_square = origin if board.turn == shogi.BLACK else SQUARES_R180[origin]
             promotion = board.piece_type_at(from_square) != piece
             move = shogi.Move(from_square, to_square, promotion=promotion)
-        if not board.is_legal(move):
+        if not is_legal(board, move):
             return ply
         board.push(move)
     return None

@@ -46,6 +46,8 @@ def illegal_ply(sfen, *csa_moves):
         # Mate by a dropped pawn, and check by one.
         ("7lk/9/7G1/9/9/9/9/9/4K4 b P 1", ["+0012FU"], 0),
         ("8k/9/7G1/9/9/9/9/9/4K4 b P 1", ["+0012FU"], None),
+        # Mate too: the lance that could take the pawn is pinned. python-shogi allows it.
+        ("kbR6/6+R2/9/9/9/9/9/9/2K6 b P2p 1", ["+0092FU"], 0),
         # White's moves are seen from White's side.
         ("4k4/4g4/4R4/9/9/9/9/9/4K4 w - 1", ["-5242KI"], 0),
         ("4k4/4g4/4R4/9/9/9/9/9/4K4 w - 1", ["-5253KI", "+5958OU"], None),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Callable
 
 from pydlshogi.player.base_player import BasePlayer
-from pydlshogi.player.rules import legal_moves
+from pydlshogi.rules import legal_moves
 from pydlshogi.usi.engine import Engine
 from pydlshogi.usi.options import Filename, Options, Spin
 from pydlshogi.usi.protocol import DialogueLog, Go, Output

@@ -1,1 +1,1 @@
-"""Players: what they know of the rules, and how they choose a move."""
+"""Players: how they choose a move."""

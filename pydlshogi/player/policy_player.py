@@ -15,16 +15,17 @@ from typing import Any, Callable, NamedTuple
 import numpy
 import shogi
 
+from pydlshogi import rules
 from pydlshogi.device import gpu_count, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.files import shipped_model
 from pydlshogi.network.model_file import ModelFileError
-from pydlshogi.player import rules
+from pydlshogi.network.threads import get_threads
 from pydlshogi.player.base_player import BasePlayer
 from pydlshogi.player.evaluator import Evaluator
 from pydlshogi.player.policy_options import SHIPPED_MODEL, policy_options
-from pydlshogi.player.rules import Repetition
 from pydlshogi.player.strategy import boltzmann, greedy, score, softmax
+from pydlshogi.rules import Repetition
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.protocol import FatalError, Go, info
 
@@ -73,6 +74,10 @@ class PolicyPlayer(BasePlayer):
 
     def _load(self, path: Path) -> None:
         """Loads a model file and tries it."""
+        try:
+            get_threads()
+        except ValueError as error:
+            raise FatalError(f"{error}.") from None
         try:
             self._evaluator = Evaluator(path, _choose_device(self.options["device"]))
         except ModelFileError as error:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import shogi
 
-from pydlshogi.player import rules
+from pydlshogi import rules
 from pydlshogi.usi.protocol import MOVE, CommandError, quote
 
 _ROW = re.compile(r"(?:[1-9]|\+?[plnsbr]|[gk])+", re.IGNORECASE | re.ASCII)

@@ -78,7 +78,6 @@ class Engine:
         self._make_player = make_player
         self._output = output
         self._log = log
-        self._log_file = ""
         self._folder = folder
         self._player: BasePlayer | None = None
         self._held: str | None = None
@@ -183,11 +182,12 @@ class Engine:
         self._output.send("usiok")
 
     def _setoption(self, rest: str) -> None:
-        self.options.set(*parse_setoption(rest))
-        if self.options["debug_log"] != self._log_file:
-            self._log_file = self.options["debug_log"]
+        name, value = parse_setoption(rest)
+        self.options.set(name, value)
+        if name.lower() == "debug_log":
+            path = self.options["debug_log"]
             try:
-                self._log.open(self._folder / self._log_file if self._log_file else None)
+                self._log.open(self._folder / path if path else None)
             except (OSError, ValueError) as error:
                 raise CommandError(f"debug_log cannot be written: {error}") from None
 

@@ -36,14 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _build_parser().parse_args(argv)
     options = policy_options()
-    with _stdout_for_protocol() as stream:
+    with _input_for_protocol() as lines, _stdout_for_protocol() as stream:
         log = DialogueLog()
         output = Output(stream, log)
         make_player = _player_maker(options)
         engine = Engine(
             "policy_player", "pydlshogi", options, make_player, output, log, PROGRAM_FOLDER
         )
-        if not engine.run(sys.stdin.buffer):
+        if not engine.run(lines):
             # A thread is deep in an import or in CUDA: an orderly end would wait for it.
             os._exit(0)
     return 0
@@ -66,6 +66,30 @@ def _player_maker(options: Options) -> Callable[[Callable[[str], None]], BasePla
         return PolicyPlayer(options, send, PROGRAM_FOLDER)
 
     return make_player
+
+
+@contextlib.contextmanager
+def _input_for_protocol() -> Iterator[BinaryIO]:
+    """Keeps standard input for the protocol alone; everyone else finds it empty.
+
+    On Windows a call about a pipe waits for another thread's reading of it, and libraries
+    make such calls about standard input when they are loaded: numpy would wait for the
+    GUI's next line, and the GUI for ``readyok``.
+    """
+    try:
+        own = os.dup(0)
+    except OSError:  # a GUI may start us without standard input
+        own = os.open(os.devnull, os.O_RDONLY)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    if nothing != 0:
+        os.dup2(nothing, 0)
+        os.close(nothing)
+    try:
+        with os.fdopen(os.dup(own), "rb") as stream:
+            yield stream
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
 
 
 @contextlib.contextmanager

@@ -245,17 +245,16 @@ class DialogueLog:
         self._lock = threading.Lock()
 
     def open(self, path: Path | None) -> None:
-        """Goes on in another file, behind what it holds; None closes.
+        """Goes on in a file, behind what it holds; None closes.
 
         Raises:
-            OSError: the file cannot be written; it is closed.
+            OSError: the file cannot be written; none is open then.
             ValueError: no system has a file of that name.
         """
-        file = path.open("ab", buffering=0) if path else None
         with self._lock:
             self._close()
-            self._file = file
-            if file:
+            if path:
+                self._file = path.open("ab", buffering=0)
                 self._put("".join(self._early))
                 self._early.clear()
 

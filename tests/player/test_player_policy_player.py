@@ -6,9 +6,10 @@ import numpy
 import pytest
 import shogi
 
+from pydlshogi import rules
 from pydlshogi.features import LABEL_NUM, make_output_label
 from pydlshogi.network.registry import make_network
-from pydlshogi.player import evaluator, policy_player, rules
+from pydlshogi.player import evaluator, policy_player
 from pydlshogi.player.base_player import BasePlayer
 from pydlshogi.player.policy_options import policy_options
 from pydlshogi.player.policy_player import PolicyPlayer

@@ -15,7 +15,7 @@ import cshogi
 import pytest
 import shogi
 
-from pydlshogi.player import rules
+from pydlshogi import rules
 from pydlshogi.player.policy_options import policy_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -105,13 +105,37 @@ def test_launch_nothing_but_usi_on_stdout(start, model_file):
         )
     )
     engine.send("usi", f"setoption name modelfile value {model_file}", "isready")
-    engine.send("position startpos", "go", "go mate", "nonsense")
+    engine.send("position startpos", "go", "nonsense", "go mate")
+    answers = engine.until("checkmate")
     assert engine.leave("quit") == 0
-    answers = engine.until(None)
+    answers += engine.until(None)
     assert "readyok" in answers
     assert [answer for answer in answers if not USI_LINE.fullmatch(answer)] == []
     for noise in (b"printed", b"written by", b"said by", b"warned"):
         assert noise in engine.stderr
+
+
+def test_launch_libraries_find_standard_input_empty(start, model_file):
+    engine = start(
+        patched(
+            "import os, subprocess",
+            "from pydlshogi.player import evaluator",
+            "def curious(*args, **kwargs):",
+            "    child = subprocess.run(['cat'], stdout=subprocess.PIPE, check=True)",
+            "    print('read:', os.read(0, 9), sys.stdin.read(), child.stdout)",
+            "    return load(*args, **kwargs)",
+            "load, evaluator.load_network = evaluator.load_network, curious",
+        )
+    )
+    engine.send(f"setoption name modelfile value {model_file}", "isready", "position startpos")
+    assert bestmoves(engine.ask("go", "bestmove"))
+    assert engine.leave("quit") == 0
+    assert b"read: b''  b''" in engine.stderr
+
+
+def test_launch_without_standard_input(model_file):
+    command = patched("import os; os.close(0)")
+    assert subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=60).stdout == b""
 
 
 def test_launch_without_standard_error(start, tmp_path):
@@ -182,9 +206,19 @@ def test_isready_loads_only_what_changed(start, model_file):
         engine.send("setoption name strategy value boltzmann", "isready", "usinewgame")
     engine.send("setoption name reload_model", "isready")
     engine.send("setoption name device value cpu", "isready", "isready")
+    for _ in range(6):
+        engine.until("readyok")
     assert engine.leave() == 0
-    assert engine.until(None).count("readyok") == 6
     assert engine.stderr.count(b"loaded") == 3
+
+
+def test_isready_names_threads_that_are_no_number(start, environment):
+    engine = start(env={**environment, "PYDLSHOGI_THREADS": "many"})
+    answers = engine.ask("isready", "info string")
+    assert "PYDLSHOGI_THREADS" in answers[-1]
+    assert "'many'" in answers[-1]
+    assert engine.process.wait(60) == 1
+    assert b"Traceback" not in engine.stderr
 
 
 # position

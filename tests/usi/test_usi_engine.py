@@ -200,6 +200,29 @@ def test_a_log_that_cannot_be_written_is_named(dialogue):
     assert answers[1] == "readyok"
 
 
+def test_a_log_that_cannot_be_written_ends_the_one_before_and_can_be_tried_again(
+    dialogue, toy_player, tmp_path
+):
+    obeyed = threading.Event()
+
+    class Telling(toy_player):
+        def isready(self):
+            obeyed.set()
+
+    def make_folder():
+        assert obeyed.wait(60)
+        (tmp_path / "no").mkdir()
+
+    option = "setoption name debug_log value"
+    lost = f"{option} no/two.txt"
+    answers = dialogue(
+        f"{option} one.txt", lost, "isready", make_folder, "first", lost, player=Telling
+    )
+    assert len([answer for answer in answers if "debug_log cannot be written" in answer]) == 1
+    assert "first" not in (tmp_path / "one.txt").read_text()
+    assert "< first" in (tmp_path / "no" / "two.txt").read_text()
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no file that is always full")
 def test_a_log_on_a_full_disk_is_named(dialogue):
     answers = dialogue("setoption name debug_log value /dev/full", "isready", "go", "quit")

@@ -8,9 +8,9 @@ import cshogi
 import pytest
 import shogi
 
-from pydlshogi.player import rules
+from pydlshogi import rules
 from pydlshogi.player.position import make_board
-from pydlshogi.player.rules import Repetition
+from pydlshogi.rules import Repetition
 from pydlshogi.usi.protocol import CommandError
 
 
