@@ -17,6 +17,9 @@ _GAMES_FOLDER = "/usr/games"
 _RANDOM = "random"
 _FAIRY = "fairy"
 
+#: Stands in a command for the Python that runs the match, wherever it lies.
+_THIS_PYTHON = "{python}"
+
 #: The opponents that the strength of the shipped model is measured against.
 USUAL_OPPONENTS = (_RANDOM, *(f"{_FAIRY}:{level}" for level in (-20, -10, -5, -3, 0)))
 
@@ -27,13 +30,21 @@ class EngineSpec:
 
     Attributes:
         name: What it is called in tables, folders and records.
-        command: Program and arguments.
+        command: Program and arguments, as settings keep them: the same on every machine.
         options: USI options and their values.
     """
 
     name: str
     command: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
+
+    def arguments(self) -> list[str]:
+        """Gives program and arguments as this machine starts them."""
+        program, *rest = self.command
+        if program == _THIS_PYTHON:
+            return [sys.executable, *rest]
+        path = os.pathsep.join([os.environ.get("PATH", os.defpath), _GAMES_FOLDER])
+        return [shutil.which(program, path=path) or program, *rest]
 
 
 def parse_engine(text: str) -> EngineSpec:
@@ -49,10 +60,11 @@ def parse_engine(text: str) -> EngineSpec:
     """
     if text == _RANDOM:
         # Not a file's path: so started, it would not find the package in a clone.
-        return EngineSpec(_RANDOM, (sys.executable, "-m", "pydlshogi.match.random_player"))
+        return EngineSpec(_RANDOM, (_THIS_PYTHON, "-m", "pydlshogi.match.random_player"))
     kind, _, level = text.partition(":")
     if kind == _FAIRY and re.fullmatch(r"[+-]?\d+", level, re.ASCII):
-        return _fairy_stockfish(int(level))
+        skill = ("Skill Level", str(int(level)))
+        return EngineSpec(f"{_FAIRY}{int(level)}", ("fairy-stockfish",), (skill,))
     head, *settings = text.split(";")
     name, equals, command = head.partition("=")
     if not (equals and _NAME.fullmatch(name) and command.strip()):
@@ -67,12 +79,6 @@ def parse_engine(text: str) -> EngineSpec:
             raise ValueError(f"{setting!r} in the engine {name} is not OPTION=VALUE")
         options.append((option.strip(), value.strip()))
     return EngineSpec(name, _split(command), tuple(options))
-
-
-def _fairy_stockfish(level: int) -> EngineSpec:
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), _GAMES_FOLDER])
-    program = shutil.which("fairy-stockfish", path=path) or "fairy-stockfish"
-    return EngineSpec(f"{_FAIRY}{level}", (program,), (("Skill Level", str(level)),))
 
 
 def _split(command: str) -> tuple[str, ...]:

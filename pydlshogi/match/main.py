@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -126,7 +127,7 @@ def _positive(text: str) -> int:
 
 def _play(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> None:
     """Plays the match and writes its tables."""
-    from pydlshogi.match.series import SETTINGS, Conditions, Series
+    from pydlshogi.match.series import SETTINGS, Conditions, Series, SeriesError
     from pydlshogi.match.table import markdown, tsv
     from pydlshogi.match.usi_client import Limit, UsiClient
 
@@ -138,6 +139,13 @@ def _play(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> None:
         for engine in args.engine
         for opponent in opponents
     ]
+    folders_of = collections.Counter(str(series.folder).casefold() for series in all_series)
+    for series in all_series:
+        if folders_of[str(series.folder).casefold()] > 1:
+            raise SeriesError(
+                f"{series.engine.name} against {series.opponent.name} is not the only match whose "
+                f"games would go to {series.folder}. Give one of the engines another name."
+            )
     # Whatever can be wrong with the command line is found before the first game.
     needed = {}
     for series in all_series:
@@ -185,7 +193,13 @@ def _play_series(series: Series, args: argparse.Namespace) -> None:
             if verdict.is_fault:
                 tqdm.tqdm.write(f"{title}, game {number}: {verdict.reason}", file=sys.stderr)
 
-        series.play(missing, args.timeout, args.concurrency, played)
+        def interrupted() -> None:
+            tqdm.tqdm.write(
+                f"{_PROGRAM}: the games under way are finished; Ctrl-C again gives them up",
+                file=sys.stderr,
+            )
+
+        series.play(missing, args.timeout, args.concurrency, played, interrupted)
 
 
 if __name__ == "__main__":

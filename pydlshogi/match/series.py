@@ -140,6 +140,7 @@ class Series:
         timeout: float,
         concurrency: int,
         played: Callable[[int, Verdict], None],
+        interrupted: Callable[[], None],
     ) -> None:
         """Plays games and writes their records.
 
@@ -149,8 +150,11 @@ class Series:
             concurrency: How many games go on at a time, each with its own engines.
             played: Called with the number of each game and how it ended, by any
                 thread, one call at a time.
+            interrupted: Called at an interrupt from the keyboard, before the games under
+                way are finished.
 
         Raises:
+            KeyboardInterrupt: after those games, or at a second interrupt.
             EngineError: an engine cannot be started or is not ready for a game.
             OSError: a record cannot be written.
         """
@@ -180,8 +184,10 @@ class Series:
             workers = [pool.submit(work) for _ in range(min(concurrency, len(numbers)))]
             try:
                 wait(workers, return_when=FIRST_EXCEPTION)
+            except KeyboardInterrupt:
+                interrupted()
+                raise
             finally:
-                # Also after an interrupt: the games under way are finished and recorded.
                 stop.set()
         for worker in workers:
             worker.result()

@@ -33,7 +33,7 @@ _SENT_ANYWAY = ("usi_hash", "usi_ponder")
 
 # One thread each, unless the user has said otherwise: a network's answer for one position
 # comes no sooner with more, and threads that wait for busy cores are slow beyond measure.
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYDLSHOGI_THREADS"), "1")
 
 _INFO = b"info string "
 
@@ -85,7 +85,7 @@ class UsiClient:
         self._timeout = timeout
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         try:
-            self._process = _start(spec.command, self._stderr)
+            self._process = _start(spec.arguments(), self._stderr)
         except OSError as error:
             self._stderr.close()
             raise EngineError(
@@ -174,7 +174,7 @@ class UsiClient:
         self.close()
 
     def _send(self, line: str) -> None:
-        self._stdin.write(line.encode("ascii") + b"\n")
+        self._stdin.write(line.encode("utf-8") + b"\n")
         self._stdin.flush()
 
     def _set_options(self, declared: list[str]) -> None:
@@ -193,7 +193,8 @@ class UsiClient:
             if complaint:
                 raise EngineError(f"engine {self.spec.name}: the option {name} must be {complaint}")
             with self._talk("setoption"):
-                self._usi.setoption(option["name"] if option else name, value)
+                # cshogi would write it in the encoding of the system, which may lack letters.
+                self._send(f"setoption name {option['name'] if option else name} value {value}")
 
     @contextlib.contextmanager
     def _talk(self, command: str, seconds: float = 0.0) -> Iterator[None]:
@@ -278,7 +279,7 @@ class _Lines:
         self._queue.put(b"")
 
 
-def _start(command: tuple[str, ...], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(command: list[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     """Starts a program that an interrupt from the keyboard does not reach.
 
     Else the engines would die first, and their games would count as lost.

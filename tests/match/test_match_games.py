@@ -33,7 +33,7 @@ FAKE = r"""
 import os, sys, time
 behaviour = sys.argv[1]
 def say(text): sys.stdout.buffer.write(text.encode("cp932") + b"\n"); sys.stdout.flush()
-for line in sys.stdin:
+for line in map(bytes.decode, sys.stdin.buffer):
     word = line.split()[0]
     if behaviour == "silent at " + word: time.sleep(60)
     if behaviour == "dies at " + word:
@@ -48,9 +48,11 @@ for line in sys.stdin:
         say("option name Level type spin default 0 min -5 max 5")
         say("option name Style type combo default calm var calm var very wild")
         say("option name Book type check default true")
+        say("option name Title type string default -")
         say("usiok")
     elif word == "isready": sys.stderr.write("x" * 100000 + "\n"); say("readyok")
     elif word == "go": say("info string 考え中"); say("bestmove " + behaviour)
+    elif word == "setoption" and " Title " in line: assert line.split()[-1] == "偽", line
     elif word == "quit": break
 """
 
@@ -166,6 +168,7 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert b"the games under way are finished" in stderr
     assert b"The same command goes on from here." in stderr
     assert b"Traceback" not in stderr
     played = len(records(output))
@@ -254,7 +257,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
         ("complains at isready", "with status 1 (no model. Train one)."),
         ("mutters at isready", "with status 1 (no model. Train one; warning)."),
         ("waits at isready", "did not answer 'isready' within 2 s (no model. Train one)."),
-        ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book."),
+        ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book, Title."),
         ("resign;level=7", "the option level must be a number from -5 to 5."),
         ("resign;Level=high", "the option Level must be a number from -5 to 5."),
         ("resign;Style=wild", "the option Style must be one of calm, very wild."),
@@ -308,6 +311,20 @@ def test_games_played_under_other_conditions_are_not_mixed(fake, tmp_path, capsy
     assert run(output, *arguments) == 0
     assert run(output, *arguments, "--nodes", 50) == 1
     assert "holds games of other engines, options or conditions" in capsys.readouterr().err
+
+
+def test_two_matches_do_not_share_a_folder(fake, tmp_path, capsys):
+    engines = ["--engine", fake("resign", "a"), "--engine", fake("7g7f", "A_b")]
+    opponents = ["--opponent", fake("resign", "b_c"), "--opponent", fake("resign", "C")]
+    assert run(tmp_path / "match", *engines, *opponents, "--games", 2) == 1
+    assert "a_b_c. Give one of the engines another name" in capsys.readouterr().err
+    assert not (tmp_path / "match").exists()
+
+
+def test_options_are_sent_in_utf_8_whatever_the_system_writes(fake, tmp_path, monkeypatch):
+    monkeypatch.setattr("locale.getpreferredencoding", lambda *args: "ascii")
+    engine = fake("heard") + ";Title=偽"
+    assert run(tmp_path / "match", "--engine", "random", "--opponent", engine, "--games", 2) == 0
 
 
 def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys):

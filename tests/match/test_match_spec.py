@@ -19,7 +19,15 @@ def test_fairy_stockfish_by_level():
     spec = parse_engine("fairy:-20")
     assert spec.name == "fairy-20"
     assert spec.options == (("Skill Level", "-20"),)
-    assert spec.command[0].endswith("fairy-stockfish")
+    assert spec.command == ("fairy-stockfish",)
+    assert spec.arguments()[0].endswith("fairy-stockfish")
+
+
+def test_settings_do_not_tell_where_python_and_engines_lie(monkeypatch):
+    specs = [parse_engine("random"), parse_engine("fairy:0")]
+    monkeypatch.setattr("sys.executable", "/another/python3")
+    assert [parse_engine("random"), parse_engine("fairy:0")] == specs
+    assert specs[0].arguments()[0] == "/another/python3"
 
 
 def test_usual_opponents_have_names_of_their_own():
