@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
+import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +15,18 @@ from typing import IO
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
+def behind_links(path: str | os.PathLike[str]) -> Path:
+    """Gives the file that a symbolic link leads to, and any other path as it is."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+
+
+def next_to(path: str | os.PathLike[str]) -> Path:
+    """Names the file in which new content waits until it may be renamed to ``path``."""
+    return Path(f"{behind_links(path)}.next")
+
+
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Renames a file, over another one where there is one.
+    """Renames a file, over another one where there is one; a link stays one.
 
     Windows refuses that while any program has the target open: an engine that loads
     its model, a virus scanner that looks at the new file. That is over in a moment, so
@@ -29,6 +39,7 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
     Raises:
         OSError: it cannot be renamed; both are as they were.
     """
+    target = behind_links(target)
     for pause in _PAUSES:
         try:
             os.replace(source, target)
@@ -47,7 +58,8 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     the same path at once do not harm each other: the last rename wins.
 
     Args:
-        path: The file to make or replace; its folder must exist.
+        path: The file to make or replace; its folder must exist. A symbolic link stays,
+            and the file that it leads to is replaced.
 
     Yields:
         A binary file open for writing.
@@ -56,30 +68,28 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         OSError: the folder is missing, not writable, or the disk is full; its
             ``filename`` is ``path``.
     """
-    path = Path(path)
+    target = behind_links(path)
     try:
-        with _write_beside(path) as file:
+        with _write_beside(target) as file:
             yield file
     except OSError as error:
         # The system names the file that was written beside, or where the disk is full none.
         named = os.path.basename(str(error.filename or ""))
-        if not named or (error.filename2 is None and named.startswith(f".{path.name}.")):
-            error.filename = os.fspath(path)
+        if not named or named.startswith(f".{target.name}."):
+            error.filename, error.filename2 = os.fspath(path), None
         raise
 
 
 @contextlib.contextmanager
 def _write_beside(path: Path) -> Iterator[IO[bytes]]:
-    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    beside = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
+    # Not by tempfile: it makes files that only their owner can read.
+    opened = beside.open("xb")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with opened as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes files that only their owner reads; give what open() would.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(beside, 0o666 & ~umask)
         replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -96,7 +106,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     Args:
         path: The file that was to be written.
     """
-    path = Path(path)
+    path = behind_links(path)
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(path.parent)):

@@ -28,6 +28,7 @@ from pydlshogi.csa import (
 )
 from pydlshogi.files import write_beside
 from pydlshogi.kifu_split import find_records, write_list
+from pydlshogi.program import program
 
 #: The end marks without their %, as --result takes them.
 RESULTS = tuple(mark.lstrip("%") for mark in (*END_MARKS, *END_MARKS_FOR_BLACK))
@@ -96,9 +97,7 @@ def file_objection(path: Path, criteria: Criteria) -> tuple[str | None, str]:
         data = path.read_bytes()
     except OSError as error:
         return _CANNOT_BE_OPENED, str(error.strerror)
-    found = False
     for before, record in split_records(data):
-        found = True
         try:
             objection = criteria.objection(parse_game(record))
         except RecordError as error:
@@ -106,7 +105,7 @@ def file_objection(path: Path, criteria: Criteria) -> tuple[str | None, str]:
             return "cannot be read", f"{line}{error.reason}"
         if objection:
             return objection, ""
-    return (None, "") if found else ("cannot be read", "it is empty")
+    return None, ""
 
 
 def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:
@@ -182,6 +181,7 @@ def _examined(files: Sequence[Path], criteria: Criteria) -> Iterator[tuple[Path,
         yield (path, *file_objection(path, criteria))
 
 
+@program("filter_csa")
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs filter_csa.py.
 

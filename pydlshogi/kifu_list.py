@@ -146,18 +146,33 @@ def is_archive(source: Source) -> bool:
     return source.path.lower().endswith(ARCHIVE_SUFFIXES)
 
 
-def read_archive(source: Source) -> Iterator[tuple[str, bytes]]:
+class Member(NamedTuple):
+    """A record in an archive.
+
+    Attributes:
+        name: ARCHIVE/FILE.
+        data: Its bytes; empty where they cannot be read.
+        problem: Why they cannot be read, empty where they can.
+    """
+
+    name: str
+    data: bytes
+    problem: str = ""
+
+
+def read_archive(source: Source) -> Iterator[Member]:
     """Reads the records of an archive, one file at a time.
 
     Args:
         source: A .zip or .7z file.
 
     Yields:
-        The name ARCHIVE/FILE and the bytes of each file that is called a record.
+        Each file that is called a record. One that is damaged in a .zip does not cost the
+        others; a .7z packs them together.
 
     Raises:
         KifuError: it is a .7z and py7zr is not installed.
-        OSError, ValueError: the archive is damaged.
+        OSError, ValueError: the archive itself is damaged.
     """
     if source.path.lower().endswith(".zip"):
         yield from _read_zip(source)
@@ -165,19 +180,27 @@ def read_archive(source: Source) -> Iterator[tuple[str, bytes]]:
         yield from _read_7z(source)
 
 
-def _read_zip(source: Source) -> Iterator[tuple[str, bytes]]:
+def _read_zip(source: Source) -> Iterator[Member]:
     try:
-        with zipfile.ZipFile(source.path) as archive:
-            for inside in archive.infolist():
-                if inside.filename.lower().endswith(RECORD_SUFFIXES):
-                    yield f"{source.name}/{inside.filename}", archive.read(inside)
+        archive = zipfile.ZipFile(source.path)
     except OSError:
         raise
-    except Exception as error:  # zipfile's own errors, and those of its decompressors
+    except Exception as error:  # zipfile's own errors, and others of a damaged directory
         raise ValueError(f"{type(error).__name__}: {error}") from error
+    with archive:
+        for inside in archive.infolist():
+            if inside.filename.lower().endswith(RECORD_SUFFIXES):
+                name = f"{source.name}/{inside.filename}"
+                try:
+                    member = Member(name, archive.read(inside))
+                except OSError:
+                    raise
+                except Exception as error:  # zipfile's, and those of its decompressors
+                    member = Member(name, b"", f"it cannot be unpacked ({error})")
+                yield member
 
 
-def _read_7z(source: Source) -> Iterator[tuple[str, bytes]]:
+def _read_7z(source: Source) -> Iterator[Member]:
     try:
         import py7zr
     except ImportError as error:
@@ -197,4 +220,4 @@ def _read_7z(source: Source) -> Iterator[tuple[str, bytes]]:
         for inside in sorted(Path(folder).rglob("*")):
             if inside.suffix.lower() in RECORD_SUFFIXES and inside.is_file():
                 shown = f"{source.name}/{inside.relative_to(folder).as_posix()}"
-                yield shown, inside.read_bytes()
+                yield Member(shown, inside.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -108,6 +109,11 @@ class Report:
                 yield from (f"  {note}" for note in notes[:most])
                 if len(notes) > most:
                     yield f"  and {len(notes) - most} more"
+
+    def print(self, name: str) -> None:
+        """Prints :meth:`lines` on standard error, each behind the name of the list."""
+        for line in self.lines():
+            print(f"{name}: {line}", file=sys.stderr)
 
     def write_tsv(self, path: str | os.PathLike[str]) -> None:
         """Writes every note as tab-separated text, UTF-8, with a line of titles.

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pydlshogi.files import write_beside
 from pydlshogi.kifu_list import RECORD_SUFFIXES
+from pydlshogi.program import program
 
 
 def find_records(folder: Path) -> tuple[list[Path], int]:
@@ -73,7 +74,8 @@ def write_list(path: Path, records: Sequence[Path], absolute: bool = False) -> N
     folder = path.resolve().parent
     lines = []
     for record in records:
-        line = str(record.resolve())
+        # A record that is a link is listed by its own name: the suffix tells what it is.
+        line = str(record.parent.resolve() / record.name)
         if not absolute:
             # Another drive on Windows: there is no relative path.
             with contextlib.suppress(ValueError):
@@ -114,6 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@program("make_kifu_list")
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs make_kifu_list.py.
 

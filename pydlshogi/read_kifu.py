@@ -257,8 +257,11 @@ def _files(sources: list[Source], report: Report) -> Iterator[File]:
             yield File(source.name, source.size, source.path, None)
             continue
         try:
-            for name, data in read_archive(source):
-                yield File(name, len(data), "", data)
+            for member in read_archive(source):
+                if member.problem:
+                    report.excluded.append(Note(member.name, 0, 0, member.problem))
+                else:
+                    yield File(member.name, len(member.data), "", member.data)
         except (OSError, ValueError) as error:
             report.unreadable += isinstance(error, OSError)
             reason = f"the archive cannot be read ({error})"

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +115,35 @@ def test_an_error_about_another_file_still_names_that(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, files.write_beside(tmp_path / "file"):
         os.stat(other)
     assert caught.value.filename == other
+
+
+def test_an_error_of_the_renaming_names_the_file_to_write(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError) as caught, files.write_beside(tmp_path / "folder"):
+        pass
+    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / "folder"), None)
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_stays_and_leads_to_the_new_content(tmp_path, exists):
+    target = tmp_path / "drive" / "file"
+    target.parent.mkdir()
+    if exists:
+        target.write_bytes(b"old")
+    (tmp_path / "link").symlink_to(Path("drive") / "file")
+    with files.write_beside(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert target.read_bytes() == b"new"
+    assert os.listdir(target.parent) == ["file"]
+    waiting = files.next_to(tmp_path / "link")
+    assert waiting == target.resolve().with_name("file.next")
+    waiting.write_bytes(b"newer")
+    files.replace(waiting, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert target.read_bytes() == b"newer"
 
 
 def test_old_leftovers_of_a_file_are_removed_and_nothing_else(tmp_path):

@@ -80,7 +80,16 @@ def test_a_plain_record():
     assert (game.end_mark, game.result, game.summary) == ("%TORYO", WIN, WIN)
 
 
-@pytest.mark.parametrize(("name", "sfen"), shogi.KIF.Parser.HANDYCAP_SFENS.items())
+#: Of the format's page, but python-shogi lacks them.
+SEVEN_PIECES = {
+    "左七枚落ち": "2sgkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "右七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "sfen"), [*shogi.KIF.Parser.HANDYCAP_SFENS.items(), *SEVEN_PIECES.items()]
+)
 def test_handicaps(name, sfen):
     if sfen is None:
         with pytest.raises(RecordError, match="no board"):

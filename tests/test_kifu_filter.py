@@ -133,6 +133,15 @@ def test_names_that_are_not_utf_8_are_listed_and_reported(folder, tmp_path):
     assert f"games/{strange}.csa" in [s.name for s in read_list(tmp_path / "list.txt")]
 
 
+def test_an_interrupt_gets_one_sentence(folder, monkeypatch, capsys):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kifu_filter, "file_objection", interrupt)
+    assert kifu_filter.main([str(folder)]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "filter_csa: interrupted."
+
+
 def test_help_is_ascii(capsys):
     with pytest.raises(SystemExit):
         kifu_filter.main(["--help"])

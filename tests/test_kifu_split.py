@@ -78,6 +78,18 @@ def test_a_folder_whose_name_is_not_utf_8(games):
     assert len(read_list(os.fsdecode(folder + b"/x_train.txt"))) == 17
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_record_that_is_a_link_is_listed_by_its_own_name(tmp_path, absolute):
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "0123abc").touch()
+    (tmp_path / "games").mkdir()
+    (tmp_path / "games" / "a.kif").symlink_to(tmp_path / "store" / "0123abc")
+    kifu_split.write_list(tmp_path / "list.txt", [tmp_path / "games" / "a.kif"], absolute)
+    line = (tmp_path / "list.txt").read_text(encoding="utf-8").rstrip("\n")
+    assert line == (str(tmp_path.resolve() / "games" / "a.kif") if absolute else "games/a.kif")
+
+
 def test_absolute_paths(games, tmp_path):
     assert kifu_split.main([str(games), str(tmp_path / "x"), "--absolute"]) == 0
     lines = (tmp_path / "x_train.txt").read_text(encoding="utf-8").splitlines()

@@ -286,6 +286,20 @@ def test_a_broken_archive_is_left_out(tmp_path):
     assert report.games == 1
 
 
+def test_a_damaged_member_of_a_zip_does_not_cost_the_others(tmp_path):
+    path = tmp_path / "games.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name in "abc":
+            archive.writestr(f"{name}.csa", GAME)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"+7776FU") + 3] ^= 1
+    _, report = read(write_list(tmp_path, games__zip=bytes(content)))
+    (note,) = report.excluded
+    assert note.file == "games.zip/a.csa"
+    assert "it cannot be unpacked (Bad CRC-32" in note.reason
+    assert report.games == 2
+
+
 # --- the list -----------------------------------------------------------------------
 
 
@@ -584,10 +598,14 @@ def test_a_pickle_that_is_not_ours_is_left_alone(kifu_list, caplog, tmp_path, ki
 
 
 def test_a_folder_that_cannot_be_written_gives_one_warning(kifu_list, caplog, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
+    open_path = Path.open
 
-    monkeypatch.setattr("pydlshogi.files.tempfile.mkstemp", refuse)
+    def refuse(path, mode="r", *args, **kwargs):
+        if "x" in mode:
+            raise PermissionError(13, "Permission denied")
+        return open_path(path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refuse)
     loaded = load_positions(kifu_list)
     assert (len(loaded.positions), loaded.saved) == (10, False)
     (warning,) = warnings(caplog)

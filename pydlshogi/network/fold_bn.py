@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pydlshogi.program import program
+
 if TYPE_CHECKING:
     from pydlshogi.network.network import Network
     from pydlshogi.network.policy import PolicyNetwork
@@ -44,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@program("fold_bn")
 def main(argv: Sequence[str] | None = None) -> int:
     """Folds as the command line says.
 

@@ -35,12 +35,19 @@ def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False
         half: Whether to store the numbers in 16 bits, which :func:`load_model` reads too.
 
     Raises:
+        ModelFileError: a number is too large for 16 bits; nothing is written.
         OSError: the file cannot be written.
     """
     # Chainer goes through the parameters in the order of a set, another in each process.
     content = dict(sorted(chainer.serializers.npz.serialize(network).items()))
     if half:
-        content = {key: array.astype(numpy.float16) for key, array in content.items()}
+        with numpy.errstate(over="ignore"):
+            content = {key: array.astype(numpy.float16) for key, array in content.items()}
+        if not is_finite(content):
+            raise ModelFileError(
+                f"{path} is not written: a number of the network is too large for 16 bits. "
+                "Store it in 32."
+            )
     name = name_of(network)
     if name not in (None, DEFAULT):
         content[MARK] = numpy.array(name)

@@ -29,10 +29,9 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.files import replace, write_beside
+from pydlshogi.files import next_to, replace, write_beside
 from pydlshogi.network.model_file import ModelFileError, is_finite, load_model, save_model
 from pydlshogi.npz import NpzError, read_npz
-from pydlshogi.training.outputs import next_to
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"
@@ -122,7 +121,8 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         save_model(waiting, self._network)
         with write_beside(self._state) as file:
             content = {**target, _FINGERPRINT: fingerprint(self._network)}
-            chainer.serializers.save_npz(file, content)
+            # Not compressed, as in save_model.
+            chainer.serializers.save_npz(file, content, compression=False)
         replace(waiting, self._model)
 
 

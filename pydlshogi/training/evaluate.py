@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydlshogi.program import program
 from pydlshogi.training.parser import add_computation, positive_int
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@program("evaluate_model")
 def main(argv: Sequence[str] | None = None) -> int:
     """Evaluates as the command line says.
 
@@ -67,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = build_parser().parse_args(argv)
     # They import Chainer, so they come after the options have been found right.
+    import numpy
+
     from pydlshogi.device import select_device
     from pydlshogi.network.model_file import load_network
     from pydlshogi.read_kifu import load_positions
@@ -77,11 +82,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         choose_threads(args.threads)
         network = load_network(args.model, args.convolution)
         network.to_device(device)
-        positions = load_positions(args.kifulist).positions
+        games = load_positions(args.kifulist)
     except ERRORS as error:
         print(f"evaluate_model: error: {error}", file=sys.stderr)
         return 1
-    losses, ranks = measure(network, positions, device, args.batchsize)
+    games.report.print(args.kifulist)
+    positions = games.positions
+    with warnings.catch_warnings():
+        # Told below, in a sentence; numpy.errstate would not reach the network's threads.
+        warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)
+        losses, ranks = measure(network, positions, device, args.batchsize)
+    if not numpy.isfinite(losses).all():
+        print(
+            f"evaluate_model: error: model file {args.model} answers with numbers that are not "
+            "finite: its training diverged. Choose another file.",
+            file=sys.stderr,
+        )
+        return 1
     rows = summarize(positions["ply"], losses, ranks)
     print((format_tsv if args.tsv else format_markdown)(rows), end="")
     return 0

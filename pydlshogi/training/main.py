@@ -9,8 +9,10 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from pydlshogi.files import next_to
+from pydlshogi.program import out_of_memory
 from pydlshogi.training import log
-from pydlshogi.training.outputs import OutputError, check_report, next_to, prepare_outputs
+from pydlshogi.training.outputs import OutputError, check_report, prepare_outputs, real_path
 from pydlshogi.training.parser import build_parser
 
 logger = logging.getLogger(__name__)
@@ -42,6 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name, path in lists.items()
             if os.path.basename(path)  # else it is no file, as its reader will say
         }
+        # A run may go on in the files it starts from, and destroy them in no other way.
+        starts = {
+            name: path
+            for name, path, output in (
+                ("--initmodel", args.initmodel, args.model),
+                ("--resume", args.resume, args.state),
+            )
+            if path and real_path(path) != real_path(output)
+        }
         check_report(args.report)
         prepare_outputs(
             {
@@ -51,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "--log": args.log,
                 "--report": args.report,
             },
-            {**lists, **caches},
+            {**lists, **caches, **starts},
         )
         with log.log_to(args.log):
             return _run(args)
@@ -72,6 +83,9 @@ def _run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         logger.warning("interrupted; what was saved last stands")
         signal_number = signal.SIGINT
+    except MemoryError as error:
+        logger.error("%s", out_of_memory(error))
+        return 1
     except ERRORS as error:
         logger.error("%s", error)
         return 1

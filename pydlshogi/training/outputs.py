@@ -15,9 +15,9 @@ class OutputError(Exception):
     """A run cannot write where it was told to; the text says where, why and what to do."""
 
 
-def next_to(model: str | os.PathLike[str]) -> Path:
-    """Names the file that a new model waits in until its state is written."""
-    return Path(f"{os.fspath(model)}.next")
+def real_path(path: str) -> str:
+    """Gives the one name of a file that has several: by links, or by case on Windows."""
+    return os.path.normcase(os.path.realpath(path))
 
 
 def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> None:
@@ -32,11 +32,11 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
         OutputError: two of the paths are one file, a path is a folder, a device or
             read-only, its name is too long, or its folder cannot be made or written to.
     """
-    seen = {os.path.realpath(path): name for name, path in inputs.items() if path}
+    seen = {real_path(path): name for name, path in inputs.items() if path}
     for option, path in outputs.items():
         if not path:
             continue
-        real = os.path.realpath(path)
+        real = real_path(path)
         if real in seen:
             raise OutputError(
                 f"{option} {path} is the same file as {seen[real]}. Give it another name."

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pydlshogi.files import write_beside
+from pydlshogi.program import program
 from pydlshogi.training.log import Curve, read_log
 
 
@@ -27,6 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@program("plot_log")
 def main(argv: Sequence[str] | None = None) -> int:
     """Draws logs as the command line says.
 

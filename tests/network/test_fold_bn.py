@@ -76,6 +76,18 @@ def test_the_books_network_is_taken_as_it_is(tmp_path):
     assert sizes[1] < 0.51 * sizes[0]
 
 
+def test_a_number_too_large_for_16_bits_gets_one_sentence(tmp_path, capsys):
+    network = make_network("policy")
+    network.l1.b.array[3] = 7e4
+    save_model(tmp_path / "model", network)
+    words = [str(tmp_path / "model"), str(tmp_path / "half")]
+    assert main([*words, "--float16"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "too large for 16 bits" in line
+    assert not (tmp_path / "half").exists()
+    assert main(words) == 0
+
+
 def test_another_network_gets_one_sentence(tmp_path, capsys):
     for name in set(NETWORKS) - {"policy", *FOLDABLE}:
         with pytest.raises(FoldError):

@@ -10,6 +10,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.registry import make_network as make_named_network
 from pydlshogi.read_kifu import read_kifu
+from pydlshogi.training import evaluate
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.evaluate import main, measure, summarize
 from pydlshogi.training.loss import measure as measure_in_training
@@ -105,3 +106,33 @@ def test_what_cannot_go_on_gets_one_sentence(folder, capsys, words, named):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("evaluate_model: error: ")
     assert named in line
+
+
+def test_records_left_out_are_named(folder, capsys):
+    save_model("model", make_named_network("policy_value_small"))
+    with open("test.txt", "a", encoding="utf-8") as kifulist:
+        kifulist.write("missing.csa\n")
+    for _ in ("read", "from the cache"):
+        assert main(["model", "test.txt", "--gpu", "-1"]) == 0
+        assert "missing.csa: " in capsys.readouterr().err
+
+
+def test_a_model_that_answers_no_numbers_is_named(folder, capsys):
+    network = make_named_network("policy_value_small")
+    for parameter in network.params():
+        parameter.array *= 1e12
+    save_model("model", network)
+    assert main(["model", "test.txt", "--gpu", "-1"]) == 1
+    output = capsys.readouterr()
+    assert "not finite" in output.err.splitlines()[-1]
+    assert not output.out
+
+
+def test_an_interrupt_gets_one_sentence(folder, capsys, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    save_model("model", make_named_network("policy_value_small"))
+    monkeypatch.setattr(evaluate, "measure", interrupt)
+    assert main(["model", "test.txt", "--gpu", "-1"]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "evaluate_model: interrupted."
