@@ -152,10 +152,15 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
             barrier.abort()
 
     with blas_threads(1):
-        futures = [_executor(threads).submit(take_steps, n) for n in range(1, threads)]
-        take_steps(0)
-        for future in futures:
-            future.result()
+        try:
+            futures = [_executor(threads).submit(take_steps, n) for n in range(1, threads)]
+            take_steps(0)
+            for future in futures:
+                future.result()
+        except BaseException:
+            # No thread to be had, or an interrupt: those that have begun must not wait.
+            barrier.abort()
+            raise
     if errors:
         raise errors[0]
 
@@ -177,12 +182,8 @@ def blas_threads(number: int) -> Iterator[None]:
     The setting is one for the whole process, so one context at a time is open: were two
     to overlap, the one that closes last would restore what the other had set.
     """
-    global _blas
     with _lock:
-        if _blas is None:
-            # Looking for the libraries takes milliseconds, so it is done once.
-            _blas = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
-        saved = [(library, library.get_num_threads()) for library in _blas]
+        saved = [(library, library.get_num_threads()) for library in _blas_libraries()]
         for library, threads in saved:
             library.set_num_threads(min(threads, number))
         try:
@@ -190,6 +191,28 @@ def blas_threads(number: int) -> Iterator[None]:
         finally:
             for library, threads in saved:
                 library.set_num_threads(threads)
+
+
+def limit_blas() -> None:
+    """Gives BLAS no more threads than :func:`get_threads` tells, from now on.
+
+    For what is not computed in our threads: Chainer's own functions.
+
+    Raises:
+        ValueError: as :func:`get_threads`.
+    """
+    number = get_threads()
+    with _lock:
+        for library in _blas_libraries():
+            library.set_num_threads(min(library.get_num_threads(), number))
+
+
+def _blas_libraries() -> list[Any]:
+    """Finds the BLAS libraries of the process; looking for them takes milliseconds."""
+    global _blas
+    if _blas is None:
+        _blas = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    return _blas
 
 
 class Workspace(threading.local):

@@ -10,5 +10,6 @@ The loop is Chainer's; here is what Chainer does not know:
 - :mod:`.end`: when a run is over, Ctrl-C included
 - :mod:`.checkpoint`, :mod:`.state`, :mod:`.outputs`: the files a run leaves
 - :mod:`.log`, :mod:`.plot`: log lines, written, read and drawn
-- :mod:`.compare`, :mod:`.compare_table`: the program ``compare_networks``
+- :mod:`.compare`, :mod:`.compare_recipes`, :mod:`.compare_table`: the programs of these names
+- :mod:`.evaluate`: the program ``evaluate_model``
 """

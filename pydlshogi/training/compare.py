@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydlshogi.files import write_beside
+from pydlshogi.program import out_of_memory
 from pydlshogi.training import log
 from pydlshogi.training.outputs import OutputError, prepare_outputs
 from pydlshogi.training.parser import build_comparison_parser
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import numpy
 
     from pydlshogi.training.compare_table import Row
+    from pydlshogi.training.end import Interruption
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +73,9 @@ def call(program: str, comparison: Callable[[], int | None]) -> int:
         signal_number = comparison()
     except KeyboardInterrupt:
         signal_number = signal.SIGINT
+    except MemoryError as error:
+        print(f"{program}: error: {out_of_memory(error)}", file=sys.stderr)
+        return 1
     except (CompareError, OutputError, *ERRORS) as error:
         print(f"{program}: error: {error}", file=sys.stderr)
         return 1
@@ -146,12 +151,19 @@ def train_all(
         As :func:`compare`, and it raises the same.
     """
     from pydlshogi.training.checkpoint import NotFiniteError
+    from pydlshogi.training.end import Interruption
 
     rows = []
+    interruption = Interruption()
     for name, options in variants.items():
+        # It may have come in the last iteration of the variant before, or after that.
+        if interruption.signal_number:
+            return interruption.signal_number
         print(f"{name}: {len(train_set)} positions, {options.epoch} epochs", flush=True)
         try:
-            signal_number = _train(options, output / name, train_set, test_set, device)
+            signal_number = _train(
+                options, output / name, train_set, test_set, device, interruption
+            )
         except NotFiniteError as error:
             print(f"{name}: {error}", file=sys.stderr)
             caption += f" The training of {name} diverged: it is not in the table."
@@ -171,7 +183,9 @@ def read_positions(path: str) -> numpy.ndarray:
     """Reads the positions of a list."""
     from pydlshogi.read_kifu import load_positions
 
-    return load_positions(path).positions
+    games = load_positions(path)
+    games.report.print(path)
+    return games.positions
 
 
 def first(positions: numpy.ndarray, most: int | None, path: str) -> numpy.ndarray:
@@ -237,6 +251,7 @@ def _train(
     train_set: numpy.ndarray,
     test_set: numpy.ndarray,
     device: Any,
+    interruption: Interruption,
 ) -> int | None:
     """Trains one variant as far as it is not yet; returns as ``trainer.train`` does."""
     import numpy
@@ -272,7 +287,16 @@ def _train(
             eval_interval=options.eval_interval,
             recipe=recipe,
         )
-        return train(network, optimizer, train_set, test_set, settings, device=device, own=own)
+        return train(
+            network,
+            optimizer,
+            train_set,
+            test_set,
+            settings,
+            device=device,
+            own=own,
+            interruption=interruption,
+        )
 
 
 def _row(name: str, folder: Path) -> Row:

@@ -7,6 +7,7 @@ have no part in the choice. Everything else is as in :mod:`.compare`.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -114,10 +115,10 @@ def read_recipes(
             raise CompareError(f"{place} cannot be read ({error}). Close the quotes.") from None
         if not name:
             continue
-        if name in recipes or not name.replace("-", "_").isidentifier():
+        if name in recipes or not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
             raise CompareError(
                 f"{place}: {name!r} cannot be a recipe's name. "
-                "Begin the line with a name of its own, of letters, digits, - and _."
+                "Begin the line with a name of its own, of letters a to z, digits, - and _."
             )
         parser = build_recipes_parser()
         parser.prog = f"compare_recipes: {place}"

@@ -12,6 +12,7 @@ import dataclasses
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -222,6 +223,24 @@ class _TerminalHandler(logging.StreamHandler):
         super().emit(record)
 
 
+class _FileHandler(logging.FileHandler):
+    """Handler for a file that tells once that it cannot be written, and lets the run go on."""
+
+    _told = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._told:
+            self._told = True
+            print(f"{self.baseFilename} cannot be written: {error.strerror}.", file=sys.stderr)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # lines that could not be written stay unwritten
+            super().close()
+
+
 @contextlib.contextmanager
 def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     """Sends what the package logs to a file or to standard error, for a while.
@@ -238,7 +257,7 @@ def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     handlers: list[logging.Handler] = [terminal]
     if path:
         # A file name of a kifu list need not be text; its other bytes are written as \udcXX.
-        handlers.append(logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"))
+        handlers.append(_FileHandler(path, encoding="utf-8", errors="backslashreplace"))
         terminal.setLevel(logging.WARNING)
     package = logging.getLogger("pydlshogi")
     level = package.level

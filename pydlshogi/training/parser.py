@@ -12,6 +12,10 @@ from pydlshogi.network.registry import DEFAULT, NETWORKS
 #: What compare_networks trains unless told otherwise: the published comparison, and one more.
 COMPARED = ("policy", "policy_hand1x1_unpool", "policy_hand1x1", "policy_hand1x1_ply")
 
+_LR_FACTOR = 0.1
+
+_LIST = "text file: the paths of the {} games, or of folders or archives of them, one a line"
+
 
 class _Parser(argparse.ArgumentParser):
     """Parser that also refuses options that make no sense without another one."""
@@ -23,6 +27,7 @@ class _Parser(argparse.ArgumentParser):
             (options.nesterov, "--nesterov needs --momentum", options.momentum),
             (options.lr_steps, "--lr_steps needs --lr_schedule steps", _is(options, "steps")),
             (_is(options, "steps"), "--lr_schedule steps needs --lr_steps", options.lr_steps),
+            (options.lr_factor is not None, "--lr_factor needs --lr_steps", options.lr_steps),
             (
                 options.lr_iterations,
                 "--lr_iterations needs --lr_schedule cosine",
@@ -31,6 +36,8 @@ class _Parser(argparse.ArgumentParser):
         ):
             if given and not there:
                 self.error(needed)
+        if options.lr_factor is None:
+            options.lr_factor = _LR_FACTOR
         return options, rest
 
 
@@ -49,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="train_policy",
         description="Trains a shogi network, by default the book's policy network, on game "
-        "records (CSA).",
+        "records (CSA, KIF).",
     )
     add = parser.add_argument
     _add_lists(parser)
@@ -176,7 +183,7 @@ def build_recipes_parser() -> argparse.ArgumentParser:
         "it was when the same command is given again.",
     )
     add = parser.add_argument
-    add("kifulist_train", help="text file: the paths of the training games, one a line")
+    add("kifulist_train", help=_LIST.format("training"))
     add(
         "recipes",
         help="text file: a recipe a line, its name and its options (--network, --batchsize, --lr "
@@ -211,8 +218,8 @@ def build_recipes_parser() -> argparse.ArgumentParser:
 def _add_lists(parser: argparse.ArgumentParser) -> None:
     """Adds the two kifu lists."""
     add = parser.add_argument
-    add("kifulist_train", help="text file: the paths of the training games, one a line")
-    add("kifulist_test", help="text file: the paths of the test games, one a line")
+    add("kifulist_train", help=_LIST.format("training"))
+    add("kifulist_test", help=_LIST.format("test"))
 
 
 def _add_network(parser: argparse.ArgumentParser) -> None:
@@ -305,8 +312,8 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
         "--threads",
         type=positive_int,
         metavar="N",
-        help="threads of the network on a CPU; without it as many as there are processors that "
-        "the process may use",
+        help="threads of the network on a CPU; without it what PYDLSHOGI_THREADS says, or as many "
+        "as there are processors that the process, or its container, may use",
     )
 
 
@@ -359,9 +366,8 @@ def _add_refinements(parser: argparse.ArgumentParser) -> None:
     add(
         "--lr_factor",
         type=_not_negative,
-        default=0.1,
         metavar="FACTOR",
-        help="see --lr_steps (default: %(default)s)",
+        help=f"see --lr_steps (default: {_LR_FACTOR})",
     )
     add(
         "--warmup",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import logging
 import math
 from collections.abc import Mapping
@@ -80,6 +81,35 @@ class Recipe:
             for name, value in dataclasses.asdict(self).items()
             if value != published[name]
         }
+
+    def serialize(self, serializer: Any) -> None:
+        """Saves what differs from the published recipe; :meth:`differences` reads it."""
+        serializer("changes", json.dumps(self.changes()))
+
+    def differences(self, own: Mapping[str, numpy.ndarray]) -> list[str]:
+        """Says where this is another recipe than that of a run that is resumed.
+
+        Args:
+            own: What stands below our prefix in the state file; one of an older version
+                or of the book's tells no recipe.
+
+        Returns:
+            A clause for each option.
+
+        Raises:
+            ValueError: what stands there is no recipe.
+        """
+        if "recipe/changes" not in own:
+            return []
+        published = dataclasses.asdict(Recipe())
+        before = {**published, **json.loads(str(own["recipe/changes"]))}
+        now = {**published, **json.loads(json.dumps(self.changes()))}
+        return [
+            f"--{name} was {before[name]} and is {value} now"
+            for name, value in now.items()
+            # Where a cosine ends may well be said anew; make_schedule tells what follows.
+            if before[name] != value and name != "lr_iterations"
+        ]
 
     def __str__(self) -> str:
         optimizer = "NesterovAG" if self.nesterov else "MomentumSGD" if self.momentum else "SGD"

@@ -17,7 +17,7 @@ from pydlshogi.kifu_report import Note, Report
 from pydlshogi.network.model_file import ModelFileError, load_model
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
-from pydlshogi.network.threads import get_threads, set_threads
+from pydlshogi.network.threads import limit_blas, set_threads
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import KifuError, count_common, load_positions
 from pydlshogi.training import log
@@ -93,7 +93,7 @@ def choose_threads(number: int | None) -> None:
     """
     set_threads(number)
     try:
-        get_threads()
+        limit_blas()
     except ValueError as error:
         raise ThreadsError(f"{error}.") from None
 

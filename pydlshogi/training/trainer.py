@@ -16,7 +16,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.training import log
 from pydlshogi.training.average import Average, Statistics
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
-from pydlshogi.training.checkpoint import PairWriter
+from pydlshogi.training.checkpoint import PairWriter, StateFileError
 from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.evaluation import Progress, Validation
 from pydlshogi.training.loss import Loss, LossMeans
@@ -64,6 +64,7 @@ def train(
     *,
     device: Any,
     own: Mapping[str, numpy.ndarray] | None = None,
+    interruption: Interruption | None = None,
 ) -> int | None:
     """Trains a network, logs, and leaves model and state files.
 
@@ -75,6 +76,8 @@ def train(
         settings: What to do.
         device: The ``chainer.backend.Device`` to compute on; the network is moved there.
         own: To resume, what ``load_pair`` returned when it read network and optimizer.
+        interruption: Remembers a signal for whoever has more to do after this run, also one
+            that came too late to change it.
 
     Returns:
         None when the run has done all it was asked for; the number of the signal when
@@ -85,7 +88,7 @@ def train(
         SaveError: a file cannot be written.
         KeyboardInterrupt: a second signal came; what was saved last stands.
     """
-    interruption = Interruption()
+    interruption = interruption or Interruption()
     trainer = make_trainer(
         network,
         optimizer,
@@ -146,7 +149,7 @@ def make_trainer(
     iterator = EpochIterator(
         len(train_positions), settings.batchsize, settings.seed, mirror=recipe.mirror
     )
-    extras: dict[str, Any] = {}
+    extras: dict[str, Any] = {"recipe": recipe}
     run_state = RunState(optimizer, iterator, means, Stopwatch(), train_positions, extras)
     if own is not None:
         run_state.resume(own)
@@ -160,6 +163,7 @@ def make_trainer(
         loss_func=Loss(network, label_smoothing=recipe.label_smoothing),
     )
     updater.iteration = optimizer.t
+    _tell_differences(recipe, own or {})
     measured = network
     if recipe.average is not None:
         average = extras["average"] = Average(network, recipe.average)
@@ -218,6 +222,22 @@ def make_trainer(
     if on_terminal:
         trainer.extend(chainer.training.extensions.ProgressBar(update_interval=10))
     return trainer
+
+
+def _tell_differences(recipe: Recipe, own: Mapping[str, numpy.ndarray]) -> None:
+    """Warns where a run is resumed by another recipe; see :func:`make_trainer`."""
+    if recipe.average is None and any(key.startswith("average/") for key in own):
+        # The model is the average: the network that was trained is in the state alone.
+        raise StateFileError(
+            "the run to resume averages its weights, and its state would be lost without "
+            "--average. Give --average again, or leave --resume out to start from the average."
+        )
+    try:
+        differences = recipe.differences(own)
+    except ValueError as error:
+        raise StateFileError(f"the state file to resume from is damaged ({error}).") from None
+    for difference in differences:
+        logger.warning("not as in the run that is resumed: %s", difference)
 
 
 def _last_iteration(settings: Settings, place: EpochIterator, iteration: int) -> int:

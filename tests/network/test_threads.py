@@ -121,6 +121,38 @@ def test_blas_has_one_thread_meanwhile():
     assert blas_settings() == before
 
 
+def test_blas_can_be_limited_but_gets_no_more_than_it_has():
+    before = blas_settings()
+    threads.set_threads(max(before) + 1)
+    threads.limit_blas()
+    assert blas_settings() == before
+    threads.set_threads(1)
+    threads.limit_blas()
+    assert blas_settings() == [1] * len(before)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), KeyboardInterrupt()])
+def test_threads_that_began_do_not_wait_for_those_that_cannot(monkeypatch, error):
+    class Refusing:
+        def __init__(self):
+            self.begun = []
+
+        def submit(self, function, number):
+            if self.begun:
+                raise error
+            self.begun.append(threading.Thread(target=function, args=(number,), daemon=True))
+            self.begun[0].start()
+
+    executor = Refusing()
+    monkeypatch.setattr(threads, "_executor", lambda number: executor)
+    before = blas_settings()
+    with pytest.raises(type(error)):
+        threads.in_threads(3, lambda thread: None, lambda thread: None)
+    executor.begun[0].join(30)
+    assert not executor.begun[0].is_alive()
+    assert blas_settings() == before
+
+
 @pytest.mark.parametrize("failing", [0, 1])
 def test_an_error_in_a_thread_reaches_the_caller(failing):
     before = blas_settings()

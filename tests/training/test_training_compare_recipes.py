@@ -1,6 +1,8 @@
 """The program compare_recipes: games held out, recipes from a file, on from where it was."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import numpy
@@ -107,12 +109,37 @@ def test_interrupted_it_goes_on_and_ends_the_same(folder, monkeypatch):
     assert_same_files("out/one/model", "whole/one/model")
 
 
+def test_a_signal_in_the_last_iteration_of_a_recipe_ends_the_comparison(folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        validate = trainer.Validation.__call__
+
+        def signalled(self, trainer):
+            os.kill(os.getpid(), signal.SIGINT)
+            validate(self, trainer)
+
+        patch.setattr(trainer.Validation, "__call__", signalled)
+        assert call("one\ntwo --momentum 0.9") == 130
+    assert Path("out/one/model").exists()
+    assert not Path("out/two").exists() or not Path("out/two/model").exists()
+    assert "| one |" in Path("out/table.md").read_text(encoding="utf-8")
+    assert call("one\ntwo --momentum 0.9") == 0
+    assert "| two |" in Path("out/table.md").read_text(encoding="utf-8")
+
+
+def test_records_left_out_are_named(folder, capsys):
+    with open("train.txt", "a", encoding="utf-8") as kifulist:
+        kifulist.write("missing.csa\n")
+    assert call("one") == 0
+    assert "train.txt:   missing.csa: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "recipes, options, named",
     [
         ("", "", "no recipe"),
         ("a\na", "", "line 2: 'a'"),
         ("../a", "", "'../a'"),
+        ("été", "", "'été'"),
         ("a --seed 3", "", "--seed"),
         ("a '--lr", "", "line 1"),
         ("a", "--held_out 3", "3 games"),
@@ -121,7 +148,7 @@ def test_interrupted_it_goes_on_and_ends_the_same(folder, monkeypatch):
 )
 def test_what_cannot_go_on_gets_one_sentence(folder, capsys, recipes, options, named):
     assert call(recipes, options) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("compare_recipes: error: ")
     assert named in line
     assert not Path("out/a/model").exists()

@@ -1,6 +1,7 @@
 """Log lines: what is written is what is read."""
 
 import logging
+import os
 import re
 
 import numpy
@@ -152,6 +153,14 @@ def test_a_file_name_that_is_no_text_is_logged(tmp_path, capsys):
         logging.getLogger("pydlshogi.training").info("left out: %s", "\udcff.csa")
     assert path.read_text(encoding="utf-8").endswith("left out: \\udcff.csa\n")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file that is always full")
+def test_a_full_disk_is_told_once_and_the_run_goes_on(capsys):
+    with log.log_to("/dev/full"):
+        for _ in range(3):
+            logging.getLogger("pydlshogi.training").info("hello")
+    assert capsys.readouterr().err == "/dev/full cannot be written: No space left on device.\n"
 
 
 def test_without_a_file_the_log_goes_to_standard_error(capsys):

@@ -174,6 +174,9 @@ ERRORS = {
     "model as state": ("train.txt test.txt -m good -r good", "state file good holds no state"),
     "same file": ("train.txt test.txt --model a --state a", "--state a"),
     "model that waits": ("train.txt test.txt --model a --state a.next", "--model's new file"),
+    "state over model": ("train.txt test.txt -m good --state good", "--initmodel"),
+    "log over model": ("train.txt test.txt -m good --log good", "--initmodel"),
+    "model over state": ("train.txt test.txt -m good -r state --model state", "--resume"),
     "folder": ("train.txt test.txt --model train.txt/model", "train.txt"),
     "log": ("train.txt test.txt --log train.txt", "--log"),
     "gpu": ("train.txt test.txt --gpu 99", "99"),
@@ -186,13 +189,15 @@ def test_what_cannot_go_on_gets_one_sentence(folder, small, capsys, name):
     (folder / "empty.txt").write_text("")
     (folder / "nothing.txt").write_text("nowhere.csa\n")
     chainer.serializers.save_npz("good", SmallPolicy())
+    good = Path("good").read_bytes()
     assert main([*words.split(), "--iterations", "1"]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert named in errors[-1]
     assert "error" in errors[-1].lower()
     assert "Traceback" not in "".join(errors)
-    # Nothing was begun: no file is there that a run leaves.
+    # Nothing was begun: no file is there that a run leaves, and none has changed.
     assert not list(folder.glob("model/*"))
+    assert Path("good").read_bytes() == good
 
 
 def test_a_training_that_diverges_leaves_the_pair_as_it_was(folder, small, capsys):
@@ -215,6 +220,16 @@ def test_a_model_that_is_not_finite_is_no_model_to_start_from(folder, small, cap
     chainer.serializers.save_npz("nan", network)
     assert main(["train.txt", "test.txt", "-m", "nan"]) == 1
     assert "model file nan holds numbers that are not finite" in capsys.readouterr().err
+
+
+def test_memory_that_does_not_suffice_gets_one_sentence(folder, small, capsys, monkeypatch):
+    def allocate(*args):
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr(SmallPolicy, "forward", allocate)
+    assert main(["train.txt", "test.txt", "--gpu", "-1", "--iterations", "1"]) == 1
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert "not enough memory (Unable to allocate 9 TiB). Lower --batchsize" in message
 
 
 def test_a_full_disk_names_the_file_and_how_to_go_on(folder, small, capsys, monkeypatch):

@@ -3,6 +3,7 @@
 import logging
 import math
 import os
+import re
 import signal
 
 import numpy
@@ -155,6 +156,7 @@ def test_the_options_of_the_command_line_are_those_of_a_recipe():
         "--average 0",
         "--nesterov",
         "--lr_steps 3",
+        "--lr_factor 0.5",
         "--lr_schedule steps",
         "--lr_iterations 3",
     ],
@@ -233,6 +235,29 @@ def test_a_cosine_keeps_its_end_and_says_when_it_is_over(tmp_path, caplog):
     caplog.clear()
     run(tmp_path, Recipe(**{**vars(recipe), "lr_iterations": 18}), resume=True, epoch=1)
     assert not caplog.text
+
+
+def test_another_recipe_than_that_of_the_run_resumed_is_told(tmp_path, caplog):
+    run(tmp_path, RECIPES["everything"], iterations=1)
+    changed = Recipe(**{**vars(RECIPES["everything"]), "mirror": False, "clip": None})
+    run(tmp_path, changed, resume=True, iterations=1)
+    assert re.findall("not as in the run that is resumed: (.*)", caplog.text) == [
+        "--clip was 0.5 and is None now",
+        "--mirror was True and is False now",
+    ]
+    caplog.clear()
+    run(tmp_path, changed, resume=True, iterations=1)
+    run(tmp_path / "steps", RECIPES["steps"], iterations=1)
+    run(tmp_path / "steps", RECIPES["steps"], resume=True, iterations=1)
+    assert "not as in" not in caplog.text
+
+
+def test_an_average_is_not_lost_by_resuming_without_it(tmp_path):
+    run(tmp_path, RECIPES["average"], iterations=1)
+    state = (tmp_path / "state").read_bytes()
+    with pytest.raises(StateFileError, match="Give --average again"):
+        run(tmp_path, RECIPES["published"], resume=True, iterations=1)
+    assert (tmp_path / "state").read_bytes() == state
 
 
 def test_momentum_needs_a_state_with_momentum(tmp_path):
