@@ -190,14 +190,17 @@ def _read_zip(source: Source) -> Iterator[Member]:
     with archive:
         for inside in archive.infolist():
             if inside.filename.lower().endswith(RECORD_SUFFIXES):
-                name = f"{source.name}/{inside.filename}"
-                try:
-                    member = Member(name, archive.read(inside))
-                except OSError:
-                    raise
-                except Exception as error:  # zipfile's, and those of its decompressors
-                    member = Member(name, b"", f"it cannot be unpacked ({error})")
-                yield member
+                yield _unpack(archive, inside, f"{source.name}/{inside.filename}")
+
+
+def _unpack(archive: zipfile.ZipFile, inside: zipfile.ZipInfo, name: str) -> Member:
+    """Reads one file of a .zip, or says why it cannot be read; raises OSError."""
+    try:
+        return Member(name, archive.read(inside))
+    except OSError:
+        raise
+    except Exception as error:  # zipfile's, and those of its decompressors
+        return Member(name, b"", f"it cannot be unpacked ({error})")
 
 
 def _read_7z(source: Source) -> Iterator[Member]:

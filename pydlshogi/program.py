@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Callable
 
-Main = Callable[..., int]
+_Main = Callable[..., int]
 
 
-def program(name: str) -> Callable[[Main], Main]:
+def program(name: str) -> Callable[[_Main], _Main]:
     """Makes a decorator for the ``main`` of a program.
 
     Args:
@@ -22,7 +22,7 @@ def program(name: str) -> Callable[[Main], Main]:
         and the status 130, memory that does not suffice one sentence and the status 1.
     """
 
-    def decorate(main: Main) -> Main:
+    def decorate(main: _Main) -> _Main:
         @functools.wraps(main)
         def call(argv: Sequence[str] | None = None) -> int:
             try:

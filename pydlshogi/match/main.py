@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import collections
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,13 +138,15 @@ def _play(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> None:
         for engine in args.engine
         for opponent in opponents
     ]
-    folders_of = collections.Counter(str(series.folder).casefold() for series in all_series)
+    taken: set[str] = set()
     for series in all_series:
-        if folders_of[str(series.folder).casefold()] > 1:
+        folder = str(series.folder).casefold()  # as Windows and macOS compare names
+        if folder in taken:
             raise SeriesError(
                 f"{series.engine.name} against {series.opponent.name} is not the only match whose "
                 f"games would go to {series.folder}. Give one of the engines another name."
             )
+        taken.add(folder)
     # Whatever can be wrong with the command line is found before the first game.
     needed = {}
     for series in all_series:

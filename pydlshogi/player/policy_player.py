@@ -20,7 +20,7 @@ from pydlshogi.device import gpu_count, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.files import shipped_model
 from pydlshogi.network.model_file import ModelFileError
-from pydlshogi.network.threads import get_threads
+from pydlshogi.network.threads import limit_blas
 from pydlshogi.player.base_player import BasePlayer
 from pydlshogi.player.evaluator import Evaluator
 from pydlshogi.player.policy_options import SHIPPED_MODEL, policy_options
@@ -75,7 +75,7 @@ class PolicyPlayer(BasePlayer):
     def _load(self, path: Path) -> None:
         """Loads a model file and tries it."""
         try:
-            get_threads()
+            limit_blas()  # one position is a product of BLAS's own threads
         except ValueError as error:
             raise FatalError(f"{error}.") from None
         try:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydlshogi.files import remove_leftovers
+from pydlshogi.files import behind_links, remove_leftovers
 
 
 class OutputError(Exception):
@@ -68,6 +68,7 @@ def check_report(path: str) -> None:
 
 
 def _prepare(option: str, path: Path) -> None:
+    folder = behind_links(path).parent
     try:
         if path.is_dir():
             raise OutputError(f"{option} {path} is a folder. Name a file in it.")
@@ -76,15 +77,15 @@ def _prepare(option: str, path: Path) -> None:
         # Its bits too: a superuser may write everywhere, and still wants to keep such a file.
         if path.exists() and not (path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
             raise OutputError(f"{option} {path} is read-only. Give it another name.")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
         # Named as write_beside names what it writes: longer than the file will be called.
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"):
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}.", suffix=".tmp"):
             pass
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise OutputError(f"{option} {path}: the name is too long. Shorten it.") from None
         raise OutputError(
-            f"{option} {path}: folder {path.parent} cannot be made or written to "
+            f"{option} {path}: folder {folder} cannot be made or written to "
             f"({error.strerror}). Choose another folder."
         ) from None

@@ -83,8 +83,8 @@ class Recipe:
         }
 
     def serialize(self, serializer: Any) -> None:
-        """Saves what differs from the published recipe; :meth:`differences` reads it."""
-        serializer("changes", json.dumps(self.changes()))
+        """Saves the options; :meth:`differences` reads them."""
+        serializer("options", json.dumps(dataclasses.asdict(self)))
 
     def differences(self, own: Mapping[str, numpy.ndarray]) -> list[str]:
         """Says where this is another recipe than that of a run that is resumed.
@@ -99,16 +99,13 @@ class Recipe:
         Raises:
             ValueError: what stands there is no recipe.
         """
-        if "recipe/changes" not in own:
-            return []
-        published = dataclasses.asdict(Recipe())
-        before = {**published, **json.loads(str(own["recipe/changes"]))}
-        now = {**published, **json.loads(json.dumps(self.changes()))}
+        before = json.loads(str(own.get("recipe/options", "{}")))
+        now = json.loads(json.dumps(dataclasses.asdict(self)))  # a tuple is a list there
         return [
             f"--{name} was {before[name]} and is {value} now"
             for name, value in now.items()
             # Where a cosine ends may well be said anew; make_schedule tells what follows.
-            if before[name] != value and name != "lr_iterations"
+            if name != "lr_iterations" and before.get(name, value) != value
         ]
 
     def __str__(self) -> str:

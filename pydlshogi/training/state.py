@@ -56,7 +56,7 @@ class RunState:
     ``value_loss/…``        the same of the values, of a network with a value head
     ``average/…``           the running network, where the model is an average
     ``schedule/end``        where a cosine of the learning rate ends
-    ``recipe/changes``      the options that differ from the published recipe, JSON
+    ``recipe/options``      how was learned, JSON
     ``seconds``             how long training took
     ======================  ==========================================================
 

@@ -317,7 +317,7 @@ def test_two_matches_do_not_share_a_folder(fake, tmp_path, capsys):
     engines = ["--engine", fake("resign", "a"), "--engine", fake("7g7f", "A_b")]
     opponents = ["--opponent", fake("resign", "b_c"), "--opponent", fake("resign", "C")]
     assert run(tmp_path / "match", *engines, *opponents, "--games", 2) == 1
-    assert "a_b_c. Give one of the engines another name" in capsys.readouterr().err
+    assert "A_b_C. Give one of the engines another name" in capsys.readouterr().err
     assert not (tmp_path / "match").exists()
 
 

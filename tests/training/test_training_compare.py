@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from training_helpers import assert_same_files
+from training_helpers import assert_same_files, complaints
 
 from pydlshogi.training.compare import main
 from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
@@ -104,7 +104,7 @@ def test_other_settings_are_refused_by_name(folder, capsys):
         ("--positions 30", "train positions"),
     ):
         assert call(options) == 1
-        line = capsys.readouterr().err.splitlines()[-1]
+        (line,) = complaints(capsys)
         assert named in line
         assert "--output" in line
 
@@ -127,7 +127,7 @@ def test_settings_that_are_damaged_are_refused(folder, capsys):
 )
 def test_what_cannot_go_on_gets_one_sentence(folder, capsys, options, named):
     assert call(options) == 1
-    line = capsys.readouterr().err.splitlines()[-1]
+    (line,) = complaints(capsys)
     assert line.startswith("compare_networks: error: ")
     assert named in line
 

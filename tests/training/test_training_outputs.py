@@ -16,6 +16,14 @@ def test_missing_folders_are_made(tmp_path):
         assert os.listdir(os.path.dirname(path)) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_the_folder_that_a_link_leads_to_is_made(tmp_path):
+    (tmp_path / "state").symlink_to(tmp_path / "drive" / "state")
+    prepare_outputs({"--state": str(tmp_path / "state")}, {})
+    assert (tmp_path / "drive").is_dir()
+    assert not list((tmp_path / "drive").iterdir())
+
+
 def test_an_empty_path_is_passed_over():
     prepare_outputs({"--log": ""}, {"kifulist_train": ""})
 

@@ -106,3 +106,9 @@ def assert_same_files(one, other):
         assert set(one_npz.files) == set(other_npz.files)  # Chainer keeps no order
         for name in one_npz.files:
             numpy.testing.assert_array_equal(one_npz[name], other_npz[name])
+
+
+def complaints(capsys):
+    """Gives what stands on standard error but for what the lists hold."""
+    lines = capsys.readouterr().err.splitlines()
+    return [line for line in lines if not line.startswith(("train.txt: ", "test.txt: "))]

@@ -209,6 +209,7 @@ def test_isready_loads_only_what_changed(start, model_file):
     for _ in range(6):
         engine.until("readyok")
     assert engine.leave() == 0
+    assert "readyok" not in engine.until(None)
     assert engine.stderr.count(b"loaded") == 3
 
 

@@ -99,6 +99,7 @@ def test_twenty_games_without_illegal_move_crash_or_time_forfeit(
         opponent.quit()
     assert [process.returncode for process in processes] == [0, 0]
     assert all(len(moves) > 10 for moves, _ in games)
+    assert {end for _, end in games} <= {"won", "lost", "repetition", "long", "declared"}
     # Both opponents did what they are here for.
     assert "lost" in {end for _, end in games}
     assert max(len(moves) for moves, _ in games) > 100
