@@ -15,8 +15,8 @@ A position is seen from the side to move (:mod:`pydlshogi.common`) and takes 100
 ==========  =====  ==============================================================
 
 The cache, ``NAME.pickle`` beside ``NAME.txt``: one pickled tuple of plain objects
-(magic, version, fingerprint, number of positions, report), then the bytes of the
-positions. Only files that begin with our magic are ours; no other is ever unpickled
+(magic, version, fingerprint, number of positions, their CRC-32, report), then the bytes
+of the positions. Only files that begin with our magic are ours; no other is ever unpickled
 or overwritten, and the unpickler admits no class at all. Numbers are little-endian
 and no numpy object is pickled, so every numpy reads what another wrote.
 """

@@ -254,15 +254,12 @@ def _train(
     interruption: Interruption,
 ) -> int | None:
     """Trains one variant as far as it is not yet; returns as ``trainer.train`` does."""
-    import numpy
-
-    from pydlshogi.network.registry import make_network
     from pydlshogi.training.checkpoint import load_pair
     from pydlshogi.training.recipe import Recipe, make_optimizer
+    from pydlshogi.training.run import make_first_network
     from pydlshogi.training.trainer import Settings, train
 
-    numpy.random.seed(options.seed)  # Chainer's initializers draw from numpy's own generator.
-    network = make_network(options.network, options.convolution)
+    network = make_first_network(options, options.seed)
     recipe = Recipe.of(options)
     optimizer = make_optimizer(network, recipe)
     model, state = folder / "model", folder / "state"

@@ -33,6 +33,11 @@ class _Parser(argparse.ArgumentParser):
                 "--lr_iterations needs --lr_schedule cosine",
                 _is(options, "cosine"),
             ),
+            (
+                options.dirac and getattr(options, "initmodel", ""),
+                "--dirac is of first weights, which --initmodel without --resume has no use for",
+                getattr(options, "resume", ""),
+            ),
         ):
             if given and not there:
                 self.error(needed)
@@ -322,6 +327,12 @@ def _add_refinements(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group(
         "refinements", "beyond the published recipe; a run that is resumed needs the same again"
     ).add_argument
+    add(
+        "--dirac",
+        action="store_true",
+        help="add the identity to the first weights of 3x3 convolutions that keep the number of "
+        "planes, so that they begin by passing on what they get",
+    )
     add(
         "--momentum",
         type=_share,

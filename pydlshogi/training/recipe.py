@@ -1,4 +1,4 @@
-"""How a network learns: the optimizer, its learning rate, and what is done to the data.
+"""How a network learns: where it begins, its optimizer, and what is done to the data.
 
 The defaults are the published recipe: plain SGD at a constant rate.
 """
@@ -27,6 +27,8 @@ class Recipe:
     """The options of train_policy of the same names.
 
     Attributes:
+        dirac: Whether the identity is added to the first weights
+            (:mod:`pydlshogi.network.dirac`); whoever makes the network does that.
         lr: Learning rate, the highest one where it changes.
         momentum: Share of the last step that the next one keeps, 0..1.
         nesterov: Takes the gradient where momentum leads (NAG) in place of where it is.
@@ -49,6 +51,7 @@ class Recipe:
             for the weights as they are.
     """
 
+    dirac: bool = False
     lr: float = 0.01
     momentum: float = 0.0
     nesterov: bool = False

@@ -14,6 +14,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.kifu_list import read_list
 from pydlshogi.kifu_report import Note, Report
+from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import ModelFileError, load_model
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
@@ -32,9 +33,14 @@ class ThreadsError(Exception):
     """The number of threads in the environment is none; the text says so."""
 
 
+class FirstWeightsError(Exception):
+    """The network cannot begin as the options ask for; the text says so."""
+
+
 #: What :func:`run` raises when a run cannot go on; the text is one sentence or two.
 ERRORS = (
     DeviceError,
+    FirstWeightsError,
     KifuError,
     ModelFileError,
     NotFiniteError,
@@ -58,7 +64,8 @@ def run(args: argparse.Namespace) -> int | None:
     """
     device = select_device(args.gpu)
     seed = int.from_bytes(os.urandom(4), "little") if args.seed is None else args.seed
-    network = _make_network(args, seed)
+    choose_threads(args.threads)
+    network = make_first_network(args, seed)
     recipe = Recipe.of(args)
     optimizer = make_optimizer(network, recipe)
     own = _load(args, network, optimizer)
@@ -98,11 +105,24 @@ def choose_threads(number: int | None) -> None:
         raise ThreadsError(f"{error}.") from None
 
 
-def _make_network(args: argparse.Namespace, seed: int) -> Network:
-    """Makes the network, with weights that follow from the seed."""
-    choose_threads(args.threads)
+def make_first_network(args: argparse.Namespace, seed: int) -> Network:
+    """Makes the network of a run, with first weights that follow from the seed.
+
+    Args:
+        args: The options ``network``, ``convolution`` and ``dirac``.
+        seed: 0..2**32-1.
+
+    Raises:
+        FirstWeightsError: ``dirac`` is asked for, and no layer of the network is fit for it.
+    """
     numpy.random.seed(seed)  # Chainer's initializers draw from numpy's own generator.
-    return make_network(args.network, args.convolution)
+    network = make_network(args.network, args.convolution)
+    if args.dirac and not add_identity(network):
+        raise FirstWeightsError(
+            f"--dirac is for 3x3 convolutions of as many planes out as in, and {args.network} has "
+            "none. Leave it out."
+        )
+    return network
 
 
 def _load(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from training_helpers import assert_same_files
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import load_network, save_model
@@ -32,6 +33,26 @@ def test_a_network_is_trained_saved_and_resumed(folder, name):
         assert numpy.isfinite(point.loss)
         assert (point.value_loss is not None) == name.startswith("policy_value")
         assert point.value_loss is None or numpy.isfinite(point.value_loss)
+
+
+def test_a_run_that_begins_with_the_identity_is_resumed_to_the_last_bit(folder):
+    options = "--network policy_hand1x1_bn --dirac -i 1 -b 4 --test_batchsize 8 --seed 1"
+    assert call(f"{options} --model m --state s --iterations 2") == 0
+    assert call(f"{options} --model m2 --state s2 --iterations 1") == 0
+    assert call(f"{options} --model m2 --state s2 --iterations 1 -m m2 -r s2") == 0
+    assert_same_files("m", "m2")
+    network = load_network("m")
+    own = numpy.arange(192)
+    for n in range(2, 13):
+        assert (network[f"l{n}"].conv.W.array[own, own, 1, 1] > 0.9).all()
+
+
+def test_a_network_that_cannot_begin_with_the_identity_gets_one_sentence(folder, capsys):
+    assert call("--network policy_value_small --dirac --model m --state s") == 1
+    error = capsys.readouterr().err
+    assert "policy_value_small has none. Leave it out." in error
+    assert "Traceback" not in error
+    assert not Path("m").exists()
 
 
 def test_an_unknown_network_lists_the_known_ones(folder, capsys):

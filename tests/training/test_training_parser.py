@@ -63,6 +63,7 @@ def test_every_convolution_can_be_chosen():
         "--convolution fft",
         "--unknown",
         "--resume state",
+        "--dirac --initmodel model",
     ],
 )
 def test_a_value_that_cannot_be_used_gets_one_sentence(words, capsys, tmp_path, monkeypatch):

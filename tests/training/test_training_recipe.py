@@ -56,6 +56,7 @@ def run(folder, recipe, *, resume=False, seed=1, device=CPU, network=NormalizedN
 
 
 EVERYTHING = Recipe(
+    dirac=True,
     lr=0.3,
     momentum=0.9,
     nesterov=True,
@@ -133,7 +134,7 @@ def test_the_options_of_the_command_line_are_those_of_a_recipe():
     assert Recipe.of(parser.parse_args(["a", "b"])) == Recipe()
     words = (
         "--lr 0.3 --momentum 0.9 --nesterov --weight_decay 1e-3 --clip 0.5 --warmup 3 "
-        "--lr_schedule cosine --label_smoothing 0.1 --mirror --average 5"
+        "--lr_schedule cosine --label_smoothing 0.1 --mirror --average 5 --dirac"
     )
     assert Recipe.of(parser.parse_args(["a", "b", *words.split()])) == EVERYTHING
     words = "--lr 0.3 --lr_schedule steps --lr_steps 4,9"
