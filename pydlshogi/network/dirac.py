@@ -35,13 +35,10 @@ def add_identity(network: Any) -> int:
     Returns:
         The number of these convolutions.
     """
-    layers = [W for W in (parameter.array for parameter in network.params()) if _keeps_planes(W)]
+    weights = [parameter.array for parameter in network.params()]
+    layers = [W for W in weights if W.shape[1:] == (len(W), 3, 3)]
     for W in layers:
         own = numpy.arange(len(W))
         W *= math.sqrt(1 / len(layers))
         W[own, own, 1, 1] += math.sqrt(1 - 1 / len(layers))
     return len(layers)
-
-
-def _keeps_planes(W: Any) -> bool:
-    return W is not None and W.ndim == 4 and W.shape == (len(W), len(W), 3, 3)

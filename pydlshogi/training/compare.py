@@ -152,7 +152,10 @@ def train_all(
     """
     from pydlshogi.training.checkpoint import NotFiniteError
     from pydlshogi.training.end import Interruption
+    from pydlshogi.training.run import make_first_network
 
+    for options in variants.values():
+        make_first_network(options, options.seed)  # what cannot begin is told before all else
     rows = []
     interruption = Interruption()
     for name, options in variants.items():

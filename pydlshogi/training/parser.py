@@ -35,7 +35,7 @@ class _Parser(argparse.ArgumentParser):
             ),
             (
                 options.dirac and getattr(options, "initmodel", ""),
-                "--dirac is of first weights, which --initmodel without --resume has no use for",
+                "--dirac changes first weights, and --initmodel brings its own; leave one out",
                 getattr(options, "resume", ""),
             ),
         ):

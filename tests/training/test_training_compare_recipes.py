@@ -83,7 +83,8 @@ def test_a_recipe_that_diverges_is_named_and_the_others_go_on(folder, capsys):
 
 def test_what_was_trained_otherwise_is_refused(folder, capsys):
     assert call("one --momentum 0.9") == 0
-    for recipe in ("one --momentum 0.8", "one --momentum 0.9 --dirac"):
+    for changed in ("--momentum 0.8", "--momentum 0.9 --mirror", "--momentum 0.9 --dirac"):
+        recipe = f"one {changed}"
         assert call(recipe) == 1
         assert "other settings" in capsys.readouterr().err
 
