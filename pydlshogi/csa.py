@@ -1,17 +1,17 @@
 """CSA text to games, one record at a time and with every care.
 
 Reads CSA V1, V2.x and V3.0 as files really are: UTF-8 with or without a BOM, CP932,
-EUC-JP, any line ends, ``'`` comments, times as ``T`` lines or ``,T5``, several
-statements on one line, start positions by ``PI``, ``P1`` … ``P9`` and ``P+``/``P-``,
-floodgate's ratings and summary. Whatever is none of these raises ``RecordError`` with
-the line: a record is read wholly or not at all.
+EUC-JP, any line ends, ``'`` comments on lines of their own or behind a comma, times as
+``T`` lines or ``,T5``, several statements on one line, start positions by ``PI``,
+``P1`` … ``P9`` and ``P+``/``P-``, floodgate's ratings and summary. Whatever is none of
+these raises ``RecordError`` with the line: a record is read wholly or not at all.
 
 The text of a record is not played here: whether its moves are possible is for
 :mod:`pydlshogi.replay` to say. :mod:`pydlshogi.csa_scan` reads many records at once,
 the plain ones among them, to the same result.
 
 Source: the CSA standard, http://www2.computer-shogi.org/protocol/record_v22.html and
-record_v3.html; the comments are those of the floodgate server.
+record_v3.html; the comments are those of the floodgate server (shogi-server).
 """
 
 from __future__ import annotations
@@ -70,10 +70,12 @@ _MOVE = re.compile(rf"([+-])(00|[1-9][1-9])([1-9][1-9])({'|'.join(PIECE_NAMES)})
 _TIME = re.compile(r"T[0-9.]*")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _RECORD_SEPARATOR = re.compile(rb"(?<![^\r\n])/[ \t]*(?=[\r\n]|\Z)")
-#: Matches floodgate's summary as written in latin-1: the results of Black and of White.
+#: Matches floodgate's summary: how the game ended, the results of Black and of White.
 SUMMARY = re.compile(
-    rb"^'summary:[^:\r\n]*:[^\r\n]* (win|lose|draw):[^\r\n]* (win|lose|draw)", re.MULTILINE
+    rb"^'summary:([^:\r\n]*):[^\r\n]* (win|lose|draw):[^\r\n]* (win|lose|draw)", re.MULTILINE
 )
+#: How a summary calls the end of a game whose ``%KACHI`` the server did not accept.
+FALSE_DECLARATION = b"illegal kachi"
 _SUMMARY_RESULTS = {
     (b"win", b"lose"): WIN,
     (b"lose", b"win"): LOSS,
@@ -95,6 +97,8 @@ _DECLARED = {
     b"EUCJP": "euc_jp",
 }
 _UTF_16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+#: What old systems put behind a text's end: DOS its Ctrl-Z, others zeros.
+END_OF_FILE = b"\x1a\0"
 
 
 class RecordError(Exception):
@@ -141,7 +145,8 @@ class Game:
         turn: That side, ``shogi.BLACK`` or ``shogi.WHITE``.
         moves: The moves, the two sides by turns.
         end_mark: ``%TORYO`` and the like as written, None where there is none.
-        result: ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN`` for Black.
+        result: ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN`` for Black: by the end mark, or
+            by the summary where there is none.
         summary: The same by floodgate's summary, None where there is none.
     """
 
@@ -200,9 +205,12 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
     """
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
+    data = data.rstrip(END_OF_FILE)
     if b"\n/" not in data and b"\r/" not in data and not data.startswith(b"/"):
         yield 0, data
         return
+    # Each of several files that were joined may have had its own.
+    data = data.replace(b"\n" + codecs.BOM_UTF8, b"\n")
     start = lines = 0
     found = False
     for separator in [*_RECORD_SEPARATOR.finditer(data), None]:
@@ -243,6 +251,7 @@ class _Reader:
         self._position = StartPosition()
         self._turn: int | None = None
         self._ended = False
+        self._false_declaration = False
         # Latin-1 keeps each byte one character; only names are decoded further.
         for number, line in enumerate(_LINE_END.split(record.decode("latin-1")), 1):
             self._line = number
@@ -254,6 +263,7 @@ class _Reader:
                 self._read_line(line.rstrip(" \t"))
         if not self.game.moves:
             raise RecordError(0, "it has no moves")
+        self._heed_summary()
 
     def _read_line(self, line: str) -> None:
         if not line or line[0] in "V$":
@@ -266,7 +276,10 @@ class _Reader:
             self.game.names["+-".index(line[1])] = self._decode(line[2:])
         else:
             for statement in line.split(",") if "," in line else (line,):
-                self._read_statement(statement.strip(" \t"))
+                statement = statement.strip(" \t")
+                if statement.startswith("'"):
+                    break  # a comment, to the end of the line
+                self._read_statement(statement)
 
     def _read_statement(self, statement: str) -> None:
         move = _read_move(statement)
@@ -315,6 +328,9 @@ class _Reader:
 
     def _read_end_mark(self, statement: str) -> None:
         if self._ended:
+            # Floodgate's server writes %KACHI twice: as it hears it and as it accepts it.
+            if statement == self.game.end_mark:
+                return
             self._fail(f"a second end of the game, {shown(statement)}")
         self._ended = True
         black_to_move = (self.game.turn == shogi.BLACK) == (len(self.game.moves) % 2 == 0)
@@ -327,10 +343,9 @@ class _Reader:
         if line.startswith("'summary:"):
             match = SUMMARY.match(line.encode("latin-1"))
             if match:
-                # For comparison only: without an end mark the game may have been cut off
-                # before its end, and a comment, which the standard gives no meaning,
-                # does not make up for that.
-                self.game.summary = summary_result(*match.groups())
+                kind, *words = match.groups()
+                self.game.summary = summary_result(*words)
+                self._false_declaration = kind == FALSE_DECLARATION
             return
         for side, start in enumerate(("'black_rate:", "'white_rate:")):
             if line.startswith(start):
@@ -339,6 +354,18 @@ class _Reader:
                 except ValueError:
                     rating = math.nan
                 self.game.ratings[side] = rating if math.isfinite(rating) else None
+
+    def _heed_summary(self) -> None:
+        """Takes the result from the summary where the end mark tells none, or a wrong one.
+
+        The server writes the summary when a game has ended, and for repetition, time and
+        illegal moves nothing else. Where there is an end mark too, that one counts; but
+        ``%KACHI`` is only what the mover declared.
+        """
+        game = self.game
+        false = self._false_declaration and game.end_mark == "%KACHI"
+        if game.summary is not None and (game.end_mark is None or false):
+            game.result = game.summary
 
     def _fail(self, reason: str) -> NoReturn:
         raise RecordError(self._line, reason)

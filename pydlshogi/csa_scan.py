@@ -2,9 +2,9 @@
 
 Joins the records to one array of bytes and finds out about all lines together. A
 record is read here if each of its lines is of a plain kind (a move and perhaps its
-time, a time, a header, a comment) and they stand in the usual order: ``PI`` or the nine
-rows of the even game, ``+``, moves by turns, at most one end mark. That is how game
-servers write an even game. Every other record is left to
+time and a comment, a time, a header, a comment) and they stand in the usual order:
+``PI`` or the nine rows of the even game, ``+``, moves by turns, at most one end mark.
+That is how game servers write an even game. Every other record is left to
 :func:`pydlshogi.csa.parse_game`, which reads these to the same result too.
 """
 
@@ -18,12 +18,12 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.csa import SUMMARY, end_result, summary_result
+from pydlshogi.csa import FALSE_DECLARATION, SUMMARY, end_result, summary_result
 from pydlshogi.csa_board import EVEN_GAME, PIECE_NAMES, SQUARE_NAMES
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, UNKNOWN
 from pydlshogi.replay import Games
 
-_LF, _CR, _COMMA, _DOT, _T, _PLUS, _MINUS = b"\n\r,.T+-"
+_LF, _CR, _COMMA, _DOT, _QUOTE, _T, _PLUS, _MINUS = b"\n\r,.'T+-"
 _BAD = 255
 _MOVE_SIZE = len("+7776FU")
 
@@ -155,7 +155,7 @@ def _read_moves(
 
     Returns:
         Origin, target and piece, as uint8 and seen from the mover, and whether the
-        line is nothing but a move and perhaps its time.
+        line is nothing but a move and perhaps its time and a comment.
     """
     squares, pieces, turned = _number_tables()
     word = numpy.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))[start]
@@ -169,12 +169,21 @@ def _read_moves(
         drop, piece + numpy.uint8(SQUARE_NUM - 1), turned[white.view("u1"), origin]
     )
     target = turned[white.view("u1"), target]
-    timed = numpy.flatnonzero(end - start > _MOVE_SIZE)
-    if len(timed):
-        comma = start[timed] + _MOVE_SIZE
-        time = (text[comma] == _COMMA) & (text[comma + 1] == _T)
-        good[timed] &= time & _all_digits(text, comma + 2, end[timed])
+    longer = numpy.flatnonzero(end - start > _MOVE_SIZE)
+    if len(longer):
+        good[longer] &= _is_time_or_comment(text, start[longer] + _MOVE_SIZE, end[longer])
     return origin, target, piece, good
+
+
+def _is_time_or_comment(
+    text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray
+) -> numpy.ndarray:
+    """Says of each stretch of text, none empty, whether it is ``,T5``, ``,'…`` or both."""
+    timed = (text[start] == _COMMA) & (text[start + 1] == _T)
+    rest = start.copy()
+    rest[timed] = _after_digits(text, start[timed] + 2, end[timed])
+    comment = (text[rest] == _COMMA) & (text[rest + 1] == _QUOTE)
+    return comment | (timed & (rest == end))
 
 
 class _Lines(NamedTuple):
@@ -218,7 +227,7 @@ def _read_other_lines(
     known |= (first == ord("V")) | (first == ord("$"))
     known |= (first == ord("N")) & ((second == _PLUS) | (second == _MINUS)) & (size >= 2)
     time = numpy.flatnonzero((first == _T) & (size > 0))
-    known[time] = _all_digits(text, lines.start[time] + 1, lines.end[time])
+    known[time] = _after_digits(text, lines.start[time] + 1, lines.end[time]) == lines.end[time]
     plain[lines.record[~known]] = False
 
     # One PI, one + behind it, then the moves, then at most one end mark.
@@ -244,8 +253,11 @@ def _read_other_lines(
     for index in numpy.flatnonzero(is_comment & (second == ord("s"))):
         match = SUMMARY.match(lines.joined, lines.start[index], lines.end[index])
         if match:
-            summaries[lines.record[index]] = summary_result(*match.groups())
-    return results, summaries
+            record = lines.record[index]
+            kind, *words = match.groups()
+            summaries[record] = summary_result(*words)
+            plain[record] &= kind != FALSE_DECLARATION
+    return numpy.where(end_count > 0, results, summaries), summaries
 
 
 def _place_in_record(
@@ -257,25 +269,23 @@ def _place_in_record(
     return place, numpy.bincount(lines.record[chosen], minlength=record_num)
 
 
-def _all_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray) -> numpy.ndarray:
-    """Says of each stretch of text whether it holds digits and dots only."""
-    good = numpy.ones(len(start), dtype=bool)
+def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray) -> numpy.ndarray:
+    """Finds where the digits and dots end that each stretch of text begins with."""
+    place = start.copy()
     left = numpy.flatnonzero(start < end)
-    start = start.copy()
     while len(left):
-        byte = text[start[left]]
-        digit = ((byte >= ord("0")) & (byte <= ord("9"))) | (byte == _DOT)
-        good[left] = digit
-        start[left] += 1
-        left = left[digit & (start[left] < end[left])]
-    return good
+        byte = text[place[left]]
+        left = left[((byte >= ord("0")) & (byte <= ord("9"))) | (byte == _DOT)]
+        place[left] += 1
+        left = left[place[left] < end[left]]
+    return place
 
 
 @functools.lru_cache(maxsize=1024)
 def _end_mark(line: bytes) -> tuple[int, int] | None:
     """Gives what an end mark means for Black with Black and with White to move."""
-    mark, comma, time = line.decode("latin-1").partition(",")
-    if comma and (time[:1] != "T" or time[1:].strip("0123456789.")):
+    mark, comma, rest = line.partition(b",'")[0].decode("latin-1").partition(",")
+    if comma and (rest[:1] != "T" or rest[1:].strip("0123456789.")):
         return None
     results = end_result(mark, True), end_result(mark, False)
     return None if None in results else results  # type: ignore[return-value]

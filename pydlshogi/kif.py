@@ -2,7 +2,9 @@
 
 Reads what KIF writers agree on: headers ``手合割`` or a board diagram with both hands,
 numbered moves with the square they come from, the end and the closing line. Encodings
-UTF-8, CP932 and EUC-JP. A variation (``変化``) and what follows it is not read.
+UTF-8, CP932 and EUC-JP. A variation (``変化``) and what follows it is not read. Programs
+invent words for ends of their own: one that is not known ends the game too, and the
+closing line says who has won.
 
 A move names the piece that is moved, so a name that does not fit the board is noticed
 when the game is played, such as a promotion written with the promoted piece's name.
@@ -19,9 +21,9 @@ from typing import NoReturn
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.csa import Game, Move, RecordError, end_result, refuse_utf_16
+from pydlshogi.csa import END_OF_FILE, Game, Move, RecordError, end_result, refuse_utf_16
 from pydlshogi.csa_board import EVEN_GAME, PROMOTED, require_one_set, shown
-from pydlshogi.positions import DRAW, HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
+from pydlshogi.positions import DRAW, HAND_NUM, LOSS, PIECE_NUM, UNKNOWN, WIN, opponents_view
 
 #: Endings of the names of KIF files, in lower case.
 KIF_SUFFIXES = (".kif", ".kifu")
@@ -71,29 +73,44 @@ _HANDICAPS = {
 _END_MARKS = {
     "投了": "%TORYO",
     "詰み": "%TSUMI",
+    "詰": "%TSUMI",
     "切れ負け": "%TIME_UP",
+    "時間切れ": "%TIME_UP",
     "反則負け": "%ILLEGAL_MOVE",
     "入玉勝ち": "%KACHI",
+    "入玉宣言": "%KACHI",
+    "勝ち宣言": "%KACHI",
+    "宣言勝ち": "%KACHI",
     "千日手": "%SENNICHITE",
     "持将棋": "%JISHOGI",
+    "引き分け": "%HIKIWAKE",
+    "最大手数": "%MAX_MOVES",
+    "最大手数超過": "%MAX_MOVES",
     "中断": "%CHUDAN",
     "封じ手": "%CHUDAN",
     "不詰": "%FUZUMI",
 }
 _ILLEGAL_BY_OPPONENT = "反則勝ち"
+# What a damaged move would have in it, and a word for an end has not.
+_OF_A_MOVE = re.compile(rf"[0-9０-９同打成{''.join(name[-1] for name in _CODES)}]")
 
+# What a decoder puts for bytes that are no letter.
+_DAMAGED = "\ufffd"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _NUMBERED = re.compile(r"[ 　]*([0-9]+)[ 　]+(\S.*)")
 _MOVE = re.compile(
-    rf"(?:同[ 　]*|([{''.join(_FILES)}])([一二三四五六七八九]))({'|'.join(_CODES)})"
-    r"(?:打|(不?成)?\(([1-9])([1-9])\))(.*)"
+    rf"[▲△☗☖▼▽]?(?:同[ 　]*|([{''.join(_FILES)}])([一二三四五六七八九]))({'|'.join(_CODES)})"
+    r"(?:打(?:\(00\))?|(不?成)?\(([1-9])([1-9])\))(.*)"
 )
 # What may stand behind a move: its time, and + where a variation begins.
 _REST = re.compile(r"[ 　]*(?:\([ /:.0-9]*\))?[ 　]*\+?[ 　]*")
-_CLOSING = re.compile(
-    r"[ 　]*まで\d+手で(?:時間切れにより)?(?:([先下後上])手の(?:反則)?(勝ち|負け)|(千日手|持将棋))"
-)
-_CELL = re.compile(rf"([v ]?)(・|[{''.join(name for name in _CODES if len(name) == 1)}])")
+_CLOSING = re.compile(r"[ 　]*まで[、 　]*[0-9０-９]+[ 　]*手[で、 　]*(.*)")
+# Who wins is the last that a closing line says; what comes before it says by what.
+_WINNER = re.compile(r"([先下後上])手の?(?:入玉|宣言|反則|時間切れ|切れ|不戦)?(勝|負)")
+_DRAWN = re.compile(r"千日手|持将棋|引き?分け?|最大手数")
+_HAND = re.compile(r"([先下後上])手の持ち?駒")
+_CELL = re.compile(rf"([v^Vｖ+ 　]?)([・･]|[{''.join(name for name in _CODES if len(name) == 1)}])")
+_OF_WHITE = ("v", "V", "ｖ")
 
 
 def parse_kif(data: bytes) -> Game:
@@ -110,19 +127,26 @@ def parse_kif(data: bytes) -> Game:
         RecordError: something in it cannot be understood, or there is no move.
     """
     refuse_utf_16(data)
-    return _Reader(_decode(data)).game
+    return _Reader(_decode(data.rstrip(END_OF_FILE))).game
 
 
 def _decode(data: bytes) -> str:
+    if not data.strip():
+        return ""
+    best: str | None = None
     for encoding in ("utf-8-sig", "cp932", "euc_jp"):
-        try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
+        # A name or a comment may be damaged, or cut in the middle of a letter.
+        text = data.decode(encoding, "replace")
         # Another encoding's text may decode to gibberish, but hardly with these in it.
-        if "手" in text or "歩" in text:
-            return text
-    raise RecordError(0, "it is no KIF text in UTF-8, CP932 or EUC-JP")
+        if "手" not in text and "歩" not in text:
+            continue
+        if best is None or text.count(_DAMAGED) < best.count(_DAMAGED):
+            best = text
+        if _DAMAGED not in best:
+            break
+    if best is None:
+        raise RecordError(0, "it is no KIF text in UTF-8, CP932 or EUC-JP")
+    return best
 
 
 class _Reader:
@@ -131,6 +155,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.game = Game()
         self._handicap = ""
+        self._handicap_line = 0
         self._white_first: bool | None = None
         self._rows: list[list[int]] = []
         self._hands = [[0] * HAND_NUM, [0] * HAND_NUM]
@@ -139,15 +164,15 @@ class _Reader:
         self._closing: int | None = None
         for number, line in enumerate(_LINE_END.split(text), 1):
             self._line = number
-            if line.startswith("変化"):
+            # Some programs put such a line into the head as well.
+            if self._started and line.lstrip(" 　").startswith("変化"):
                 break
             self._read_line(line.rstrip(" 　\t"))
         if not self.game.moves:
             raise RecordError(0, "it has no moves")
         self.game.summary = self._closing
-        if not self._ended and self._closing is not None:
-            # Unlike CSA's summary the closing line is part of the format, and some
-            # writers put nothing else at the end.
+        if self.game.end_mark is None and self._closing is not None:
+            # Some writers put nothing else at the end, or a word of their own.
             self.game.result = self._closing
 
     def _read_line(self, line: str) -> None:
@@ -158,46 +183,47 @@ class _Reader:
         if numbered:
             self._read_numbered(*numbered.groups())
         elif closing:
-            self._read_closing(*closing.groups())
+            self._read_closing(closing[1])
         elif self._started:
-            if not line.startswith("まで"):
+            if not line.lstrip(" 　").startswith("まで"):
                 self._fail("a line that is no move")
         elif line.startswith("|"):
             self._read_row(line)
         elif line in ("後手番", "上手番", "先手番", "下手番"):
             self._white_first = line[0] in "後上"
-        elif "：" in line:
-            self._read_header(*line.split("：", 1))
+        elif "：" in line or ":" in line:
+            key, value = re.split("[：:]", line, maxsplit=1)
+            self._read_header(key.strip(" 　"), value.strip(" 　"))
 
     def _read_header(self, key: str, value: str) -> None:
         side = shogi.BLACK if key[:1] in "先下" else shogi.WHITE
         if key in ("先手", "下手", "後手", "上手"):
             self.game.names[side] = value
-        elif key in ("先手の持駒", "下手の持駒", "後手の持駒", "上手の持駒"):
+        elif _HAND.fullmatch(key):
             self._read_hand(side, value)
         elif key == "手合割":
-            if value not in _HANDICAPS and value != "その他":
-                self._fail("unknown handicap")
-            self._handicap = value
+            self._handicap, self._handicap_line = value, self._line
 
     def _read_hand(self, side: int, value: str) -> None:
         if value == "なし":
             return
+        hand = self._hands[side] = [0] * HAND_NUM
         for item in value.replace(" ", "　").split("　"):
             if not item:
                 continue
             code, number = _CODES.get(item[0], 0), _NUMBERS.get(item[1:] or "一")
             if not 1 <= code <= HAND_NUM or number is None:
                 self._fail("unknown pieces in hand")
-            self._hands[side][code - 1] = number
+            hand[code - 1] += number
 
     def _read_row(self, line: str) -> None:
-        cells = _CELL.findall(line[1:].split("|")[0])
-        if len(cells) != 9 or len(self._rows) == 9:
-            self._fail("a row of the board without nine squares, or one too many")
+        row = line[1:].split("|")[0]
+        cells = _CELL.findall(row)
+        if len(cells) != 9 or _CELL.sub("", row).strip(" 　") or len(self._rows) == 9:
+            self._fail("a row of the board without nine squares that are known, or one too many")
         self._rows.append(
             [
-                0 if name == "・" else _CODES[name] + (PIECE_NUM if side == "v" else 0)
+                _CODES[name] + (PIECE_NUM if side in _OF_WHITE else 0) if name in _CODES else 0
                 for side, name in cells
             ]
         )
@@ -214,6 +240,9 @@ class _Reader:
             board = [code for row in self._rows for code in row]
         elif self._handicap == "その他":
             self._fail("a start position of its own (手合割：その他), but no board")
+        elif self._handicap and self._handicap not in _HANDICAPS:
+            self._line = self._handicap_line
+            self._fail("unknown handicap, and no board")
         for square in handicap.split() if not self._rows else ():
             board[_square(int(square[0]), int(square[1]))] = 0
         if self._white_first is not None:
@@ -284,17 +313,22 @@ class _Reader:
         mark = _END_MARKS.get(word)
         if word == _ILLEGAL_BY_OPPONENT:
             mark = "%-ILLEGAL_ACTION" if black_to_move else "%+ILLEGAL_ACTION"
-        result = end_result(mark, black_to_move) if mark else None
-        if result is None:
+        # 王手連続千日手 and the like are no moves: none has 手 in it.
+        damaged = _OF_A_MOVE.search(word) and "手" not in word
+        if mark is None and (damaged or not word.isalpha()):
             self._fail("neither a move nor an end of the game that is known")
+        result = end_result(mark, black_to_move) if mark else UNKNOWN
+        assert result is not None
         self._ended = True
         self.game.end_mark, self.game.result = mark, result
 
-    def _read_closing(self, side: str | None, outcome: str | None, draw: str | None) -> None:
-        if draw:
+    def _read_closing(self, text: str) -> None:
+        winners = _WINNER.findall(text)
+        if winners:
+            side, outcome = winners[-1]
+            self._closing = WIN if (side in "先下") == (outcome == "勝") else LOSS
+        elif _DRAWN.match(text):
             self._closing = DRAW
-        elif side:
-            self._closing = WIN if (side in "先下") == (outcome == "勝ち") else LOSS
 
     def _white_to_move(self) -> bool:
         return (self.game.turn == shogi.WHITE) != (len(self.game.moves) % 2 == 1)

@@ -166,7 +166,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("--report", type=Path, metavar="FILE", help="write what was left out and why, as TSV")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", type=Path, metavar="FILE", help="write a kifu list of what fits")
-    action.add_argument("--copy-to", type=Path, metavar="DIR", help="copy what fits to a folder")
+    action.add_argument(
+        "--copy-to",
+        type=Path,
+        metavar="FOLDER",
+        help="copy what fits to a folder; one below DIR is not searched",
+    )
     action.add_argument(
         "--delete",
         action="store_true",
@@ -196,6 +201,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"filter_csa: {args.dir} is not a folder. Check its path.", file=sys.stderr)
         return 1
     files = [path for path in find_records(args.dir)[0] if path.suffix.lower() == ".csa"]
+    if args.copy_to is not None:
+        # A second run would find the first one's copies, and copy them deeper and deeper.
+        target = args.copy_to.resolve()
+        if args.dir.resolve() == target:
+            print(f"filter_csa: {target} is DIR itself. Name another folder.", file=sys.stderr)
+            return 1
+        files = [path for path in files if target not in path.resolve().parents]
     if not files:
         print(f"filter_csa: {args.dir} holds no .csa file. Unpack archives first.", file=sys.stderr)
         return 1

@@ -22,10 +22,21 @@ from typing import NamedTuple
 #: What a record's file is called, in folders and archives.
 RECORD_SUFFIXES = (".csa", ".kif", ".kifu")
 ARCHIVE_SUFFIXES = (".zip", ".7z")
+# Archives and compressed files that are not read: taken for records they would be gibberish.
+_PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh", ".rar")
 
 
 class KifuError(Exception):
     """The kifu cannot be read at all; the text says why and what to do."""
+
+
+def is_record_name(name: str) -> bool:
+    """Says whether a file in a folder or an archive is a record, by its name or path.
+
+    What macOS packs beside each file, under its name with ``._`` before it, is none.
+    """
+    base = re.split(r"[/\\]", name)[-1]
+    return base.lower().endswith(RECORD_SUFFIXES) and not base.startswith("._")
 
 
 class Source(NamedTuple):
@@ -119,6 +130,9 @@ def _find(names: Sequence[str], folder: str, line: int) -> Iterator[Source]:
             continue
         if stat.S_ISDIR(status.st_mode):
             yield from _find_in_folder(name, path, line)
+        elif name.lower().endswith(_PACKED_SUFFIXES):
+            problem = f"line {line} of the list names it, but it is packed; unpack it first"
+            yield Source(name, "", -1, 0, problem)
         else:
             yield Source(name, path, status.st_size, status.st_mtime_ns)
         return
@@ -130,14 +144,18 @@ def _find(names: Sequence[str], folder: str, line: int) -> Iterator[Source]:
 def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
     """Finds all records in a folder and below."""
     found = False
+    archives = 0
     for inside in sorted(Path(path).rglob("*")):
-        if inside.suffix.lower() in RECORD_SUFFIXES and inside.is_file():
+        archives += inside.suffix.lower() in (*ARCHIVE_SUFFIXES, *_PACKED_SUFFIXES)
+        if is_record_name(inside.name) and inside.is_file():
             found = True
             status = inside.stat()
             shown = f"{name.rstrip('/')}/{inside.relative_to(path).as_posix()}"
             yield Source(shown, str(inside), status.st_size, status.st_mtime_ns)
     if not found:
         problem = f"line {line} of the list names it, but the folder holds no record"
+        if archives:
+            problem += " (archives must be named themselves)"
         yield Source(name, path, -1, 0, problem)
 
 
@@ -189,7 +207,7 @@ def _read_zip(source: Source) -> Iterator[Member]:
         raise ValueError(f"{type(error).__name__}: {error}") from error
     with archive:
         for inside in archive.infolist():
-            if inside.filename.lower().endswith(RECORD_SUFFIXES):
+            if is_record_name(inside.filename) and not inside.is_dir():
                 yield _unpack(archive, inside, f"{source.name}/{inside.filename}")
 
 
@@ -221,6 +239,6 @@ def _read_7z(source: Source) -> Iterator[Member]:
         except Exception as error:  # py7zr's own errors share no base with each other
             raise ValueError(f"{type(error).__name__}: {error}") from error
         for inside in sorted(Path(folder).rglob("*")):
-            if inside.suffix.lower() in RECORD_SUFFIXES and inside.is_file():
+            if is_record_name(inside.name) and inside.is_file():
                 shown = f"{source.name}/{inside.relative_to(folder).as_posix()}"
                 yield Member(shown, inside.read_bytes())

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pydlshogi.files import write_beside
-from pydlshogi.kifu_list import RECORD_SUFFIXES
+from pydlshogi.kifu_list import RECORD_SUFFIXES, is_record_name
 from pydlshogi.program import program
 
 
@@ -33,7 +33,7 @@ def find_records(folder: Path) -> tuple[list[Path], int]:
     others = 0
     for root, _, names in os.walk(folder):
         for name in names:
-            if name.lower().endswith(RECORD_SUFFIXES):
+            if is_record_name(name):
                 records.append(Path(root, name))
             else:
                 others += 1

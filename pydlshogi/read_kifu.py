@@ -256,8 +256,10 @@ def _files(sources: list[Source], report: Report) -> Iterator[File]:
         if not is_archive(source):
             yield File(source.name, source.size, source.path, None)
             continue
+        found = False
         try:
             for member in read_archive(source):
+                found = True
                 if member.problem:
                     report.excluded.append(Note(member.name, 0, 0, member.problem))
                 else:
@@ -266,6 +268,10 @@ def _files(sources: list[Source], report: Report) -> Iterator[File]:
             report.unreadable += isinstance(error, OSError)
             reason = f"the archive cannot be read ({error})"
             report.excluded.append(Note(source.name, 0, 0, reason))
+        else:
+            if not found:
+                reason = "the archive holds no record (an archive in it is not opened)"
+                report.excluded.append(Note(source.name, 0, 0, reason))
 
 
 def _batches(files: Iterable[File]) -> Iterator[list[File]]:

@@ -179,9 +179,53 @@ def test_a_game_that_white_begins_is_won_by_the_right_side():
     assert game("PI82HI22KA\n-\n-3334FU\n+7776FU\n%TORYO\n").result == WIN
 
 
-def test_a_record_without_an_end_mark_is_unknown_whatever_its_summary():
-    read = game(HEADER + MOVES + "'summary:toryo:A win:B lose\n")
-    assert (read.result, read.summary) == (UNKNOWN, WIN)
+@pytest.mark.parametrize(
+    ("summary", "result"),
+    [
+        ("time up:A win:B lose", WIN),
+        ("illegal move:A lose:B win", LOSS),
+        ("sennichite:A draw:B draw", DRAW),
+        ("odd:A win:B win", UNKNOWN),
+    ],
+)
+def test_the_servers_summary_counts_where_there_is_no_end_mark(summary, result):
+    read = game(f"{HEADER}{MOVES}'summary:{summary}\n")
+    assert (read.result, read.summary, read.end_mark) == (result, result, None)
+
+
+def test_the_server_writes_a_declaration_twice():
+    for between in ("", "T5\n", "'a comment\n"):
+        read = game(f"{HEADER}{MOVES}%KACHI\n{between}%KACHI\n'summary:kachi:A lose:B win\n")
+        assert (read.end_mark, read.result, read.summary) == ("%KACHI", LOSS, LOSS)
+
+
+def test_a_declaration_that_the_server_refused_is_lost():
+    read = game(f"{HEADER}{MOVES}%KACHI\n'summary:illegal kachi:A win:B lose\n")
+    assert (read.end_mark, read.result, read.summary) == ("%KACHI", WIN, WIN)
+    # Of any other end the mark is right.
+    assert game(f"{HEADER}{MOVES}%TORYO\n'summary:illegal kachi:A lose:B win\n").result == WIN
+
+
+def test_comments_behind_statements():
+    plain = game(HEADER + MOVES + "%TORYO\n")
+    moves = MOVES.replace("\n", ",'v=0.512,800,7776FU,%CHUDAN\n")
+    assert game(f"{HEADER}{moves}%TORYO,'resign-th=0.1\n") == plain
+    text = HEADER + MOVES.replace("\n", "  ,T12  ,'T0 ") + "\n%TORYO\n"
+    assert len(game(text).moves) == 1  # a comment goes to the end of its line
+    assert "unknown statement" in error(HEADER + "+7776FU,v=0.5\n").reason
+
+
+def test_what_old_systems_put_behind_the_end():
+    for end in ("\x1a", "\0\0", "\x1a\0"):
+        ((_, record),) = split_records((HEADER + MOVES + "%TORYO\n" + end).encode())
+        assert parse_game(record).end_mark == "%TORYO"
+
+
+def test_joined_files_may_each_have_a_byte_order_mark():
+    text = f"{HEADER}{MOVES}%TORYO\n"
+    joined = b"/\r\n".join([text.encode("utf-8-sig")] * 2)
+    games = [parse_game(record) for _, record in split_records(joined)]
+    assert [game.end_mark for game in games] == ["%TORYO", "%TORYO"]
 
 
 def test_floodgate_comments():
@@ -205,7 +249,7 @@ def test_floodgate_comments():
         (HEADER + "+7776FX\n", 6, "unknown statement '+7776FX'"),
         (HEADER + "+7776FU\n+2726FU\n", 7, "not of the side to move"),
         (HEADER + "+7776FU\n\n%TORYO\n-3334FU\n", 9, "after the end"),
-        (HEADER + "+7776FU\n%TORYO\n%TORYO\n", 8, "second end"),
+        (HEADER + "+7776FU\n%TORYO\n%KACHI\n", 8, "second end"),
         (HEADER + "+7776FU\n%TORYX\n", 7, "unknown end"),
         (HEADER + "+0076OU\n", 6, "cannot be in hand"),
         (HEADER + "PI\n", 6, "after the side to move"),

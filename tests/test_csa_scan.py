@@ -80,6 +80,11 @@ DRESSES = [
     lambda text: text.replace(b"\n", b"\r\n"),
     lambda text: text.replace(b"FU\n", b"FU\nT12\n"),
     lambda text: text.replace(b"FU\n", b"FU,T1.25\n"),
+    lambda text: text.replace(b"FU\n", b"FU,'v=0.5,+7776FU\n"),
+    lambda text: text.replace(b"FU\n", b"FU,T12,'v=0.5,T\n").replace(b"YO\n", b"YO,'v=0.1\n"),
+    lambda text: text.replace(b"%TORYO", b"%TORYO,T3,'resigned"),
+    lambda text: text.replace(b"%TORYO\n", b"'summary:time up:a win:b lose\n"),
+    lambda text: text.replace(b"%TORYO\n", b"%KACHI\n'summary:kachi:a win:b lose\n"),
     lambda text: text.replace(b"KI\n", b"KI\n'** 12 +7776FU,\n\n"),
     lambda text: text.replace(b"%TORYO", b"%TORYO,T9"),
     lambda text: text.rstrip(b"\n"),
@@ -116,6 +121,10 @@ ODDITIES = [
     lambda text: text.replace(b"N+", b"N*"),
     lambda text: text.replace(b"%TORYO", b"%TORYO2"),
     lambda text: text.replace(b"%TORYO", b"%TORYO\n%TORYO"),
+    lambda text: text.replace(b"%TORYO", b"%KACHI\nT3\n%KACHI"),
+    lambda text: text.replace(b"%TORYO", b"%KACHI\n'summary:illegal kachi:a win:b lose"),
+    lambda text: text.replace(b"FU\n", b"FU,T12 ,'c\n", 1),
+    lambda text: text.replace(b"FU\n", b"FU,T12'c\n", 1),
     lambda text: text.replace(b"\n+\n", b"\n-\n"),
     lambda text: b"\xef\xbb\xbf" + text,
     lambda text: text.replace(b"PI\n+\n", b"+\nPI\n"),
@@ -142,7 +151,8 @@ LINES = [
     b"V2.2", b"N+a", b"N-b", b"N", b"PI", b"+", b"-", b"+7776FU", b"-3334FU", b"+2726FU",
     b"-8384FU", b"+0055FU", b"T5", b"Tx", b"'c", b"'summary:t:a win:b lose", b"%TORYO",
     b"%KACHI,T3", b"%X", b"", b"+7776FU,T5", b"-3334FU,T", b"+7776FUx", b"$X:1", ROWS, b"P1", b" ",
-    b"+00", b"+7776FU,-3334FU",
+    b"+00", b"+7776FU,-3334FU", b"+7776FU,'c", b"-3334FU,T1,'", b"+2726FU,T1,", b"%TORYO,'c",
+    b"'summary:illegal kachi:a win:b lose",
 ]  # fmt: skip
 
 

@@ -117,14 +117,29 @@ def test_a_board_of_its_own():
         ("切れ負け", WIN),
         ("反則負け", WIN),
         ("反則勝ち", LOSS),
+        ("時間切れ", WIN),
+        ("詰", WIN),
         ("入玉勝ち", LOSS),
+        ("入玉宣言", LOSS),
+        ("宣言勝ち", LOSS),
+        ("勝ち宣言", LOSS),
+        ("引き分け", DRAW),
+        ("最大手数超過", DRAW),
         ("千日手", DRAW),
         ("持将棋", DRAW),
         ("中断", UNKNOWN),
+        ("トライ", UNKNOWN),
+        ("王手連続千日手", UNKNOWN),
     ],
 )
 def test_ends_with_white_to_move(end, result):
     assert kif(f"{START}{MOVES}   6 {end}   ( 0:01/00:00:10)\n").result == result
+
+
+def test_an_end_by_a_word_that_is_not_known():
+    for closing, result in (("まで5手で先手の勝ち", WIN), ("まで5手で後手の勝ち", LOSS)):
+        game = kif(f"{START}{MOVES}   6 トライ   ( 0:01/00:00:10)\n{closing}\n")
+        assert (game.end_mark, game.result, len(game.moves)) == (None, result, 5)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +149,14 @@ def test_ends_with_white_to_move(end, result):
         ("まで5手で下手の勝ち", WIN),
         ("まで5手で後手の反則負け", WIN),
         ("まで5手で時間切れにより上手の勝ち", LOSS),
+        ("まで5手で先手の入玉勝ち", WIN),
+        ("まで5手で後手の切れ負け", WIN),
+        ("まで5手で先手の反則により後手の勝ち", LOSS),
+        ("まで5手で王手連続千日手により先手の勝ち", WIN),
+        ("まで、５手で先手の勝ち", WIN),
+        (" まで 5手で先手勝ち", WIN),
+        ("まで5手で引き分け", DRAW),
+        ("まで5手で王手連続千日手", UNKNOWN),
         ("まで5手で千日手", DRAW),
         ("まで5手で中断", UNKNOWN),
         ("", UNKNOWN),
@@ -144,10 +167,54 @@ def test_the_closing_line_counts_where_there_is_no_end(closing, result):
     assert kif(START + MOVES + "   6 入玉勝ち\n" + closing + "\n").result == LOSS
 
 
+def test_the_board_as_other_programs_write_it():
+    expected = kif(BOARD + "   1 ５九龍(68)\n")
+    for old, new in [
+        *[("v", "V"), ("v", "ｖ"), ("・", "･"), (" 全", "^全"), ("手の持駒：", "手の持駒:")],
+        *[("の持駒", "の持ち駒"), ("　歩十二", "　歩六　歩六")],
+    ]:
+        assert old in BOARD
+        found = kif(BOARD.replace(old, new) + "   1 ５九龍(68)\n")
+        assert found.start == expected.start
+    found = kif("手合割：詰将棋\n" + BOARD + "   1 ５九龍(68)\n")
+    assert (found.start, found.turn) == (expected.start, expected.turn)
+
+
+def test_moves_as_other_programs_write_them():
+    expected = kif(START + MOVES)
+    for old, new in [("５五角打", "５五角打(00)"), (" ７六", " ▲７六"), (" 同", " △同")]:
+        assert old in MOVES
+        assert kif(START + MOVES.replace(old, new)) == expected
+
+
+def test_a_variation_in_the_head_is_no_end():
+    expected = kif(START + MOVES)
+    assert kif(START.replace("手合割：平手", "変化：1手") + MOVES) == expected
+    assert kif(START + MOVES + " 変化：2手\n   2 ８四歩(83)\n") == expected
+
+
+def test_damaged_letters_outside_the_moves_cost_nothing():
+    expected = kif(START + MOVES)
+    for encoding, damage in (("cp932", b"\x81"), ("utf-8", b"\xe5\x85"), ("euc_jp", b"\xa4")):
+        data = f"{START}{MOVES}".encode(encoding)
+        name = "乙\n".encode(encoding)
+        found = parse_kif(data.replace(name, name[:-1] + damage + b"\n"))
+        assert (found.moves, found.names[0]) == (expected.moves, "甲")
+        cut = parse_kif(data + "*注".encode(encoding)[:-1])
+        assert cut.moves == expected.moves
+        found = parse_kif(data + b"\x1a")
+        assert found == expected
+
+
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
         (START + MOVES.replace("四歩(33)", "四歩"), 7, "neither a move"),
+        (START + MOVES + "   6 同\n", 11, "neither a move"),
+        (START + MOVES + "   6 \ufffd\ufffd\n", 11, "neither a move"),
+        (START + MOVES + "   6 トライ\n   7 ２六歩(27)\n", 12, "after the end"),
+        ("", 0, "no moves"),
+        (BOARD.replace("v歩", "?歩") + "   1 ５九龍(68)\n", 6, "nine squares"),
         (START + MOVES.replace("３四歩(33)", "３四(33)"), 7, "neither a move"),
         (START + MOVES.replace("   3", "   4"), 8, "number '4' where 3 was due"),
         (START + MOVES.replace("   3", "9" * 5000), 8, "number '99999999999999999999...' where 3"),
@@ -157,7 +224,7 @@ def test_the_closing_line_counts_where_there_is_no_end(closing, result):
         (START + MOVES.replace("７六歩(77)", "同　歩(77)"), 5, "the first move"),
         (START + MOVES.replace("( 0:16/00:00:16)", "??"), 5, "behind the move"),
         (START + MOVES + "nonsense\n", 11, "no move"),
-        (START.replace("平手", "七枚") + MOVES, 1, "unknown handicap"),
+        (START.replace("平手", "七枚") + MOVES, 1, "unknown handicap, and no board"),
         (START, 0, "no moves"),
         ("hello", 0, "no KIF text"),
         (BOARD.replace("角", "金玉"), 1, "unknown pieces in hand"),

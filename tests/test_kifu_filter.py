@@ -180,3 +180,17 @@ def test_unknown_values_are_refused(folder, flags):
         kifu_filter.main([str(folder), *flags])
     assert stop.value.code == 2
     assert names(folder) == before
+
+
+def test_copies_below_the_folder_are_not_copied_again(folder, capsys):
+    for _ in range(2):
+        assert kifu_filter.main([str(folder), "--copy-to", str(folder / "sub" / "strong")]) == 0
+        assert f"{len(FILES)} files, 2 fit" in capsys.readouterr().out
+    assert names(folder / "sub" / "strong") == {"good.csa", "sub/good too.CSA"}
+    assert kifu_filter.main([str(folder), "--copy-to", str(folder / "sub" / "..")]) == 1
+    assert "is DIR itself" in capsys.readouterr().err
+
+
+def test_what_macos_puts_beside_a_record_is_none(folder):
+    (folder / "._good.csa").write_bytes(b"\0\5\x16\7")
+    assert listed(folder) == {"good.csa", "sub/good too.CSA"}

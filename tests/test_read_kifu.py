@@ -286,6 +286,26 @@ def test_a_broken_archive_is_left_out(tmp_path):
     assert report.games == 1
 
 
+def test_what_holds_no_record_is_said(tmp_path):
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+        archive.writestr("a.csa", GAME)
+    (tmp_path / "folder").mkdir()
+    for outer in (tmp_path / "out.zip", tmp_path / "folder" / "out.zip"):
+        with zipfile.ZipFile(outer, "w") as archive:
+            archive.write(tmp_path / "in.zip", "in.zip")
+            archive.writestr("__MACOSX/._a.csa", b"\0\5\x16\7")
+    lines = ["out.zip", "folder", "games.csa.gz", "in.zip"]
+    (tmp_path / "games.csa.gz").write_bytes(b"\x1f\x8b")
+    (tmp_path / "list.txt").write_text("\n".join(lines), encoding="utf-8")
+    positions, report = read(tmp_path / "list.txt")
+    reasons = {note.file: note.reason for note in report.excluded}
+    assert "the archive holds no record" in reasons["out.zip"]
+    assert "archives must be named themselves" in reasons["folder"]
+    assert "it is packed; unpack it first" in reasons["games.csa.gz"]
+    assert (len(reasons), report.records) == (3, 4)
+    assert len(positions)
+
+
 def test_a_damaged_member_of_a_zip_does_not_cost_the_others(tmp_path):
     path = tmp_path / "games.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
