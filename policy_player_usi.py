@@ -6,6 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+#: Environment variable that tells the Python of .venv that it was started from here.
+GONE_OVER = "PYDLSHOGI_VENV"
+
 
 def go_over_to_venv() -> None:
     """Goes on in the Python of .venv where this one has no Chainer.
@@ -16,7 +19,9 @@ def go_over_to_venv() -> None:
     venv = folder / ".venv"
     python = venv / "bin" / "python"
     without_chainer = importlib.util.find_spec("chainer") is None
-    if without_chainer and python.exists() and Path(sys.prefix) != venv:
+    # Once only: a .venv may be no environment of its own, and lack Chainer too.
+    if without_chainer and python.exists() and os.environ.get(GONE_OVER) != str(venv):
+        os.environ[GONE_OVER] = str(venv)
         os.execv(python, [str(python), str(folder / "policy_player_usi.py"), *sys.argv[1:]])
 
 

@@ -155,7 +155,9 @@ def _play(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> None:
             needed.update(dict.fromkeys((series.engine, series.opponent)))
     # What other commands have played into the same folder stays in its tables.
     known = {series.folder for series in all_series}
-    folders = sorted(path.parent for path in args.output.glob(f"*/{SETTINGS}"))
+    # Other programs too have settings of that name; only what has games is ours.
+    folders = sorted({path.parent for path in args.output.glob("*/[0-9]*.csa")})
+    folders = [folder for folder in folders if (folder / SETTINGS).exists()]
     others = [Series.read(folder).row() for folder in folders if folder not in known]
     others = [row for row in others if row.outcomes]
     for spec in needed:

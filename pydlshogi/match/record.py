@@ -54,14 +54,19 @@ def write_record(
     """
     lines = ["V2.2", f"N+{names[shogi.BLACK]}", f"N-{names[shogi.WHITE]}", f"$EVENT:{event}"]
     lines.append(time.strftime("$END_TIME:%Y/%m/%d %H:%M:%S"))
-    lines += [f"'{note}" for note in notes]
+    lines += [f"'{_one_line(note)}" for note in notes]
     lines += ["PI", "+"]
     for statement, seconds in zip([*game.moves, game.verdict.end_mark], game.seconds + [0.0]):
         lines += [statement, f"T{int(seconds)}"]
-    lines.append(f"'{game.verdict.reason}")
+    lines.append(f"'{_one_line(game.verdict.reason)}")
     text = "".join(f"{line}\n" for line in lines)
     with write_beside(path) as file:
         file.write(text.encode("utf-8"))
+
+
+def _one_line(text: str) -> str:
+    """Makes a comment of text in which an engine may have put anything."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def read_outcome(path: Path) -> Outcome:

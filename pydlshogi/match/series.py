@@ -13,7 +13,7 @@ from typing import Callable
 from pydlshogi.csa import RecordError
 from pydlshogi.files import write_beside
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.game import play_game
+from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.openings import random_opening
 from pydlshogi.match.record import Outcome, read_outcome, write_record
 from pydlshogi.match.referee import Verdict
@@ -83,7 +83,8 @@ class Series:
             conditions = Conditions(limit=Limit(**settings["limit"]), **rest)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SeriesError(
-                f"{path} cannot be read ({error!r}). Remove {folder} and run again."
+                f"{path}, which should tell what the games beside it are, cannot be read "
+                f"({error!r}). Repair it, or move {folder} elsewhere, and run again."
             ) from None
         return cls(engine, opponent, conditions, folder)
 
@@ -154,7 +155,8 @@ class Series:
                 way are finished.
 
         Raises:
-            KeyboardInterrupt: after those games, or at a second interrupt.
+            KeyboardInterrupt: after those games; or at a second interrupt, when the engines
+                have been ended and the games given up.
             EngineError: an engine cannot be started or is not ready for a game.
             OSError: a record cannot be written.
         """
@@ -163,7 +165,8 @@ class Series:
             file.write(self._settings().encode("utf-8"))
         waiting = iter(numbers)
         lock = threading.Lock()
-        stop = threading.Event()
+        stop, give_up = threading.Event(), threading.Event()
+        everyone: list[_Player] = []
 
         def work() -> None:
             with contextlib.ExitStack() as stack:
@@ -171,35 +174,53 @@ class Series:
                     stack.enter_context(_Player(spec, timeout))
                     for spec in (self.engine, self.opponent)
                 ]
+                everyone.extend(players)
                 while not stop.is_set():
                     with lock:
                         number = next(waiting, None)
                     if number is None:
                         return
-                    verdict = self._play_one(number, *(player.client() for player in players))
+                    game = self._play_one(number, *(player.client() for player in players))
+                    if give_up.is_set():
+                        return  # it was not lost by the engine that was killed
+                    self._write(number, game)
                     with lock:
-                        played(number, verdict)
+                        played(number, game.verdict)
 
         with ThreadPoolExecutor(min(concurrency, len(numbers))) as pool:
             workers = [pool.submit(work) for _ in range(min(concurrency, len(numbers)))]
             try:
                 wait(workers, return_when=FIRST_EXCEPTION)
             except KeyboardInterrupt:
+                stop.set()
                 interrupted()
+                try:
+                    wait(workers)
+                except KeyboardInterrupt:
+                    give_up.set()
+                    # Again and again: an engine may be just about to be started.
+                    while wait(workers, timeout=0.1).not_done:
+                        for player in list(everyone):
+                            player.kill()
                 raise
             finally:
                 stop.set()
         for worker in workers:
             worker.result()
 
-    def _play_one(self, number: int, engine: UsiClient, opponent: UsiClient) -> Verdict:
-        """Plays a game and writes its record."""
+    def _play_one(self, number: int, engine: UsiClient, opponent: UsiClient) -> PlayedGame:
+        """Plays a game."""
         conditions = self.conditions
         pair, second = divmod(number - 1, 2)
         players = (opponent, engine) if second else (engine, opponent)
         opening = random_opening(conditions.seed, pair, conditions.plies)
-        game = play_game(players, opening, conditions.limit, conditions.max_plies)
-        specs = [player.spec for player in players]
+        return play_game(players, opening, conditions.limit, conditions.max_plies)
+
+    def _write(self, number: int, game: PlayedGame) -> None:
+        """Writes a game's record."""
+        conditions = self.conditions
+        pair, second = divmod(number - 1, 2)
+        specs = (self.opponent, self.engine) if second else (self.engine, self.opponent)
         notes = [
             f"each move: {conditions.limit.command}",
             f"opening: {conditions.plies} random moves, seed {conditions.seed}, pair {pair}",
@@ -207,7 +228,6 @@ class Series:
         ]
         names = [spec.name for spec in specs]
         write_record(self._path(number), names, f"{self.folder.name} {number}", notes, game)
-        return game.verdict
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:04}.csa"
@@ -237,6 +257,11 @@ class _Player:
         if not self._client:
             self._client = UsiClient(self._spec, self._timeout)
         return self._client
+
+    def kill(self) -> None:
+        """Ends the engine at once, from another thread than the one that plays by it."""
+        if self._client:
+            self._client.kill()
 
     def __enter__(self) -> _Player:
         return self

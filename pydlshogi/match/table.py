@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -93,27 +94,27 @@ def markdown(rows: Sequence[Row]) -> str:
             _signed(elo_difference(row.score)) if row.outcomes else "",
             _interval(*row.elo_interval()),
             f"{row.faults(0)} : {row.faults(1)}",
-            f"{row.mean_plies:.0f}",
+            f"{row.mean_plies:.0f}" if row.outcomes else "",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "".join(f"{line}\n" for line in lines)
 
 
 def tsv(rows: Sequence[Row]) -> str:
-    """Draws the table for programs; a cell is empty where there is no bound."""
+    """Draws the table for programs; a cell is empty where there is no bound, or no game."""
     lines = ["\t".join(_TSV_COLUMNS)]
     for row in rows:
-        elos = (elo_difference(row.score), *row.elo_interval())
+        elos = (elo_difference(row.score), *row.elo_interval()) if row.outcomes else [math.inf] * 3
         cells = [
             row.engine,
             row.opponent,
             str(len(row.outcomes)),
             *(str(row.count(points)) for points in (1, 0.5, 0)),
-            f"{row.score:.4f}",
+            f"{row.score:.4f}" if row.outcomes else "",
             *("" if abs(elo) == float("inf") else f"{elo:.1f}" for elo in elos),
             str(row.faults(0)),
             str(row.faults(1)),
-            f"{row.mean_plies:.1f}",
+            f"{row.mean_plies:.1f}" if row.outcomes else "",
         ]
         lines.append("\t".join(cells))
     return "".join(f"{line}\n" for line in lines)

@@ -223,7 +223,7 @@ class UsiClient:
     def _last_words(self) -> str:
         """Quotes the engine: its last ``info string`` in this talk, last on standard error."""
         self._stderr.seek(0)
-        lines = self._stderr.read().decode("utf-8", "replace").split("\n")
+        lines = self._stderr.read().decode("utf-8", "replace").splitlines()
         errors = [line.strip() for line in lines if line.strip()]
         said = [text[:200].rstrip(".") for text in [self._lines.said, *errors[-1:]] if text]
         return f" ({'; '.join(said)})" if said else ""
@@ -252,8 +252,11 @@ class _Lines:
             TimeoutError: there was none before the deadline.
             EOFError: there is none any more.
         """
+        left = self.deadline - time.monotonic()
+        if left <= 0:  # though there may be more and more to read
+            raise TimeoutError
         try:
-            line = self._queue.get(timeout=max(0.0, self.deadline - time.monotonic()))
+            line = self._queue.get(timeout=left)
         except queue.Empty:
             raise TimeoutError from None
         if not line:

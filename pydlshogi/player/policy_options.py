@@ -6,7 +6,7 @@ even the board are imported.
 
 from __future__ import annotations
 
-from pydlshogi.usi.options import Button, Check, Combo, Filename, Option, Options, Spin
+from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
 
 #: The shipped model, in the words of the option: GUIs cut a default at a space and
 #: may not read what is not ASCII, so an absolute path would not come back whole.
@@ -19,11 +19,8 @@ DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
 MOST_MOVES = 593
 
 
-def policy_options(*more: Option) -> Options:
+def policy_options() -> Options:
     """Declares the options of a policy player, each with its default.
-
-    Args:
-        more: Options that a relative of this player has besides.
 
     Returns:
         The options; the README has a table of what each does.
@@ -41,5 +38,4 @@ def policy_options(*more: Option) -> Options:
         Spin("resign_threshold", 0, low=0, high=50),
         Combo("repetition", "allow", ("allow", "avoid")),
         Filename("debug_log"),
-        *more,
     )

@@ -36,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _build_parser().parse_args(argv)
     options = policy_options()
+    _open_standard_files()
     with _input_for_protocol() as lines, _stdout_for_protocol() as stream:
         log = DialogueLog()
         output = Output(stream, log)
@@ -68,6 +69,18 @@ def _player_maker(options: Options) -> Callable[[Callable[[str], None]], BasePla
     return make_player
 
 
+def _open_standard_files() -> None:
+    """Opens what a GUI has started us without: standard input, output or error.
+
+    Else the next file that is opened would take its number, and its content with it.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+
+
 @contextlib.contextmanager
 def _input_for_protocol() -> Iterator[BinaryIO]:
     """Keeps standard input for the protocol alone; everyone else finds it empty.
@@ -76,14 +89,10 @@ def _input_for_protocol() -> Iterator[BinaryIO]:
     make such calls about standard input when they are loaded: numpy would wait for the
     GUI's next line, and the GUI for ``readyok``.
     """
-    try:
-        own = os.dup(0)
-    except OSError:  # a GUI may start us without standard input
-        own = os.open(os.devnull, os.O_RDONLY)
+    own = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    if nothing != 0:
-        os.dup2(nothing, 0)
-        os.close(nothing)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     try:
         with os.fdopen(os.dup(own), "rb") as stream:
             yield stream
@@ -98,16 +107,15 @@ def _stdout_for_protocol() -> Iterator[BinaryIO]:
 
     What libraries print, from Python or from C, goes to standard error meanwhile.
     """
-    try:
-        os.fstat(2)
-    except OSError:  # a GUI may start us without standard error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     own = os.dup(1)
     os.dup2(2, 1)
+    stream = os.fdopen(os.dup(own), "wb")
     try:
-        with os.fdopen(os.dup(own), "wb") as stream, contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr):
             yield stream
     finally:
+        with contextlib.suppress(OSError):  # the GUI is gone, and a line is left over
+            stream.close()
         os.dup2(own, 1)
         os.close(own)
 

@@ -38,6 +38,10 @@ for line in map(bytes.decode, sys.stdin.buffer):
     if behaviour == "silent at " + word: time.sleep(60)
     if behaviour == "dies at " + word:
         print("out of luck", file=sys.stderr); sys.exit(3)
+    if behaviour == "reports at " + word:
+        sys.stderr.write("loading 10%\rloading 20%\r+7776FU is gone\x1b"); sys.exit(3)
+    if behaviour == "thinks at " + word: open(f"{__file__}.{os.getpid()}", "w"); time.sleep(60)
+    while behaviour == "floods at " + word: say("info depth 1")
     if behaviour == "vanishes at " + word: os.remove(__file__); sys.exit(4)
     if behaviour == "complains at " + word: say("info string no model. Train one."); sys.exit(1)
     if behaviour == "mutters at " + word:
@@ -178,6 +182,33 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
     assert {path: records(output)[path] for path in expected} == expected
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
+    output = tmp_path / "match"
+    command = [sys.executable, "-m", "pydlshogi.match.main", "--games", "4", "--concurrency", "2"]
+    command += ["--engine", fake("thinks at go"), "--opponent", fake("thinks at go", "other")]
+    with subprocess.Popen([*command, "--output", str(output)], stderr=subprocess.PIPE) as process:
+        while len(list(tmp_path.glob("fake engine.py.*"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        first = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)  # the engines think for 60
+    assert process.returncode == 130
+    assert b"Ctrl-C again gives them up" in first
+    assert b"Traceback" not in stderr
+    assert not records(output)
+
+
+def test_settings_of_other_programs_are_left_alone(fake, tmp_path):
+    output = tmp_path / "match"
+    (output / ".vscode").mkdir(parents=True)
+    (output / ".vscode" / "settings.json").write_text("{}", encoding="utf-8")
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
+    assert run(output, *arguments) == 0
+
+
 @pytest.mark.skipif(not FAIRY, reason="fairy-stockfish is not installed")
 @pytest.mark.parametrize("limit", [("--nodes", 50), ("--depth", 1), ("--byoyomi", 20)])
 def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
@@ -214,7 +245,9 @@ def test_limits_give_no_clock_that_could_be_taken_for_the_other_sides():
         ("win", "%ILLEGAL_MOVE", "declared victory without the right to"),
         ("5e5d", "%ILLEGAL_MOVE", "answered with the illegal move '5e5d'"),
         ("dies at go", "%TIME_UP", "ended at 'go nodes 1000' with status 3 (out of luck)"),
+        ("reports at go", "%TIME_UP", "at 'go nodes 1000' with status 3 (+7776FU is gone"),
         ("silent at go", "%TIME_UP", "did not answer 'go nodes 1000' within 2 s"),
+        ("floods at go", "%TIME_UP", "did not answer 'go nodes 1000' within 2 s"),
     ],
 )
 def test_an_engine_that_fails_loses_and_the_match_goes_on(
@@ -222,7 +255,7 @@ def test_an_engine_that_fails_loses_and_the_match_goes_on(
 ):
     output = tmp_path / "match"
     arguments = ("--engine", fake("3c3d", "sane"), "--opponent", fake(behaviour), "--games", 2)
-    timeout = 2 if "silent" in behaviour else 120
+    timeout = 2 if behaviour.startswith(("silent", "floods")) else 120
     # After one move of Black's, White's 3c3d is legal.
     assert run(output, *arguments, "--plies", 1, "--timeout", timeout) == 0
     found = row(output)
@@ -340,8 +373,9 @@ def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys)
     assert run(output, *arguments, "--games", 2) == 0
     assert "| b |" not in (output / "table.md").read_text(encoding="utf-8")
     (output / "random_b" / "settings.json").write_text("{}", encoding="utf-8")
+    (output / "random_b" / "0001.csa").touch()
     assert run(output, *arguments, "--games", 2) == 1
-    assert "settings.json cannot be read" in capsys.readouterr().err
+    assert "settings.json, which should tell what the games" in capsys.readouterr().err
 
 
 def test_a_broken_record_is_named(fake, tmp_path, capsys):

@@ -4,6 +4,7 @@ In the order of the checklist that the project keeps of USI.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -149,7 +150,25 @@ def test_launch_without_standard_error(start, tmp_path):
     answers = engine.until(None)
     assert engine.process.wait(60) == 1
     assert len(answers) == 1
-    assert answers[0].startswith("info string internal error at 'isready'")
+    # What is written to file 2 goes nowhere, and neither fails nor comes back as input.
+    assert answers[0].startswith("info string internal error at 'isready': TypeError")
+
+
+def test_launch_a_gui_that_goes_away_in_a_search(model_file):
+    lines = f"setoption name modelfile value {model_file}\nisready\ngo infinite\n".encode()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, PROGRAM], stdin=pipe, stdout=pipe, stderr=pipe
+    ) as engine:
+        engine.stdin.write(lines)
+        engine.stdin.flush()
+        while engine.stdout.readline() != b"readyok\n":
+            pass
+        # The move that was held back is said at the end of the input, and nobody hears it.
+        engine.stdout.close()
+        engine.stdin.close()
+        assert engine.stderr.read() == b""
+    assert engine.returncode == 0
 
 
 def test_launch_every_line_is_flushed(ready):
@@ -298,13 +317,23 @@ def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
     from pydlshogi.network.registry import make_network
 
     save_model(tmp_path / "model", make_network("policy_value_small"))
-    engine = start()
+    engine = start(
+        patched(
+            "import time",
+            "from pydlshogi.player.evaluator import Evaluator",
+            "evaluate = Evaluator.evaluate",
+            "Evaluator.evaluate = lambda *args: time.sleep(0.2) or evaluate(*args)",
+        )
+    )
     engine.send(f"setoption name modelfile value {tmp_path / 'model'}")
     engine.send("setoption name strategy value value1", "setoption name mate_in_one value false")
     engine.send("isready", MOST_MOVES)
     engine.until("readyok")
     engine.send("go infinite", "stop", "isready")
-    assert len(bestmoves(engine.until("readyok"))) == 1
+    answers = engine.until("readyok")
+    assert len(bestmoves(answers)) == 1
+    # Not all of the 593 moves: that would take 19 times 0.2 seconds.
+    assert int(re.search(r" nodes (\d+) ", answers[-3])[1]) < 300
     engine.send("position startpos", "stop", "go")
     assert " nodes 31 " in engine.until("bestmove")[-2]
 
@@ -500,6 +529,25 @@ def test_a_launcher_goes_over_to_the_clones_environment(tmp_path):
         [sys.executable, "-c", without_chainer], capture_output=True, text=True, check=True
     )
     assert result.stdout.split("\n")[:2] == [str(program), "--help"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the Windows launcher is another file")
+def test_a_launcher_goes_over_once(tmp_path):
+    folder = tmp_path / "clone"
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(PROGRAM, folder)
+    # No environment of its own, and without Chainer as well.
+    python = folder / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\necho started\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    command = [str(python), str(folder / PROGRAM.name)]
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    result = subprocess.run(
+        command, env=alone, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 1
+    assert result.stdout.count("started") == 2
+    assert "No module named 'pydlshogi'" in result.stderr
 
 
 def test_the_windows_launcher_starts_what_is_there_and_keeps_errors():
