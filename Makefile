@@ -19,7 +19,8 @@ train: $(VENV)/.for-train
 	@tail -n 6 $(RUN)/log.txt
 	$(BIN)/python utils/plot_log.py $(RUN)/log.txt --output $(RUN)/log.png
 	@echo "Trained: $(RUN)/model_policy. Log: $(RUN)/log.txt. Curve: $(RUN)/log.png." \
-	    "make train again goes on from here."
+	    "make train again goes on from here. To play by it, set the engine's option" \
+	    "modelfile to $(RUN)/model_policy (README, Playing)."
 
 test: $(VENV)/.for-test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

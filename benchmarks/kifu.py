@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest.mock
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,14 @@ def in_turns(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, fl
     return {name: statistics.median(values) for name, values in figures.items()}
 
 
+def read_on_one_thread(kifu_list: Path) -> None:
+    """Reads as the other sides do; ours has two threads otherwise."""
+    with unittest.mock.patch("pydlshogi.read_kifu._WORKERS", 1):
+        read_kifu(kifu_list, report=Report())
+
+
 def reading(kifu_list: Path, games: int, rounds: int) -> None:
-    """CSA files to positions: ours, cshogi, published."""
+    """CSA files to positions: ours, on one thread too, cshogi, published."""
     paths = [source.path for source in read_list(kifu_list)]
     report = Report()
     read_kifu(kifu_list, report=report)
@@ -104,6 +111,7 @@ def reading(kifu_list: Path, games: int, rounds: int) -> None:
     speed = in_turns(
         {
             "ours": lambda: report.positions / timed(lambda: read_kifu(kifu_list, report=Report())),
+            "one thread": lambda: report.positions / timed(lambda: read_on_one_thread(kifu_list)),
             "cshogi": lambda: more_count / timed(lambda: cshogi_conversion(more)),
             "published": lambda: few_count / timed(lambda: kifu_reference.read_positions(few)),
         },

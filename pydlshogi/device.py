@@ -14,10 +14,11 @@ class DeviceError(Exception):
 
 
 def gpu_count() -> tuple[int, str]:
-    """Counts the GPUs that CuPy can use.
+    """Counts the GPUs that CuPy can compute on.
 
-    ``chainer.backends.cuda.available`` says only that CuPy could be imported, so
-    the driver itself is asked.
+    The driver itself is asked, since ``chainer.backends.cuda.available`` says only that
+    CuPy could be imported; and something is computed, since a CuPy installed without
+    CUDA's libraries finds GPUs too.
 
     Returns:
         The number of GPUs, and where it is 0 the reason in words.
@@ -32,7 +33,17 @@ def gpu_count() -> tuple[int, str]:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return 0, f"CUDA finds no GPU: {error}"
-    return count, "" if count else "CUDA finds no GPU"
+    if not count:
+        return 0, "CUDA finds no GPU"
+    from pydlshogi.compat import chainer
+
+    try:
+        chainer.backends.cuda.check_cuda_available()
+        ones = cupy.ones((2, 2), dtype="float32")
+        float((ones @ ones).sum())
+    except Exception as error:  # whatever is missing, CUDA's own libraries included
+        return 0, f"there is one, but CuPy cannot compute on it: {' '.join(str(error).split())}"
+    return count, ""
 
 
 def select_device(gpu: int | None = None) -> Any:

@@ -76,7 +76,8 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         # The system names the file that was written beside, or where the disk is full none.
         named = os.path.basename(str(error.filename or ""))
         if not named or named.startswith(f".{target.name}."):
-            error.filename, error.filename2 = os.fspath(path), None
+            error.filename = os.fspath(path)
+            del error.filename2  # None would be shown: "'path' -> None"
         raise
 
 

@@ -3,6 +3,7 @@
 import sys
 import types
 
+import numpy
 import pytest
 
 from pydlshogi import device
@@ -13,7 +14,7 @@ class CUDARuntimeError(RuntimeError):
     pass
 
 
-def stand_in(monkeypatch, count):
+def stand_in(monkeypatch, count, ones=numpy.ones, check=lambda: None):
     """Puts a cupy in place that sees ``count`` GPUs, or has no driver (None)."""
 
     def get_device_count():
@@ -26,7 +27,9 @@ def stand_in(monkeypatch, count):
     )
     cupy = types.ModuleType("cupy")
     cupy.cuda = types.SimpleNamespace(runtime=runtime)
+    cupy.ones = ones
     monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(chainer.backends.cuda, "check_cuda_available", check)
 
 
 @pytest.mark.parametrize("count", [0, None])
@@ -60,6 +63,19 @@ def test_with_a_gpu_it_is_the_default(monkeypatch):
     device.select_device(1)
     device.select_device(-1)
     assert chosen == ["@cupy:0", "@cupy:1", "@numpy"]
+
+
+def no_library(*args, **kwargs):
+    raise RuntimeError("libnvrtc.so.12:\ncannot open")
+
+
+@pytest.mark.parametrize("broken", [{"check": no_library}, {"ones": no_library}])
+def test_a_gpu_that_cupy_cannot_compute_on_is_none(monkeypatch, broken):
+    stand_in(monkeypatch, 1, **broken)
+    assert device.select_device().name == "@numpy"
+    with pytest.raises(device.DeviceError, match="GPU 0 .*cannot compute on it: .*--gpu -1") as it:
+        device.select_device(0)
+    assert "\n" not in str(it.value)
 
 
 def test_a_cupy_that_breaks_at_import_is_no_gpu(monkeypatch, tmp_path):

@@ -101,7 +101,7 @@ def test_an_error_names_the_file_to_write(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full_disk)
-    match = "No space left on device: .*file'"
+    match = "No space left on device: .*file'$"
     with pytest.raises(OSError, match=match) as caught, files.write_beside(path):
         pass
     assert caught.value.filename == str(path)

@@ -32,7 +32,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="fold_bn",
         description="Makes the book's network, with exactly its 26 arrays, of one that was trained "
         "with batch normalization (--network policy_bn, policy_hand1x1_bn) or with hand planes "
-        "through 1x1 filters (policy_hand1x1). One of the book's is taken as it is.",
+        "through 1x1 filters (policy_hand1x1, policy_hand1x1_unpool). One of the book's is taken "
+        "as it is.",
     )
     add = parser.add_argument
     add("model", help="model file of train_policy")

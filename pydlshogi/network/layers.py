@@ -122,4 +122,5 @@ class PiecesAndStretchedHands(PiecesAndHands):
     def uniform(self, x: Any) -> Any:
         """See :class:`PiecesAndHands`; one square is computed and stretched to 9×9."""
         height, width = x.shape[2:]
-        return F.unpooling_2d(self.hands(x[:, :, :1, :1]), (height, width))
+        # cover_all, true by default, would cut 9×9 back to the one square it came from.
+        return F.unpooling_2d(self.hands(x[:, :, :1, :1]), (height, width), cover_all=False)

@@ -99,28 +99,47 @@ def compare(args: argparse.Namespace) -> int | None:
     """
     from pydlshogi.training.recipe import Recipe
 
-    device = prepare(args)
+    variants = {
+        name: argparse.Namespace(**{**vars(args), "network": name}) for name in args.networks
+    }
+    device = prepare(args, variants)
     train_set = first(read_positions(args.kifulist_train), args.positions, args.kifulist_train)
     test_set = first(read_positions(args.kifulist_test), args.test_positions, args.kifulist_test)
     output = Path(args.output)
     check_settings(output / "settings.json", args, SETTINGS, train_set, test_set)
-    variants = {
-        name: argparse.Namespace(**{**vars(args), "network": name}) for name in args.networks
-    }
     caption = (
-        f"{len(train_set)} training and {len(test_set)} test positions, {args.epoch} epochs, "
+        f"{len(train_set)} training and {len(test_set)} test positions, {epochs(args.epoch)}, "
         f"batch {args.batchsize}, {Recipe.of(args)}, seed {args.seed}, {device}."
     )
     return train_all("network", variants, output, train_set, test_set, device, caption)
 
 
-def prepare(args: argparse.Namespace) -> Any:
-    """Sets the number of threads, makes the folder of a comparison, and chooses its device."""
+def epochs(number: int) -> str:
+    """Says a number of epochs in words."""
+    return "1 epoch" if number == 1 else f"{number} epochs"
+
+
+def prepare(args: argparse.Namespace, variants: Mapping[str, argparse.Namespace]) -> Any:
+    """Sees whether all variants can begin, and makes ready for them.
+
+    Args:
+        args: The options of the comparison: threads, output and GPU.
+        variants: The options of each variant, by name.
+
+    Returns:
+        The ``chainer.backend.Device`` to compute on.
+
+    Raises:
+        Exception: as :func:`compare`.
+    """
     from pydlshogi.device import select_device
-    from pydlshogi.training.run import choose_threads
+    from pydlshogi.training.run import choose_threads, make_first_network
 
     device = select_device(args.gpu)
     choose_threads(args.threads)
+    # What cannot begin is told before anything is read, written or trained.
+    for options in variants.values():
+        make_first_network(options, options.seed)
     prepare_outputs({"--output": str(Path(args.output) / "table.md")}, {})
     return device
 
@@ -152,17 +171,14 @@ def train_all(
     """
     from pydlshogi.training.checkpoint import NotFiniteError
     from pydlshogi.training.end import Interruption
-    from pydlshogi.training.run import make_first_network
 
-    for options in variants.values():
-        make_first_network(options, options.seed)  # what cannot begin is told before all else
     rows = []
     interruption = Interruption()
     for name, options in variants.items():
         # It may have come in the last iteration of the variant before, or after that.
         if interruption.signal_number:
             return interruption.signal_number
-        print(f"{name}: {len(train_set)} positions, {options.epoch} epochs", flush=True)
+        print(f"{name}: {len(train_set)} positions, {epochs(options.epoch)}", flush=True)
         try:
             signal_number = _train(
                 options, output / name, train_set, test_set, device, interruption

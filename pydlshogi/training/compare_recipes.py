@@ -19,6 +19,7 @@ from pydlshogi.training.compare import (
     CompareError,
     call,
     check_settings,
+    epochs,
     first,
     prepare,
     read_positions,
@@ -62,19 +63,18 @@ def compare_recipes(args: argparse.Namespace, words: Sequence[str]) -> int | Non
         Exception: ``CompareError``, ``OutputError`` or one of ``training.run.ERRORS``.
     """
     recipes = read_recipes(args, words)
-    device = prepare(args)
+    variants = {name: options for name, (_, options) in recipes.items()}
+    device = prepare(args, variants)
     others, held_out = hold_out(read_positions(args.kifulist_train), args.held_out)
     train_set = first(others, args.positions, f"{args.kifulist_train} without the games held out")
     output = Path(args.output)
-    variants = {}
-    for name, (_, options) in recipes.items():
+    for name, options in variants.items():
         (output / name).mkdir(exist_ok=True)
         path = output / name / "settings.json"
         check_settings(path, options, ("network", *SETTINGS), train_set, held_out)
-        variants[name] = options
     lines = [f"- {name}: {f'`{text}`' if text else '-'}" for name, (text, _) in recipes.items()]
     caption = "\n".join(lines) + (
-        f"\n\n{len(train_set)} training positions, {args.epoch} epochs, tested on "
+        f"\n\n{len(train_set)} training positions, {epochs(args.epoch)}, tested on "
         f"{len(held_out)} positions of {args.held_out} games held out of the training list, "
         f"seed {args.seed}, {device}."
     )

@@ -1,14 +1,15 @@
-"""The places a run writes to, made or refused before it starts."""
+"""The places a run writes to, made or refused, and what they hold kept, before it starts."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydlshogi.files import behind_links, remove_leftovers
+from pydlshogi.files import behind_links, remove_leftovers, write_beside
 
 
 class OutputError(Exception):
@@ -43,6 +44,36 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
             )
         seen[real] = option
         _prepare(option, Path(path))
+
+
+def keep_earlier(path: str, start: str) -> str:
+    """Copies a file that a run is going to replace, unless it is what the run starts from.
+
+    Without ``--model`` a run writes where the shipped model is; and days of training are
+    easily replaced by the first minutes of a run that was begun anew by mistake.
+
+    Args:
+        path: A file that the run will write.
+        start: What it reads of that kind, empty for nothing.
+
+    Returns:
+        The copy's path, ``PATH.old``; empty where there is nothing to keep.
+
+    Raises:
+        OutputError: the copy cannot be made.
+    """
+    if not os.path.isfile(path) or (start and real_path(start) == real_path(path)):
+        return ""
+    copy = f"{path}.old"
+    try:
+        with open(path, "rb") as file, write_beside(copy) as kept:
+            shutil.copyfileobj(file, kept)
+    except OSError as error:
+        raise OutputError(
+            f"{path} is there already, and cannot be kept as {copy} ({error.strerror}). "
+            "Move it, or give this run's files other names."
+        ) from None
+    return copy
 
 
 def check_report(path: str) -> None:

@@ -72,7 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
         type=positive_int,
         default=10,
         metavar="N",
-        help="epochs of this run; one that is finished counts as one (default: %(default)s)",
+        help="epochs of this run; one that was resumed counts as the first (default: %(default)s)",
     )
     add(
         "--iterations",
@@ -123,7 +123,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="first weights and order of the positions follow from N; "
         "a run on the CPU can then be repeated to the last bit",
     )
-    add("--strict", action="store_true", help="leave out games with illegal moves (slower)")
+    add(
+        "--strict",
+        action="store_true",
+        help="leave out games with possible but illegal moves (slower)",
+    )
     add(
         "--drop-duplicates",
         action="store_true",
@@ -340,7 +344,7 @@ def _add_refinements(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="share of the last step that the next one keeps, 0.9 for instance",
     )
-    add("--nesterov", action="store_true", help="momentum in Nesterov's form")
+    add("--nesterov", action="store_true", help="momentum as Chainer's NesterovAG has it")
     add(
         "--weight_decay",
         type=_not_negative,

@@ -159,7 +159,8 @@ def save(curves: dict[str, Curve], output: Path) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         with write_beside(output) as file:
             figure.savefig(file, format=output.suffix[1:] or "png")
-    except (OSError, ValueError) as error:  # ValueError: a kind of picture it does not know
+    except (OSError, ValueError, RuntimeError) as error:
+        # ValueError: a kind of picture it does not know; RuntimeError: one that needs TeX.
         raise PlotError(f"--output {output} cannot be written ({error}).") from None
 
 

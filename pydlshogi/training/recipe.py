@@ -31,7 +31,12 @@ class Recipe:
             (:mod:`pydlshogi.network.dirac`); whoever makes the network does that.
         lr: Learning rate, the highest one where it changes.
         momentum: Share of the last step that the next one keeps, 0..1.
-        nesterov: Takes the gradient where momentum leads (NAG) in place of where it is.
+        nesterov: Momentum as Chainer's ``NesterovAG`` has it, which is not Nesterov's
+            method to the letter: with v ← μv − lr·g the weights move by μ²v − (1 + μ)lr·g,
+            where the method takes the v before. A gradient so gets 1 + μ + μ² times the
+            rate at once, 2.7 for μ = 0.9, then less; in all lr / (1 − μ), as with plain
+            momentum. Source of the method: arXiv:1212.0901; of the difference: Chainer's
+            issue 4274.
         weight_decay: Adds that share of each weight to its gradient. Biases and the
             parameters of batch normalization are left out: they are few, and drawing them
             towards 0 only shifts what a layer gives.
@@ -202,12 +207,19 @@ def make_schedule(recipe: Recipe, last: int, own: Mapping[str, numpy.ndarray]) -
     Returns:
         The schedule. A cosine ends where the recipe says, or else where it was to end in
         the run that is resumed, or else with this run; a warning is logged where it ends
-        before this run.
+        before this run, and where the warm-up leaves it, or the run, no time.
     """
-    if recipe.lr_schedule != "cosine":
-        return Schedule(recipe)
-    end = recipe.lr_iterations or int(own.get("schedule/end", last))
-    if end < last:
+    cosine = recipe.lr_schedule == "cosine"
+    end = recipe.lr_iterations or int(own.get("schedule/end", last)) if cosine else None
+    until = last if end is None else min(end, last)
+    if recipe.warmup >= until:
+        logger.warning(
+            "the learning rate still rises where this run, or its cosine, ends: at iteration %d, "
+            "and --warmup is %d",
+            until,
+            recipe.warmup,
+        )
+    elif end is not None and end < last:
         logger.warning(
             "the learning rate is 0 from iteration %d on, and this run ends at %d; "
             "--lr_iterations gives the cosine another end",

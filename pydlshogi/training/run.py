@@ -23,6 +23,7 @@ from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import KifuError, count_common, load_positions
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import NotFiniteError, StateFileError, load_pair
+from pydlshogi.training.outputs import OutputError, keep_earlier
 from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.trainer import Settings, train
 
@@ -45,6 +46,7 @@ ERRORS = (
     ModelFileError,
     NotFiniteError,
     OSError,
+    OutputError,
     StateFileError,
     ThreadsError,
 )
@@ -83,6 +85,10 @@ def run(args: argparse.Namespace) -> int | None:
     )
     if network.value_kind is not None and (train_positions["result"] == UNKNOWN).all():
         logger.warning("no training game has a known result: the value head learns nothing")
+    for path, start in ((args.model, args.initmodel), (args.state, args.resume)):
+        copy = keep_earlier(path, start)
+        if copy:
+            logger.warning("%s is there already; this run replaces it, and keeps %s", path, copy)
     logger.info(log.START)
     return train(
         network, optimizer, train_positions, test_positions, settings, device=device, own=own

@@ -107,7 +107,7 @@ class RunState:
         Args:
             own: What stands below our prefix. Where there is nothing, as in a state
                 file of the book's, and where the training positions are not the same,
-                the epoch is begun anew.
+                the epoch is begun anew; the seed stays that of the run.
 
         Raises:
             StateFileError: it lacks something.
@@ -122,6 +122,7 @@ class RunState:
                 f"the state file to resume from is of another version of train_policy ({error}). "
                 "Resume it with that version, or start from its model alone."
             ) from None
+        self._place.seed = int(own.get("place/seed", self._place.seed))
         self._place.go_to_epoch(self._optimizer.epoch)
         if own:
             logger.warning(

@@ -115,7 +115,8 @@ def train(
     if end.reached(trainer):
         return None
     logger.warning(
-        "interrupted after iteration %d; saved, go on with --initmodel %s --resume %s",
+        "interrupted after iteration %d; saved. To go on, add --initmodel %s --resume %s "
+        "to the same command",
         trainer.updater.iteration,
         settings.model,
         settings.state,

@@ -156,6 +156,10 @@ def test_both_forms_compute_the_same_function_from_the_same_parameters(device):
     assert paths == [path for path, _ in sorted(unpooled.namedparams())]
     assert "/l1/hands/W" in paths
     unpooled.copyparams(ksize1)
+    hands = np.random.rand(2, len(HAND_PLANES), 1, 1).astype("f") * np.ones((9, 9), "f")
+    stretched, filtered = unpooled.l1.uniform(hands), ksize1.l1.uniform(hands)
+    assert stretched.shape == filtered.shape == (2, 192, 9, 9)
+    np.testing.assert_allclose(stretched.array, filtered.array, atol=1e-5)
     unpooled.to_device(device)
     positions = make_positions(5)
     (one,), (other,) = evaluate(ksize1, positions), evaluate(unpooled, positions)

@@ -112,7 +112,8 @@ def test_other_settings_are_refused_by_name(folder, capsys):
 def test_a_network_that_cannot_begin_is_told_before_others_are_trained(folder, capsys):
     assert call("--dirac", "policy policy_value_small") == 1
     assert "policy_value_small has none. Leave it out." in complaints(capsys)[0]
-    assert not Path("out/policy").exists()
+    assert not list(Path().glob("out/*"))
+    assert call("", "policy policy_value_small") == 0  # nothing of it is in the way
 
 
 def test_settings_that_are_damaged_are_refused(folder, capsys):

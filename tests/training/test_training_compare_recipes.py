@@ -83,7 +83,7 @@ def test_a_recipe_that_diverges_is_named_and_the_others_go_on(folder, capsys):
 
 def test_what_was_trained_otherwise_is_refused(folder, capsys):
     assert call("one --momentum 0.9") == 0
-    for changed in ("--momentum 0.8", "--momentum 0.9 --mirror", "--momentum 0.9 --dirac"):
+    for changed in ("--momentum 0.8", "--momentum 0.9 --mirror", "--momentum 0.9 --clip 9"):
         recipe = f"one {changed}"
         assert call(recipe) == 1
         assert "other settings" in capsys.readouterr().err

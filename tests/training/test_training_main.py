@@ -14,7 +14,9 @@ from training_helpers import SmallNetwork, assert_same_files, assert_same_parame
 from pydlshogi.compat import chainer
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.threads import get_threads, set_threads
+from pydlshogi.npz import read_npz
 from pydlshogi.training import run
+from pydlshogi.training.checkpoint import OWN
 from pydlshogi.training.log import read_log
 from pydlshogi.training.main import main
 
@@ -81,6 +83,23 @@ def test_the_same_seed_gives_the_same_files(folder):
     assert_same_files("one", "other")
 
 
+def test_a_run_begun_anew_keeps_what_it_replaces(folder, small):
+    call("--iterations 3 --model m --state s --seed 4")
+    earlier = {name: Path(name).read_bytes() for name in ("m", "s")}
+    call("--iterations 1 --model m --state s -m m -r s --log log")
+    assert not Path("m.old").exists()
+    assert not any("is there already" in message for message in messages())
+    resumed = Path("m").read_bytes()
+    call("--iterations 1 --model m --state s --log log --seed 5")
+    assert "m is there already; this run replaces it, and keeps m.old" in messages()
+    assert Path("m.old").read_bytes() == resumed != Path("m").read_bytes()
+    assert Path("s.old").exists()
+    for name, content in earlier.items():
+        Path(f"{name}1").write_bytes(content)
+    call("--iterations 1 --model m --state s -m m1 -r s1")  # another run goes on, into these files
+    assert Path("m.old").read_bytes() != resumed
+
+
 def test_name_convolution_and_threads_reach_the_network(folder, monkeypatch):
     asked = []
 
@@ -142,6 +161,12 @@ def test_a_seed_that_is_not_the_resumed_runs_is_passed_over(folder, small):
     call("--iterations 3 --model m --state s --seed 4")
     call("--iterations 3 --model m --state s --seed 5 -m m -r s --log log")
     assert any(message.startswith("--seed 5 is passed over") for message in messages())
+    # Nor does it matter whether the list is still the same.
+    lines = Path("train.txt").read_text(encoding="utf-8").splitlines()
+    Path("train.txt").write_text("\n".join(lines[1:]), encoding="utf-8")
+    for seed in ("--seed 5", ""):
+        call(f"--iterations 1 --model m --state s {seed} -m m -r s --log log")
+        assert read_npz("s")[f"{OWN}place/seed"] == 4
 
 
 def test_records_left_out_are_counted_and_listed(folder, small):
@@ -239,11 +264,18 @@ def test_a_full_disk_names_the_file_and_how_to_go_on(folder, small, capsys, monk
     call("--iterations 1 --model m --state s")
     monkeypatch.setattr(os, "fsync", full_disk)
     options = "--gpu -1 --iterations 1 --model m --state s"
-    assert main(["train.txt", "test.txt", *options.split()]) == 1
+    assert main(["train.txt", "test.txt", *options.split(), "-m", "m", "-r", "s"]) == 1
     assert capsys.readouterr().err.endswith(
         "m.next cannot be written: No space left on device. "
         "Free some space and go on with --initmodel m --resume s.\n"
     )
+    earlier = Path("m").read_bytes()
+    assert main(["train.txt", "test.txt", *options.split()]) == 1
+    assert capsys.readouterr().err.endswith(
+        "m is there already, and cannot be kept as m.old (No space left on device). "
+        "Move it, or give this run's files other names.\n"
+    )
+    assert Path("m").read_bytes() == earlier
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "empty.txt"])

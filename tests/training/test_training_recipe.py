@@ -26,7 +26,7 @@ from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import OWN, StateFileError, load_pair
 from pydlshogi.training.loss import Loss, measure
 from pydlshogi.training.parser import build_parser
-from pydlshogi.training.recipe import Recipe, Schedule, make_optimizer
+from pydlshogi.training.recipe import Recipe, Schedule, make_optimizer, make_schedule
 from pydlshogi.training.trainer import Settings, train
 
 CPU = chainer.get_device("@numpy")
@@ -106,6 +106,27 @@ def test_interrupted_twice_a_run_ends_the_same_to_the_last_bit(tmp_path, caplog,
     assert states[0].keys() == states[1].keys()
     for key in states[0].keys() - {f"{OWN}seconds"}:
         numpy.testing.assert_array_equal(states[0][key], states[1][key])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        (Recipe(lr_schedule="cosine", lr_iterations=50), "is 0 from iteration 50 on"),
+        (Recipe(lr_schedule="cosine", lr_iterations=50, warmup=49), "is 0 from iteration 50 on"),
+        (
+            Recipe(lr_schedule="cosine", lr_iterations=50, warmup=50),
+            "ends: at iteration 50, and --warmup is 50",
+        ),
+        (Recipe(lr_schedule="cosine", warmup=120), "--warmup is 120"),
+        (Recipe(warmup=200), "ends: at iteration 120, and --warmup is 200"),
+        (Recipe(warmup=119), ""),
+        (Recipe(lr_schedule="cosine", warmup=119), ""),
+    ],
+)
+def test_a_rate_that_comes_to_nothing_is_warned_of(recipe, words, caplog):
+    make_schedule(recipe, 120, {})
+    assert len(caplog.messages) == bool(words)
+    assert words in caplog.text
 
 
 def test_every_option_changes_what_is_learned(tmp_path):

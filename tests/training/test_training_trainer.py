@@ -295,7 +295,7 @@ def test_a_signal_ends_a_run_after_the_iteration_and_saves(tmp_path, messages, n
     assert (result, optimizer.t) == (number, 3)
     assert signal.getsignal(number) is signal.default_int_handler
     lines = messages()
-    assert lines[-1].startswith("interrupted after iteration 3; saved")
+    assert lines[-1].startswith("interrupted after iteration 3; saved.")
     assert "save the model" not in lines
     network, _, _ = run(tmp_path, resume=True)
     assert_same_parameters(network, whole)
