@@ -1,5 +1,5 @@
-# The two commands of the README: make train, make test. Each makes its own .venv on
-# first use. PYTHON chooses the Python to make it with: make train PYTHON=python3.12
+# The two commands of the README: make train, make test. The first call makes the
+# .venv that both use. PYTHON chooses the Python to make it with: make train PYTHON=python3.12
 
 PYTHON ?= python3
 VENV := .venv
@@ -19,7 +19,7 @@ train: $(VENV)/.for-train
 	@tail -n 6 $(RUN)/log.txt
 	$(BIN)/python utils/plot_log.py $(RUN)/log.txt --output $(RUN)/log.png
 	@echo "Trained: $(RUN)/model_policy. Log: $(RUN)/log.txt. Curve: $(RUN)/log.png." \
-	    "make train again goes on from here. To play by it, set the engine's option" \
+	    "make train again goes on from here. To play with it, set the engine's option" \
 	    "modelfile to $(RUN)/model_policy (README, Playing)."
 
 test: $(VENV)/.for-test

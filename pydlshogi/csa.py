@@ -146,7 +146,7 @@ class Game:
         moves: The moves, the two sides by turns.
         end_mark: ``%TORYO`` and the like as written, None where there is none.
         result: ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN`` for Black: by the end mark, or
-            by the summary where there is none.
+            by the summary where there is none, or where it says that ``%KACHI`` was wrong.
         summary: The same by floodgate's summary, None where there is none.
     """
 
@@ -329,7 +329,7 @@ class _Reader:
     def _read_end_mark(self, statement: str) -> None:
         if self._ended:
             # Floodgate's server writes %KACHI twice: as it hears it and as it accepts it.
-            if statement == self.game.end_mark:
+            if statement == self.game.end_mark == "%KACHI":
                 return
             self._fail(f"a second end of the game, {shown(statement)}")
         self._ended = True

@@ -6,19 +6,33 @@ cupy, ``device.send(x)`` moves arrays, ``device.use()`` makes it the current one
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 
 class DeviceError(Exception):
-    """The device asked for is not there; the text says why and what to do."""
+    """The GPU asked for cannot be used; the text says why and what to do.
+
+    Args:
+        number: The GPU's.
+        reason: Why it cannot be used, a clause in words.
+
+    Attributes:
+        reason: The same.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"GPU {number} cannot be used: {reason}. Choose --gpu -1 for the CPU.")
+        self.reason = reason
 
 
 def gpu_count() -> tuple[int, str]:
-    """Counts the GPUs that CuPy can compute on.
+    """Counts the GPUs that CUDA finds.
 
-    The driver itself is asked, since ``chainer.backends.cuda.available`` says only that
-    CuPy could be imported; and something is computed, since a CuPy installed without
-    CUDA's libraries finds GPUs too.
+    ``chainer.backends.cuda.available`` says only that CuPy could be imported, so
+    the driver itself is asked.
 
     Returns:
         The number of GPUs, and where it is 0 the reason in words.
@@ -33,17 +47,7 @@ def gpu_count() -> tuple[int, str]:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return 0, f"CUDA finds no GPU: {error}"
-    if not count:
-        return 0, "CUDA finds no GPU"
-    from pydlshogi.compat import chainer
-
-    try:
-        chainer.backends.cuda.check_cuda_available()
-        ones = cupy.ones((2, 2), dtype="float32")
-        float((ones @ ones).sum())
-    except Exception as error:  # whatever is missing, CUDA's own libraries included
-        return 0, f"there is one, but CuPy cannot compute on it: {' '.join(str(error).split())}"
-    return count, ""
+    return count, "" if count else "CUDA finds no GPU"
 
 
 def select_device(gpu: int | None = None) -> Any:
@@ -51,7 +55,8 @@ def select_device(gpu: int | None = None) -> Any:
 
     Args:
         gpu: Number of the GPU; negative for the CPU; None for the first GPU where
-            there is one, else the CPU.
+            there is one that CuPy can compute on, else the CPU. A warning is logged
+            where there is one, and CuPy cannot.
 
     Returns:
         A ``chainer.backend.Device``, not yet made the current one.
@@ -64,10 +69,38 @@ def select_device(gpu: int | None = None) -> Any:
     if gpu is not None and gpu < 0:
         return chainer.get_device("@numpy")
     count, reason = gpu_count()
-    if gpu is None:
-        return chainer.get_device("@cupy:0" if count else "@numpy")
-    if gpu >= count:
-        if count:
-            reason = f"there are {count}, numbered from 0"
-        raise DeviceError(f"GPU {gpu} cannot be used: {reason}. Choose --gpu -1 for the CPU.")
-    return chainer.get_device(f"@cupy:{gpu}")
+    number = gpu or 0
+    if number < count:
+        reason = _complaint(number)
+        if not reason:
+            return chainer.get_device(f"@cupy:{number}")
+        if gpu is None:
+            logger.warning("the GPU is not used: %s", reason)
+    elif count:
+        reason = f"there are {count}, numbered from 0"
+    if gpu is not None:
+        raise DeviceError(gpu, reason)
+    return chainer.get_device("@numpy")
+
+
+def _complaint(number: int) -> str:
+    """Says why CuPy cannot compute on a GPU; nothing where it can.
+
+    A CuPy that was installed without CUDA's libraries finds GPUs too.
+    """
+    import cupy
+
+    from pydlshogi.compat import chainer
+
+    try:
+        chainer.backends.cuda.check_cuda_available()
+        with cupy.cuda.Device(number):
+            ones = cupy.ones((2, 2), dtype="float32")
+            float((ones @ ones).sum())
+    except Exception as error:  # whatever is missing, CUDA's own libraries included
+        # A GPU that others have filled is no reason to train on a CPU for days: that it is
+        # full will be said when the network is moved there.
+        if type(error).__name__ == "OutOfMemoryError":
+            return ""
+        return f"CuPy cannot compute on it: {' '.join(str(error).split())}"
+    return ""

@@ -3,8 +3,8 @@
 Reads what KIF writers agree on: headers ``手合割`` or a board diagram with both hands,
 numbered moves with the square they come from, the end and the closing line. Encodings
 UTF-8, CP932 and EUC-JP. A variation (``変化``) and what follows it is not read. Programs
-invent words for ends of their own: one that is not known ends the game too, and the
-closing line says who has won.
+invent words for ends of their own: one that is not known, and has nothing of a move,
+ends the game too, and the closing line says who has won.
 
 A move names the piece that is moved, so a name that does not fit the board is noticed
 when the game is played, such as a promotion written with the promoted piece's name.
@@ -79,6 +79,7 @@ _END_MARKS = {
     "反則負け": "%ILLEGAL_MOVE",
     "入玉勝ち": "%KACHI",
     "入玉宣言": "%KACHI",
+    "入玉宣言勝ち": "%KACHI",
     "勝ち宣言": "%KACHI",
     "宣言勝ち": "%KACHI",
     "千日手": "%SENNICHITE",
@@ -87,6 +88,7 @@ _END_MARKS = {
     "最大手数": "%MAX_MOVES",
     "最大手数超過": "%MAX_MOVES",
     "中断": "%CHUDAN",
+    "打ち切り": "%CHUDAN",
     "封じ手": "%CHUDAN",
     "不詰": "%FUZUMI",
 }
@@ -106,7 +108,9 @@ _MOVE = re.compile(
 _REST = re.compile(r"[ 　]*(?:\([ /:.0-9]*\))?[ 　]*\+?[ 　]*")
 _CLOSING = re.compile(r"[ 　]*まで[、 　]*[0-9０-９]+[ 　]*手[で、 　]*(.*)")
 # Who wins is the last that a closing line says; what comes before it says by what.
-_WINNER = re.compile(r"([先下後上])手の?(?:入玉|宣言|反則|時間切れ|切れ|不戦)?(勝|負)")
+_WINNER = re.compile(
+    r"([先下後上])手の?(?:入玉|宣言|反則|時間切れ|切れ|不戦)?(勝|負)(?:[ちけ]|[。．)） 　]*$)"
+)
 _DRAWN = re.compile(r"千日手|持将棋|引き?分け?|最大手数")
 _HAND = re.compile(r"([先下後上])手の持ち?駒")
 _CELL = re.compile(rf"([v^Vｖ+ 　]?)([・･]|[{''.join(name for name in _CODES if len(name) == 1)}])")
@@ -133,20 +137,20 @@ def parse_kif(data: bytes) -> Game:
 def _decode(data: bytes) -> str:
     if not data.strip():
         return ""
-    best: str | None = None
-    for encoding in ("utf-8-sig", "cp932", "euc_jp"):
-        # A name or a comment may be damaged, or cut in the middle of a letter.
-        text = data.decode(encoding, "replace")
-        # Another encoding's text may decode to gibberish, but hardly with these in it.
-        if "手" not in text and "歩" not in text:
-            continue
-        if best is None or text.count(_DAMAGED) < best.count(_DAMAGED):
-            best = text
-        if _DAMAGED not in best:
-            break
-    if best is None:
-        raise RecordError(0, "it is no KIF text in UTF-8, CP932 or EUC-JP")
-    return best
+    # A name or a comment may be damaged, or cut in the middle of a letter.
+    for errors in ("strict", "replace"):
+        texts = []
+        for encoding in ("utf-8-sig", "cp932", "euc_jp"):
+            try:
+                text = data.decode(encoding, errors)
+            except UnicodeDecodeError:
+                continue
+            # Another encoding's text may decode to gibberish, but hardly with these in it.
+            if "手" in text or "歩" in text:
+                texts.append(text)
+        if texts:
+            return min(texts, key=lambda text: text.count(_DAMAGED))
+    raise RecordError(0, "it is no KIF text in UTF-8, CP932 or EUC-JP")
 
 
 class _Reader:
@@ -154,7 +158,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.game = Game()
-        self._handicap = ""
+        self._handicap: str | None = None
         self._handicap_line = 0
         self._white_first: bool | None = None
         self._rows: list[list[int]] = []
@@ -193,6 +197,8 @@ class _Reader:
             self._white_first = line[0] in "後上"
         elif "：" in line or ":" in line:
             key, value = re.split("[：:]", line, maxsplit=1)
+            if _DAMAGED in key:
+                self._fail("a line of the head whose name is damaged")  # of what is in hand?
             self._read_header(key.strip(" 　"), value.strip(" 　"))
 
     def _read_header(self, key: str, value: str) -> None:
@@ -232,7 +238,7 @@ class _Reader:
         """Fixes the start position, before the first move."""
         self._started = True
         board = list(EVEN_GAME[:SQUARE_NUM])
-        handicap = _HANDICAPS.get(self._handicap, "")
+        handicap = _HANDICAPS.get(self._handicap or "", "")
         white_first = bool(handicap)
         if self._rows:
             if len(self._rows) != 9:
@@ -240,7 +246,7 @@ class _Reader:
             board = [code for row in self._rows for code in row]
         elif self._handicap == "その他":
             self._fail("a start position of its own (手合割：その他), but no board")
-        elif self._handicap and self._handicap not in _HANDICAPS:
+        elif self._handicap is not None and self._handicap not in _HANDICAPS:
             self._line = self._handicap_line
             self._fail("unknown handicap, and no board")
         for square in handicap.split() if not self._rows else ():
@@ -273,6 +279,8 @@ class _Reader:
             word = re.split(r"[ 　(]", text, maxsplit=1)[0]
             rest = text[len(word) :]
             self._read_end(word)
+            if self.game.end_mark is None and "(" in rest and ":" not in rest:
+                self._fail("neither a move nor an end of the game that is known")  # no time
         if not _REST.fullmatch(rest):
             self._fail("something unknown behind the move")
 

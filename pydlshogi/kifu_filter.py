@@ -207,7 +207,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.dir.resolve() == target:
             print(f"filter_csa: {target} is DIR itself. Name another folder.", file=sys.stderr)
             return 1
-        files = [path for path in files if target not in path.resolve().parents]
+        if args.dir.resolve() in target.parents:
+            files = [path for path in files if target not in path.resolve().parents]
     if not files:
         print(f"filter_csa: {args.dir} holds no .csa file. Unpack archives first.", file=sys.stderr)
         return 1

@@ -250,6 +250,7 @@ def test_floodgate_comments():
         (HEADER + "+7776FU\n+2726FU\n", 7, "not of the side to move"),
         (HEADER + "+7776FU\n\n%TORYO\n-3334FU\n", 9, "after the end"),
         (HEADER + "+7776FU\n%TORYO\n%KACHI\n", 8, "second end"),
+        (HEADER + "+7776FU\n%TORYO\n%TORYO\n", 8, "second end"),
         (HEADER + "+7776FU\n%TORYX\n", 7, "unknown end"),
         (HEADER + "+0076OU\n", 6, "cannot be in hand"),
         (HEADER + "PI\n", 6, "after the side to move"),

@@ -1,5 +1,6 @@
 """The choice of the device, with and without a GPU (a stand-in for CuPy here)."""
 
+import contextlib
 import sys
 import types
 
@@ -14,7 +15,7 @@ class CUDARuntimeError(RuntimeError):
     pass
 
 
-def stand_in(monkeypatch, count, ones=numpy.ones, check=lambda: None):
+def stand_in(monkeypatch, count, ones=lambda device: numpy.ones, check=lambda: None):
     """Puts a cupy in place that sees ``count`` GPUs, or has no driver (None)."""
 
     def get_device_count():
@@ -26,8 +27,16 @@ def stand_in(monkeypatch, count, ones=numpy.ones, check=lambda: None):
         getDeviceCount=get_device_count, CUDARuntimeError=CUDARuntimeError
     )
     cupy = types.ModuleType("cupy")
-    cupy.cuda = types.SimpleNamespace(runtime=runtime)
-    cupy.ones = ones
+    current = []
+
+    @contextlib.contextmanager
+    def use(number):
+        current.append(number)
+        yield
+        current.pop()
+
+    cupy.cuda = types.SimpleNamespace(runtime=runtime, Device=use)
+    cupy.ones = lambda *args, **kwargs: ones(current[-1])(*args, **kwargs)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(chainer.backends.cuda, "check_cuda_available", check)
 
@@ -65,17 +74,37 @@ def test_with_a_gpu_it_is_the_default(monkeypatch):
     assert chosen == ["@cupy:0", "@cupy:1", "@numpy"]
 
 
-def no_library(*args, **kwargs):
+def no_library(*args):
     raise RuntimeError("libnvrtc.so.12:\ncannot open")
 
 
 @pytest.mark.parametrize("broken", [{"check": no_library}, {"ones": no_library}])
-def test_a_gpu_that_cupy_cannot_compute_on_is_none(monkeypatch, broken):
+def test_a_gpu_that_cupy_cannot_compute_on_is_not_used(monkeypatch, caplog, broken):
     stand_in(monkeypatch, 1, **broken)
     assert device.select_device().name == "@numpy"
+    assert "the GPU is not used: CuPy cannot compute on it: libnvrtc" in caplog.text
     with pytest.raises(device.DeviceError, match="GPU 0 .*cannot compute on it: .*--gpu -1") as it:
         device.select_device(0)
     assert "\n" not in str(it.value)
+
+
+def test_a_gpu_that_is_broken_leaves_the_others(monkeypatch):
+    stand_in(monkeypatch, 2, ones=lambda number: numpy.ones if number else no_library)
+    monkeypatch.setattr(chainer, "get_device", lambda name: name)
+    assert device.select_device(1) == "@cupy:1"
+    assert device.select_device() == "@numpy"
+
+
+def test_a_gpu_that_is_full_is_a_gpu(monkeypatch):
+    class OutOfMemoryError(MemoryError):
+        pass
+
+    def full(*args, **kwargs):
+        raise OutOfMemoryError("out of memory")
+
+    stand_in(monkeypatch, 1, ones=lambda number: full)
+    monkeypatch.setattr(chainer, "get_device", lambda name: name)
+    assert device.select_device() == device.select_device(0) == "@cupy:0"
 
 
 def test_a_cupy_that_breaks_at_import_is_no_gpu(monkeypatch, tmp_path):

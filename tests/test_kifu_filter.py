@@ -189,8 +189,10 @@ def test_copies_below_the_folder_are_not_copied_again(folder, capsys):
     assert names(folder / "sub" / "strong") == {"good.csa", "sub/good too.CSA"}
     assert kifu_filter.main([str(folder), "--copy-to", str(folder / "sub" / "..")]) == 1
     assert "is DIR itself" in capsys.readouterr().err
+    assert kifu_filter.main([str(folder), "--copy-to", str(folder.parent)]) == 0
+    assert (folder.parent / "good.csa").exists()
 
 
 def test_what_macos_puts_beside_a_record_is_none(folder):
-    (folder / "._good.csa").write_bytes(b"\0\5\x16\7")
+    (folder / "._good.csa").write_text(record(), encoding="utf-8")
     assert listed(folder) == {"good.csa", "sub/good too.CSA"}

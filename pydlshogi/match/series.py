@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable
@@ -22,6 +22,9 @@ from pydlshogi.match.usi_client import Limit, UsiClient
 
 #: File in a series' folder that tells what is played there.
 SETTINGS = "settings.json"
+
+#: Seconds between two looks at how far the games are.
+_PAUSE = 0.05
 
 
 class SeriesError(Exception):
@@ -187,26 +190,44 @@ class Series:
                     with lock:
                         played(number, game.verdict)
 
-        with ThreadPoolExecutor(min(concurrency, len(numbers))) as pool:
-            workers = [pool.submit(work) for _ in range(min(concurrency, len(numbers)))]
+        ended: list[BaseException | None] = []
+
+        def run() -> None:
             try:
-                wait(workers, return_when=FIRST_EXCEPTION)
-            except KeyboardInterrupt:
-                stop.set()
+                work()
+            except BaseException as error:
+                ended.append(error)
+            else:
+                ended.append(None)
+
+        threads = [threading.Thread(target=run) for _ in range(min(concurrency, len(numbers)))]
+        for thread in threads:
+            thread.start()
+        # Looked at from time to time, not waited for: an interrupt that comes while this thread
+        # holds a lock of futures or conditions may leave it locked, and all would wait for ever.
+        try:
+            while len(ended) < len(threads):
+                if any(ended):
+                    stop.set()
+                time.sleep(_PAUSE)
+        except KeyboardInterrupt:
+            stop.set()
+            try:
                 interrupted()
-                try:
-                    wait(workers)
-                except KeyboardInterrupt:
-                    give_up.set()
-                    # Again and again: an engine may be just about to be started.
-                    while wait(workers, timeout=0.1).not_done:
+                while len(ended) < len(threads):
+                    time.sleep(_PAUSE)
+            except KeyboardInterrupt:
+                give_up.set()
+                # Until all have ended: an engine may be just about to be started. Further
+                # interrupts change nothing.
+                while len(ended) < len(threads):
+                    with contextlib.suppress(KeyboardInterrupt):
                         for player in list(everyone):
                             player.kill()
-                raise
-            finally:
-                stop.set()
-        for worker in workers:
-            worker.result()
+                        time.sleep(_PAUSE)
+            raise
+        for error in filter(None, ended):
+            raise error
 
     def _play_one(self, number: int, engine: UsiClient, opponent: UsiClient) -> PlayedGame:
         """Plays a game."""
@@ -256,12 +277,14 @@ class _Player:
             self._client = None
         if not self._client:
             self._client = UsiClient(self._spec, self._timeout)
+            self._client.greet()
         return self._client
 
     def kill(self) -> None:
         """Ends the engine at once, from another thread than the one that plays by it."""
-        if self._client:
-            self._client.kill()
+        client = self._client
+        if client:
+            client.kill()
 
     def __enter__(self) -> _Player:
         return self

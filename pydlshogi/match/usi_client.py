@@ -70,14 +70,14 @@ class Limit:
 
 
 class UsiClient:
-    """A running engine whose options are set. Use it in a ``with`` statement.
+    """A running engine. Use it in a ``with`` statement, which begins with :meth:`greet`.
 
     Args:
         spec: What to start, in the current folder.
         timeout: Seconds that any answer may take, on top of the byoyomi.
 
     Raises:
-        EngineError: it cannot be started, or has no such option.
+        EngineError: it cannot be started.
     """
 
     def __init__(self, spec: EngineSpec, timeout: float) -> None:
@@ -98,13 +98,16 @@ class UsiClient:
         self._usi = cshogi.usi.Engine(spec.command[0], connect=False)
         self._usi.proc = self._process
         self._process.stdout = self._lines  # type: ignore[assignment]
-        try:
-            with self._talk("usi"):
-                declared = self._usi.usi()
-            self._set_options(declared)
-        except BaseException:
-            self.close()
-            raise
+
+    def greet(self) -> None:
+        """Hears what engine it is, and sets its options.
+
+        Raises:
+            EngineError: it has died, does not answer, or has no such option.
+        """
+        with self._talk("usi"):
+            declared = self._usi.usi()
+        self._set_options(declared)
 
     def new_game(self) -> None:
         """Makes the engine ready for a game.
@@ -168,6 +171,11 @@ class UsiClient:
         self._stderr.close()
 
     def __enter__(self) -> UsiClient:
+        try:
+            self.greet()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:

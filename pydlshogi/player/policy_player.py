@@ -16,7 +16,7 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.device import gpu_count, select_device
+from pydlshogi.device import DeviceError, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.files import shipped_model
 from pydlshogi.network.model_file import ModelFileError
@@ -313,18 +313,16 @@ def _choose_device(name: str) -> Any:
     """Finds the device that the option ``device`` names.
 
     Raises:
-        FatalError: there is no such GPU.
+        FatalError: there is no such GPU, or it cannot be used.
     """
     if not name.startswith("gpu"):
         return select_device(-1 if name == "cpu" else None)
-    number = int(name[len("gpu") :])
-    count, reason = gpu_count()
-    if number >= count:
+    try:
+        return select_device(int(name[len("gpu") :]))
+    except DeviceError as error:
         raise FatalError(
-            f"device {name} cannot be used: {reason or f'there are {count}, numbered from 0'}. "
-            "Set the option device to auto or cpu."
-        )
-    return select_device(number)
+            f"device {name} cannot be used: {error.reason}. Set the option device to auto or cpu."
+        ) from None
 
 
 def _file_stamp(path: Path) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pydlshogi.files import write_beside
 from pydlshogi.program import out_of_memory
 from pydlshogi.training import log
-from pydlshogi.training.outputs import OutputError, prepare_outputs
+from pydlshogi.training.outputs import prepare_outputs
 from pydlshogi.training.parser import build_comparison_parser
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def call(program: str, comparison: Callable[[], int | None]) -> int:
     except MemoryError as error:
         print(f"{program}: error: {out_of_memory(error)}", file=sys.stderr)
         return 1
-    except (CompareError, OutputError, *ERRORS) as error:
+    except (CompareError, *ERRORS) as error:
         print(f"{program}: error: {error}", file=sys.stderr)
         return 1
     if signal_number:
@@ -95,7 +95,7 @@ def compare(args: argparse.Namespace) -> int | None:
         None when all is done, else the number of the signal that interrupted it.
 
     Raises:
-        Exception: ``CompareError``, ``OutputError`` or one of ``training.run.ERRORS``.
+        Exception: ``CompareError`` or one of ``training.run.ERRORS``.
     """
     from pydlshogi.training.recipe import Recipe
 

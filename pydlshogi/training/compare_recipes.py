@@ -60,7 +60,7 @@ def compare_recipes(args: argparse.Namespace, words: Sequence[str]) -> int | Non
         None when all is done, else the number of the signal that interrupted it.
 
     Raises:
-        Exception: ``CompareError``, ``OutputError`` or one of ``training.run.ERRORS``.
+        Exception: ``CompareError`` or one of ``training.run.ERRORS``.
     """
     recipes = read_recipes(args, words)
     variants = {name: options for name, (_, options) in recipes.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import shutil
 import tempfile
@@ -46,25 +47,27 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
         _prepare(option, Path(path))
 
 
-def keep_earlier(path: str, start: str) -> str:
-    """Copies a file that a run is going to replace, unless it is what the run starts from.
+def keep_earlier(path: str, resumed: str) -> str:
+    """Copies a file that a run is going to replace, unless it is the one that goes on.
 
     Without ``--model`` a run writes where the shipped model is; and days of training are
     easily replaced by the first minutes of a run that was begun anew by mistake.
 
     Args:
         path: A file that the run will write.
-        start: What it reads of that kind, empty for nothing.
+        resumed: What it resumes of that kind, empty for nothing.
 
     Returns:
-        The copy's path, ``PATH.old``; empty where there is nothing to keep.
+        The copy's path, ``PATH.old`` or, where there is one, ``PATH.old2`` and so on; empty
+        where there is nothing to keep.
 
     Raises:
         OutputError: the copy cannot be made.
     """
-    if not os.path.isfile(path) or (start and real_path(start) == real_path(path)):
+    if not os.path.isfile(path) or (resumed and real_path(resumed) == real_path(path)):
         return ""
-    copy = f"{path}.old"
+    names = itertools.chain([f"{path}.old"], (f"{path}.old{n}" for n in itertools.count(2)))
+    copy = next(name for name in names if not os.path.lexists(name))
     try:
         with open(path, "rb") as file, write_beside(copy) as kept:
             shutil.copyfileobj(file, kept)

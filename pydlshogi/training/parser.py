@@ -126,7 +126,7 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--strict",
         action="store_true",
-        help="leave out games with possible but illegal moves (slower)",
+        help="leave out games with moves that are possible but not legal (slower)",
     )
     add(
         "--drop-duplicates",

@@ -219,7 +219,7 @@ def make_schedule(recipe: Recipe, last: int, own: Mapping[str, numpy.ndarray]) -
             until,
             recipe.warmup,
         )
-    elif end is not None and end < last:
+    if end is not None and end < last:
         logger.warning(
             "the learning rate is 0 from iteration %d on, and this run ends at %d; "
             "--lr_iterations gives the cosine another end",

@@ -85,10 +85,11 @@ def run(args: argparse.Namespace) -> int | None:
     )
     if network.value_kind is not None and (train_positions["result"] == UNKNOWN).all():
         logger.warning("no training game has a known result: the value head learns nothing")
-    for path, start in ((args.model, args.initmodel), (args.state, args.resume)):
-        copy = keep_earlier(path, start)
+    model = args.initmodel if args.resume else ""
+    for path, resumed in ((args.model, model), (args.state, args.resume)):
+        copy = keep_earlier(path, resumed)
         if copy:
-            logger.warning("%s is there already; this run replaces it, and keeps %s", path, copy)
+            logger.warning("%s is there already; what it holds is kept as %s", path, copy)
     logger.info(log.START)
     return train(
         network, optimizer, train_positions, test_positions, settings, device=device, own=own

@@ -85,19 +85,23 @@ def test_the_same_seed_gives_the_same_files(folder):
 
 def test_a_run_begun_anew_keeps_what_it_replaces(folder, small):
     call("--iterations 3 --model m --state s --seed 4")
-    earlier = {name: Path(name).read_bytes() for name in ("m", "s")}
     call("--iterations 1 --model m --state s -m m -r s --log log")
     assert not Path("m.old").exists()
     assert not any("is there already" in message for message in messages())
     resumed = Path("m").read_bytes()
     call("--iterations 1 --model m --state s --log log --seed 5")
-    assert "m is there already; this run replaces it, and keeps m.old" in messages()
-    assert Path("m.old").read_bytes() == resumed != Path("m").read_bytes()
+    assert "m is there already; what it holds is kept as m.old" in messages()
+    anew = Path("m").read_bytes()
+    assert Path("m.old").read_bytes() == resumed != anew
     assert Path("s.old").exists()
-    for name, content in earlier.items():
-        Path(f"{name}1").write_bytes(content)
-    call("--iterations 1 --model m --state s -m m1 -r s1")  # another run goes on, into these files
-    assert Path("m.old").read_bytes() != resumed
+    # Back to what was kept: it stays as it is, and so does what was begun by mistake.
+    call("--iterations 1 --model m --state s -m m.old -r s.old")
+    assert Path("m.old").read_bytes() == resumed
+    assert Path("m.old2").read_bytes() == anew
+    # A model alone to start from is replaced as well.
+    further = Path("m").read_bytes()
+    call("--iterations 1 --model m --state s -m m")
+    assert Path("m.old3").read_bytes() == further
 
 
 def test_name_convolution_and_threads_reach_the_network(folder, monkeypatch):

@@ -461,8 +461,8 @@ def test_a_model_that_cannot_be_used_is_named(start, model_file, tmp_path, conte
 def test_a_gpu_that_is_not_there_is_named(start, model_file):
     engine = start(
         patched(
-            "from pydlshogi.player import policy_player",
-            "policy_player.gpu_count = lambda: (1, '')",
+            "from pydlshogi import device",
+            "device.gpu_count = lambda: (1, '')",
         )
     )
     engine.send(f"setoption name modelfile value {model_file}")
