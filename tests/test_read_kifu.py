@@ -116,7 +116,7 @@ SFENS = [
     "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "4k4/9/9/9/9/9/9/9/4K4 b RB2GS2N3L9Prb2g3s2nl9p 1",
-    "8k/3+P1+R3/7P1/9/4+b4/9/1p7/2+n6/K8 w 2P3p 1",
+    "8k/3+P1+R3/7P1/9/3+b5/9/1p7/2+n6/K8 w 2P3p 1",
 ]
 RESULTS = {"%TORYO": None, "%SENNICHITE": DRAW, "%CHUDAN": UNKNOWN, "%-ILLEGAL_ACTION": WIN}
 
