@@ -93,8 +93,8 @@ _END_MARKS = {
     "不詰": "%FUZUMI",
 }
 _ILLEGAL_BY_OPPONENT = "反則勝ち"
-# What a damaged move would have in it, and a word for an end has not.
-_OF_A_MOVE = re.compile(rf"[0-9０-９同打成{''.join(name[-1] for name in _CODES)}]")
+# What a damaged move would have in it or at its end, and a word for an end has not.
+_OF_A_MOVE = re.compile(rf"[0-9０-９同打]|[成{''.join(name[-1] for name in _CODES)}]$")
 
 # What a decoder puts for bytes that are no letter.
 _DAMAGED = "\ufffd"

@@ -131,6 +131,7 @@ def test_a_board_of_its_own():
         ("持将棋", DRAW),
         ("中断", UNKNOWN),
         ("トライ", UNKNOWN),
+        ("トライ成立", UNKNOWN),
         ("王手連続千日手", UNKNOWN),
     ],
 )

@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Callable
+from typing import Callable, TypeVar
 
 from pydlshogi.csa import RecordError
 from pydlshogi.files import write_beside
@@ -25,6 +25,8 @@ SETTINGS = "settings.json"
 
 #: Seconds between two looks at how far the games are.
 _PAUSE = 0.05
+
+_Side = TypeVar("_Side", UsiClient, EngineSpec)
 
 
 class SeriesError(Exception):
@@ -232,16 +234,14 @@ class Series:
     def _play_one(self, number: int, engine: UsiClient, opponent: UsiClient) -> PlayedGame:
         """Plays a game."""
         conditions = self.conditions
-        pair, second = divmod(number - 1, 2)
-        players = (opponent, engine) if second else (engine, opponent)
+        pair, players = self._pairing(number, engine, opponent)
         opening = random_opening(conditions.seed, pair, conditions.plies)
         return play_game(players, opening, conditions.limit, conditions.max_plies)
 
     def _write(self, number: int, game: PlayedGame) -> None:
         """Writes a game's record."""
         conditions = self.conditions
-        pair, second = divmod(number - 1, 2)
-        specs = (self.opponent, self.engine) if second else (self.engine, self.opponent)
+        pair, specs = self._pairing(number, self.engine, self.opponent)
         notes = [
             f"each move: {conditions.limit.command}",
             f"opening: {conditions.plies} random moves, seed {conditions.seed}, pair {pair}",
@@ -249,6 +249,12 @@ class Series:
         ]
         names = [spec.name for spec in specs]
         write_record(self._path(number), names, f"{self.folder.name} {number}", notes, game)
+
+    @staticmethod
+    def _pairing(number: int, engine: _Side, opponent: _Side) -> tuple[int, tuple[_Side, _Side]]:
+        """Gives the number of a game's pair, from 0, and its sides: Black, White."""
+        pair, second = divmod(number - 1, 2)
+        return pair, (opponent, engine) if second else (engine, opponent)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:04}.csa"
