@@ -22,7 +22,7 @@ def test_it_has_learned_to_find_the_moves_of_games_it_has_not_seen():
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         accuracy = chainer.functions.accuracy(network(make_input_planes(positions)), labels)
     # Chance finds one move in eighty or so.
-    assert accuracy.array > 0.33
+    assert accuracy.array > 0.37
 
 
 def test_it_is_small_enough_to_travel():
