@@ -54,9 +54,9 @@ def select_device(gpu: int | None = None) -> Any:
     """Chooses the device.
 
     Args:
-        gpu: Number of the GPU; negative for the CPU; None for the first GPU where
-            there is one that CuPy can compute on, else the CPU. A warning is logged
-            where there is one, and CuPy cannot.
+        gpu: Number of the GPU; negative for the CPU; None for the first GPU where CuPy
+            can compute on it, else the CPU. A warning is logged where there is a GPU,
+            and CuPy cannot compute on the first.
 
     Returns:
         A ``chainer.backend.Device``, not yet made the current one.

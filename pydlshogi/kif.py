@@ -28,6 +28,13 @@ from pydlshogi.positions import DRAW, HAND_NUM, LOSS, PIECE_NUM, UNKNOWN, WIN, o
 #: Endings of the names of KIF files, in lower case.
 KIF_SUFFIXES = (".kif", ".kifu")
 
+# What stands above the moves of a KIF file, as bytes: the title of their columns, the handicap.
+_HEADS = [
+    word.encode(encoding)
+    for word in ("手数--", "手合割")
+    for encoding in ("utf-8", "cp932", "euc_jp")
+]
+
 _NAMES_BY_CODE = {
     1: ("歩",),
     2: ("香",),
@@ -134,6 +141,18 @@ def parse_kif(data: bytes) -> Game:
     return _Reader(_decode(data.rstrip(END_OF_FILE))).game
 
 
+def is_kif(name: str, data: bytes) -> bool:
+    """Says whether a file is to be read as KIF.
+
+    Args:
+        name: The file's; where it says KIF or CSA that counts.
+        data: Its bytes; where the name does not say, KIF is known by its head.
+    """
+    if name.lower().endswith((*KIF_SUFFIXES, ".csa")):
+        return not name.lower().endswith(".csa")
+    return any(head in data[:4096] for head in _HEADS)
+
+
 def _decode(data: bytes) -> str:
     if not data.strip():
         return ""
@@ -173,7 +192,7 @@ class _Reader:
                 break
             self._read_line(line.rstrip(" 　\t"))
         if not self.game.moves:
-            raise RecordError(0, "it has no moves")
+            raise RecordError(0, "it has no moves (KI2, whose moves have no numbers, is not read)")
         self.game.summary = self._closing
         if self.game.end_mark is None and self._closing is not None:
             # Some writers put nothing else at the end, or a word of their own.

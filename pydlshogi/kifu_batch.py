@@ -19,7 +19,7 @@ import numpy
 
 from pydlshogi.csa import Game, RecordError, parse_game, split_records
 from pydlshogi.csa_scan import scan
-from pydlshogi.kif import KIF_SUFFIXES, parse_kif
+from pydlshogi.kif import is_kif, parse_kif
 from pydlshogi.kifu_report import Note
 from pydlshogi.legality import first_illegal
 from pydlshogi.positions import DRAW, LOSS, POSITION, UNKNOWN, WIN
@@ -30,7 +30,7 @@ class File(NamedTuple):
     """A file to read.
 
     Attributes:
-        name: What notes call it; its ending tells KIF from CSA.
+        name: What notes call it; its ending tells KIF from CSA, or else its text does.
         size: Its size in bytes.
         path: Where it is, if ``data`` is None.
         data: Its content, if it comes out of an archive.
@@ -50,16 +50,18 @@ class Record(NamedTuple):
         file: The file's name.
         number: Its number in the file, from 1.
         lines_before: The number of lines in the file before its first.
+        kif: Whether it is KIF; else it is CSA.
     """
 
     text: bytes
     file: str
     number: int
     lines_before: int
+    kif: bool
 
     def parse(self) -> Game:
         """Reads it with care; raises ``RecordError``."""
-        return parse_kif(self.text) if _is_kif(self.file) else parse_game(self.text)
+        return parse_kif(self.text) if self.kif else parse_game(self.text)
 
     def note(self, line: int, reason: str) -> Note:
         """Makes a note; ``line`` counts within the record, 0 for none."""
@@ -144,9 +146,10 @@ def _records(files: list[File], batch: Batch) -> Iterator[Record]:
             batch.unreadable += 1
             batch.excluded.append(Note(file.name, 0, 0, f"it cannot be read ({error.strerror})"))
             continue
-        parts = [(0, data)] if _is_kif(file.name) else split_records(data)
+        kif = is_kif(file.name, data)
+        parts = [(0, data)] if kif else split_records(data)
         for number, (lines_before, text) in enumerate(parts, 1):
-            yield Record(text, file.name, number, lines_before)
+            yield Record(text, file.name, number, lines_before, kif)
 
 
 def _read_file(path: str, size: int) -> bytes:
@@ -162,10 +165,6 @@ def _read_file(path: str, size: int) -> bytes:
     return data if len(data) == size else Path(path).read_bytes()
 
 
-def _is_kif(name: str) -> bool:
-    return name.lower().endswith(KIF_SUFFIXES)
-
-
 def _understand(
     records: list[Record], excluded: list[Note]
 ) -> tuple[Games, list[Record], numpy.ndarray] | None:
@@ -176,7 +175,7 @@ def _understand(
         and the summary of each, ``UNKNOWN`` for none. None if there is no game.
     """
     # KIF is read one by one: not even CSA text under a name of KIF may pass here.
-    scanned = scan([b"" if _is_kif(record.file) else record.text for record in records])
+    scanned = scan([b"" if record.kif else record.text for record in records])
     numbers: list[int] = numpy.flatnonzero(scanned.plain).tolist()
     summaries = scanned.summaries.tolist()
     careful: list[Game] = []

@@ -8,7 +8,9 @@ deleted unless that is asked for by name.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
+import os
 import shutil
 import sys
 from collections import Counter
@@ -27,7 +29,8 @@ from pydlshogi.csa import (
     split_records,
 )
 from pydlshogi.files import write_beside
-from pydlshogi.kifu_split import find_records, write_list
+from pydlshogi.kifu_report import write_table
+from pydlshogi.kifu_split import find_records, warn_of_closed, write_lists
 from pydlshogi.program import program
 
 #: The end marks without their %, as --result takes them.
@@ -119,7 +122,7 @@ def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:
     Raises:
         OSError: a file cannot be read or written.
     """
-    for path in files:
+    for path in tqdm(files, unit="file", disable=None, desc="copy"):
         copy = target / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         with path.open("rb") as original, write_beside(copy) as file:
@@ -128,10 +131,10 @@ def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:
 
 def _rating(text: str) -> float:
     """Reads a rating; nan, which is no number, would admit every game."""
-    value = float(text)
-    if math.isnan(value):
-        raise argparse.ArgumentTypeError(f"{text} is not a rating")
-    return value
+    with contextlib.suppress(ValueError):
+        if not math.isnan(float(text)):
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text} is not a rating")
 
 
 def _results(text: str) -> frozenset[str]:
@@ -197,10 +200,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 1 where the folder holds no record or a file cannot be written.
     """
     args = build_parser().parse_args(argv)
-    if not args.dir.is_dir():
+    if not os.path.isdir(args.dir):
         print(f"filter_csa: {args.dir} is not a folder. Check its path.", file=sys.stderr)
         return 1
-    files = [path for path in find_records(args.dir)[0] if path.suffix.lower() == ".csa"]
+    found = find_records(args.dir)
+    warn_of_closed("filter_csa", found.closed)
+    files = [path for path in found.records if path.suffix.lower() == ".csa"]
     if args.copy_to is not None:
         # A second run would find the first one's copies, and copy them deeper and deeper.
         target = args.copy_to.resolve()
@@ -215,6 +220,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     criteria = Criteria(
         args.min_rating, args.max_rating, args.min_moves, args.max_moves, args.result
     )
+    try:
+        # Before the files are examined, which takes minutes.
+        for output in (args.report, args.list):
+            if output is not None:
+                output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"filter_csa: {error.filename}: {error.strerror}.", file=sys.stderr)
+        return 1
     fitting: list[Path] = []
     left_out: list[tuple[Path, str, str]] = []
     for path, objection, detail in _examined(files, criteria):
@@ -238,15 +251,18 @@ def _write(
 ) -> None:
     """Does what the command line asks for with what fits and what does not."""
     if args.report is not None:
-        lines = [f"{path}\t{reason}\t{detail}\n" for path, reason, detail in left_out]
-        with write_beside(args.report) as file:
-            file.write(
-                "".join(["file\treason\tdetail\n", *lines]).encode("utf-8", "backslashreplace")
-            )
+        write_table(args.report, [("file", "reason", "detail"), *left_out])
     if args.list is not None:
-        write_list(args.list, fitting)
+        write_lists({args.list: fitting})
     elif args.copy_to is not None:
         copy_files(fitting, args.dir, args.copy_to)
+        others = len(find_records(args.copy_to).records) - len(fitting)
+        if others:
+            print(
+                f"filter_csa: warning: {args.copy_to} holds {others} other records, of an earlier "
+                "run perhaps. To have these games alone, copy to a new folder.",
+                file=sys.stderr,
+            )
     elif args.delete:
         for path, objection, _ in left_out:
             # What is in a file that could not be opened, nobody knows.

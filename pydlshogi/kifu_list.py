@@ -2,7 +2,8 @@
 
 A list is a text file with a path a line; a relative path is looked for in the list's
 own folder first, then in the current one. A path may be a file of CSA or KIF, a folder
-(all records in it and below), or an archive, .zip or .7z.
+(all records in it and below), or an archive, .zip or .7z. In folders and archives a record
+is known by its name; a file that the list names itself may have any.
 """
 
 from __future__ import annotations
@@ -24,6 +25,14 @@ RECORD_SUFFIXES = (".csa", ".kif", ".kifu")
 ARCHIVE_SUFFIXES = (".zip", ".7z")
 # Archives and compressed files that are not read: taken for records they would be gibberish.
 _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh", ".rar")
+
+# What archives begin with (.zip, .7z, .gz), and pickles.
+_BINARY = (b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b", b"\x80")
+# The bit by which a .zip says that a name is UTF-8.
+_ZIP_UTF8 = 0x800
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# A move as CSA writes it, on a line of its own.
+_CSA_MOVE = re.compile(rb"^[+-]\d{4}[A-Z]{2}\b", re.MULTILINE)
 
 
 class KifuError(Exception):
@@ -66,11 +75,13 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
             the bytes they are. Blank lines do not matter.
 
     Returns:
-        The files in order, those of a folder sorted by name. What is not there, or is
-        a folder without records, is among them with its problem.
+        The files in order, those of a folder sorted by name. What is not there, is a
+        folder without records, or lies in a folder and is not opened (an archive) is
+        among them with its problem.
 
     Raises:
-        KifuError: the list is missing, unreadable or empty.
+        KifuError: the list is missing, unreadable or empty, or is no list but a record
+            or an archive.
     """
     try:
         data = Path(kifu_list_file).read_bytes()
@@ -79,11 +90,17 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
             f"the kifu list {os.fspath(kifu_list_file)} cannot be read ({error.strerror}); "
             "give a text file with the path of a record a line"
         ) from error
-    folder = os.path.dirname(os.path.abspath(kifu_list_file))
+    # Read as paths, the lines of these may name folders: "/", between two records of CSA.
+    if _is_no_list(os.fspath(kifu_list_file), data):
+        raise KifuError(
+            f"{os.fspath(kifu_list_file)} is no kifu list but a record, an archive or a program's "
+            "file; write its path into a text file, a path a line, and give that"
+        )
+    places = _places(os.fspath(kifu_list_file))
     sources: list[Source] = []
     for number, names in enumerate(_lines(data), 1):
         if names[0]:
-            sources.extend(_find(names, folder, number))
+            sources.extend(_find(names, places, number))
     if not sources:
         raise KifuError(
             f"the kifu list {os.fspath(kifu_list_file)} names no file; "
@@ -92,10 +109,27 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
     return sources
 
 
+def _is_no_list(name: str, data: bytes) -> bool:
+    """Says whether what was given as a list is something else, by its name or content."""
+    if name.lower().endswith((*RECORD_SUFFIXES, *ARCHIVE_SUFFIXES, *_PACKED_SUFFIXES)):
+        return True
+    return data.startswith(_BINARY) or _CSA_MOVE.search(data) is not None
+
+
+def _places(kifu_list_file: str) -> list[str]:
+    """Gives the folders in which a list's relative paths are looked for, in order.
+
+    The list's own comes first; where the list is a link, the link's and then the file's.
+    """
+    path = os.path.abspath(kifu_list_file)
+    own = [os.path.dirname(path), os.path.dirname(os.path.realpath(path))]
+    return [*dict.fromkeys(own), os.curdir]
+
+
 def _lines(data: bytes) -> Iterator[list[str]]:
     """Decodes the lines of a list: for each the names that it may mean, likely ones first."""
     try:
-        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        if data.startswith(_UTF16):
             text = data.decode("utf-16", "replace")
         else:
             text = data.decode("utf-8-sig")
@@ -120,9 +154,9 @@ def _decodings(line: bytes) -> list[str]:
     return names
 
 
-def _find(names: Sequence[str], folder: str, line: int) -> Iterator[Source]:
+def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[Source]:
     """Finds what a line of a list names; a folder gives all its records."""
-    for name, place in itertools.product(names, (folder, os.curdir)):
+    for name, place in itertools.product(names, places):
         path = os.path.join(place, name)
         try:
             status = os.stat(path)
@@ -142,21 +176,50 @@ def _find(names: Sequence[str], folder: str, line: int) -> Iterator[Source]:
 
 
 def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
-    """Finds all records in a folder and below."""
+    """Finds all records in a folder and below, and what may hold records but is not opened."""
     found = False
-    archives = 0
-    for inside in sorted(Path(path).rglob("*")):
-        archives += inside.suffix.lower() in (*ARCHIVE_SUFFIXES, *_PACKED_SUFFIXES)
-        if is_record_name(inside.name) and inside.is_file():
+    for inside, problem in _walk(path):
+        below = Path(inside).relative_to(path)
+        shown = f"{name.rstrip('/')}/{below.as_posix()}" if below.name else name
+        if problem:
+            yield Source(shown, "", -1, 0, problem)
             found = True
-            status = inside.stat()
-            shown = f"{name.rstrip('/')}/{inside.relative_to(path).as_posix()}"
-            yield Source(shown, str(inside), status.st_size, status.st_mtime_ns)
+        elif is_record_name(inside):
+            try:
+                status = os.stat(inside)
+            except OSError as error:
+                yield Source(shown, "", -1, 0, f"it cannot be looked at ({error.strerror})")
+                found = True
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield Source(shown, inside, status.st_size, status.st_mtime_ns)
+                found = True
     if not found:
         problem = f"line {line} of the list names it, but the folder holds no record"
-        if archives:
-            problem += " (archives must be named themselves)"
         yield Source(name, path, -1, 0, problem)
+
+
+def _walk(path: str) -> Iterator[tuple[str, str]]:
+    """Goes through a folder and all below, in the order of the names.
+
+    Yields:
+        Each file's path, and why it, or a folder, is passed over; empty where it is not.
+    """
+    try:
+        with os.scandir(path) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        yield path, f"the folder cannot be searched ({error.strerror})"
+        return
+    for entry in inside:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path)
+        elif entry.name.lower().endswith(ARCHIVE_SUFFIXES):
+            yield entry.path, "archives in a folder are not opened; write its path into the list"
+        elif entry.name.lower().endswith(_PACKED_SUFFIXES):
+            yield entry.path, "it is packed; unpack it first"
+        else:
+            yield entry.path, ""
 
 
 def is_archive(source: Source) -> bool:
@@ -208,7 +271,19 @@ def _read_zip(source: Source) -> Iterator[Member]:
     with archive:
         for inside in archive.infolist():
             if is_record_name(inside.filename) and not inside.is_dir():
-                yield _unpack(archive, inside, f"{source.name}/{inside.filename}")
+                yield _unpack(archive, inside, f"{source.name}/{_name_in_zip(inside)}")
+
+
+def _name_in_zip(inside: zipfile.ZipInfo) -> str:
+    """Gives the name of a file in a .zip as it was meant.
+
+    Where the archive does not say that its names are UTF-8, zipfile takes them for code
+    page 437; Windows in Japanese writes CP932.
+    """
+    if not inside.flag_bits & _ZIP_UTF8:
+        with contextlib.suppress(UnicodeError):
+            return inside.filename.encode("cp437").decode("cp932")
+    return inside.filename
 
 
 def _unpack(archive: zipfile.ZipFile, inside: zipfile.ZipInfo, name: str) -> Member:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -124,7 +125,7 @@ class Report:
         Raises:
             OSError: it cannot be written.
         """
-        rows: list[tuple[str, ...]] = [TITLES]
+        rows: list[tuple[object, ...]] = [TITLES]
         duplicate = "dropped duplicate" if self.duplicates_dropped else "kept duplicate"
         for kind, notes in (
             ("left out", self.excluded),
@@ -132,10 +133,8 @@ class Report:
             ("contradiction", self.contradictions),
         ):
             for note in notes:
-                rows.append((kind, *(" ".join(str(cell).split()) for cell in note)))
-        text = "".join("\t".join(row) + "\n" for row in rows)
-        with write_beside(path) as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
+                rows.append((kind, *note))
+        write_table(path, rows)
 
     def to_plain(self) -> dict[str, Any]:
         """Gives the report as dicts, lists and tuples, for the cache."""
@@ -151,6 +150,22 @@ class Report:
         for key in _NOTES:
             setattr(report, key, [Note(*note) for note in plain[key]])
         return report
+
+
+def write_table(path: str | os.PathLike[str], rows: Iterable[Sequence[object]]) -> None:
+    """Writes tab-separated text, UTF-8, whole or not at all.
+
+    Args:
+        path: The file to make or replace.
+        rows: The titles, and the cells below them. Tabs and line ends in a cell become
+            blanks; all else stays, since scripts look for files by these names.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    lines = ("\t".join(re.sub(r"[\t\r\n]+", " ", str(cell)) for cell in row) for row in rows)
+    with write_beside(path) as file:
+        file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
 
 
 _NOTES = ("excluded", "duplicates", "contradictions")

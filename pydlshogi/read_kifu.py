@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy
 from tqdm import tqdm
 
+from pydlshogi.files import remove_leftovers
 from pydlshogi.kifu_batch import Batch, File, read_batch
 from pydlshogi.kifu_list import KifuError, Source, is_archive, read_archive, read_list
 from pydlshogi.kifu_report import Note, Report
@@ -145,6 +146,7 @@ def load_positions(
             "no cache %s is made, because %d files could not be read", cache, report.unreadable
         )
     elif may_save:
+        remove_leftovers(cache)
         try:
             save_cache(cache, mark, positions, report.to_plain())
             saved = True

@@ -1,6 +1,7 @@
 """Choosing records: each criterion, each action, nothing deleted unasked."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,43 @@ def test_an_interrupt_gets_one_sentence(folder, monkeypatch, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == "filter_csa: interrupted."
 
 
+def test_sigterm_ends_it_with_a_sentence_too(folder, monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(
+        kifu_filter, "file_objection", lambda *args: signal.raise_signal(signal.SIGTERM)
+    )
+    assert kifu_filter.main([str(folder)]) == 143
+    assert capsys.readouterr().err.splitlines()[-1] == "filter_csa: interrupted."
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_full_memory_gets_advice_that_can_be_followed(folder, monkeypatch, capsys):
+    def fill(*args):
+        raise MemoryError
+
+    monkeypatch.setattr(kifu_filter, "file_objection", fill)
+    assert kifu_filter.main([str(folder)]) == 1
+    error = capsys.readouterr().err
+    assert "not enough memory" in error and "batchsize" not in error
+
+
+def test_the_folders_of_list_and_report_are_made(folder, tmp_path):
+    outputs = [tmp_path / "new" / "list.txt", tmp_path / "new too" / "report.tsv"]
+    flags = ["--list", str(outputs[0]), "--report", str(outputs[1])]
+    assert kifu_filter.main([str(folder), *flags]) == 0
+    assert all(path.is_file() for path in outputs)
+
+
+def test_what_an_earlier_run_copied_is_told(folder, tmp_path, capsys):
+    target = tmp_path / "strong"
+    flags = [str(folder), "--copy-to", str(target)]
+    assert kifu_filter.main([*flags, "--min-rating", "0", "--min-moves", "0"]) == 0
+    assert "other records" not in capsys.readouterr().err
+    earlier = len(names(target))
+    assert kifu_filter.main(flags) == 0
+    assert f"holds {earlier - 2} other records" in capsys.readouterr().err
+
+
 def test_help_is_ascii(capsys):
     with pytest.raises(SystemExit):
         kifu_filter.main(["--help"])
@@ -160,7 +198,7 @@ def test_the_embedded_games_are_what_their_readme_says(tmp_path):
     [
         (["nowhere"], "not a folder"),
         (["games/sub/none"], "holds no .csa"),
-        (["games", "--list", "missing/list"], "No such file"),
+        (["games", "--list", "games/good.csa/list"], "File exists"),
     ],
 )
 def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words):

@@ -35,9 +35,70 @@ def test_a_folder_gives_its_records_in_order(folder):
         found = sources(folder, name)
         shown = name.rstrip("/")
         assert [source.name for source in found] == [
-            f"{shown}/{inside}" for inside in ("a.KIF", "b.csa", "sub/c.kifu")
+            f"{shown}/{inside}" for inside in ("a.KIF", "b.csa", "e.zip", "sub/c.kifu")
         ]
-        assert not any(source.problem for source in found)
+        assert [bool(source.problem) for source in found] == [False, False, True, False]
+
+
+def test_a_folder_tells_what_it_holds_and_does_not_open(folder):
+    (folder / "games" / "sub" / "f.csa.gz").write_bytes(b"x")
+    (folder / "games" / "g.csa").symlink_to("nowhere")
+    found = {source.name: source.problem for source in sources(folder, "games")}
+    assert "write its path into the list" in found["games/e.zip"]
+    assert "unpack it first" in found["games/sub/f.csa.gz"]
+    assert "cannot be looked at (No such file" in found["games/g.csa"]
+    assert not found["games/b.csa"]
+
+
+def test_a_folder_that_cannot_be_searched_is_told(folder, monkeypatch):
+    scandir = os.scandir
+
+    def closed(path):
+        if str(path).endswith("sub"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    found = {source.name: source.problem for source in sources(folder, "games\ngames/sub")}
+    assert "cannot be searched (Permission denied)" in found["games/sub"]
+    assert not found["games/b.csa"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("two.csa", b"PI\n+\n+7776FU\n/\nPI\n+\n+7776FU\n"),
+        ("two.txt", b"V2.2\r\nPI\r\n+\r\n+7776FU\r\n/\r\nPI\r\n+\r\n+7776FU\r\n"),
+        ("a.kif", "手合割：平手".encode()),
+        ("wdoor2016.7z", b"?\n/\n"),
+        ("wdoor2016", b"7z\xbc\xaf\x27\x1c\n/\n"),
+        ("games.zip", b""),
+        ("games.tar.gz", b"\x1f\x8b\n/\n"),
+        ("train.pickle", b"\x80\x03(\0\n/\n"),
+    ],
+)
+def test_what_is_no_list_is_not_searched_for(folder, monkeypatch, name, content):
+    # Each line would be taken for a path, and / for all that is on the disk.
+    monkeypatch.setattr(os, "scandir", lambda path: pytest.fail(f"{path} is searched"))
+    (folder / name).write_bytes(content)
+    with pytest.raises(KifuError, match=r"is no kifu list.* a path a line, and give that"):
+        read_list(folder / name)
+
+
+def test_a_list_behind_a_link_names_files_beside_itself(folder):
+    (folder / "list.txt").write_bytes(b"games/b.csa\n")
+    (folder / "elsewhere").mkdir()
+    try:
+        (folder / "elsewhere" / "link.txt").symlink_to(folder / "list.txt")
+    except OSError:
+        pytest.skip("this system makes no links")
+    (source,) = read_list(folder / "elsewhere" / "link.txt")
+    assert os.path.samefile(source.path, folder / "games" / "b.csa")
+    # What lies beside the link comes first.
+    (folder / "elsewhere" / "games").mkdir()
+    (folder / "elsewhere" / "games" / "b.csa").write_bytes(b"x")
+    (source,) = read_list(folder / "elsewhere" / "link.txt")
+    assert os.path.samefile(source.path, folder / "elsewhere" / "games" / "b.csa")
 
 
 def test_any_file_named_itself_is_taken(folder):

@@ -44,6 +44,13 @@ def test_the_tsv_has_a_row_for_each_note(tmp_path):
     assert len(rows) == 1 + 15 + 2
 
 
+def test_scripts_find_the_files_by_the_names_in_the_tsv(tmp_path):
+    path = tmp_path / "report.tsv"
+    names = ["第75期　名人戦.csa", "two  blanks.csa"]
+    Report(excluded=[Note(name, 1, 0, "bad") for name in names]).write_tsv(path)
+    assert [line.split("\t")[1] for line in path.read_text("utf-8").split("\n")[1:-1]] == names
+
+
 def test_names_that_are_no_text_are_written_too(tmp_path):
     path = tmp_path / "report.tsv"
     Report(excluded=[Note("\udcff.csa", 1, 0, "bad")]).write_tsv(path)

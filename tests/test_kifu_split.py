@@ -43,7 +43,7 @@ def test_main_writes_lists_that_lead_to_the_games(games, tmp_path, capsys):
         assert len(lines) == count
         assert not any(Path(line).is_absolute() or "\\" in line for line in lines)
         listed += [(name.parent / line).resolve() for line in lines]
-    assert sorted(listed) == sorted(kifu_split.find_records(games)[0])
+    assert sorted(listed) == sorted(kifu_split.find_records(games).records)
     assert len(listed) == 19
     assert "1 files that are no game records were left out" in capsys.readouterr().out
 
@@ -85,7 +85,7 @@ def test_a_record_that_is_a_link_is_listed_by_its_own_name(tmp_path, absolute):
     (tmp_path / "store" / "0123abc").touch()
     (tmp_path / "games").mkdir()
     (tmp_path / "games" / "a.kif").symlink_to(tmp_path / "store" / "0123abc")
-    kifu_split.write_list(tmp_path / "list.txt", [tmp_path / "games" / "a.kif"], absolute)
+    kifu_split.write_lists({tmp_path / "list.txt": [tmp_path / "games" / "a.kif"]}, absolute)
     line = (tmp_path / "list.txt").read_text(encoding="utf-8").rstrip("\n")
     assert line == (str(tmp_path.resolve() / "games" / "a.kif") if absolute else "games/a.kif")
 
@@ -122,6 +122,38 @@ def test_an_empty_part_is_told(games, tmp_path, capsys, ratio, part):
     error = capsys.readouterr().err
     assert f"no game is left for {part}" in error and error.count("\n") == 1
     assert (tmp_path / "new" / f"x_{part}.txt").read_bytes() == b""
+
+
+@pytest.mark.parametrize("name", [".", "..", "new/", "/"])
+def test_a_folder_is_no_name_for_lists(games, monkeypatch, capsys, name):
+    monkeypatch.chdir(games.parent)
+    with pytest.raises(SystemExit) as stop:
+        kifu_split.main(["games", name])
+    assert stop.value.code == 2
+    assert f"{name} is a folder; add the NAME" in capsys.readouterr().err
+    assert not list(games.parent.rglob("*_train.txt"))
+
+
+def test_both_lists_are_written_or_none(games, monkeypatch, capsys):
+    monkeypatch.chdir(games.parent)
+    Path("x_train.txt").write_text("old", encoding="utf-8")
+    Path("x_test.txt").mkdir()
+    assert kifu_split.main(["games", "x"]) == 1
+    assert "x_test.txt cannot be written" in capsys.readouterr().err
+    assert Path("x_train.txt").read_text(encoding="utf-8") == "old"
+
+
+def test_folders_that_cannot_be_searched_are_told(games, monkeypatch, capsys):
+    scandir = os.scandir
+
+    def closed(path):
+        if str(path).endswith("2016"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    kifu_split.main([str(games), str(games.parent / "x")])
+    assert "2016 (Permission denied) is left out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ratio", ["-0.1", "1.1", "nan", "most"])

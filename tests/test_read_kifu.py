@@ -212,6 +212,18 @@ def test_a_kif_file(tmp_path):
     assert positions.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("encoding", ["cp932", "utf-8", "euc_jp"])
+def test_kif_is_known_by_its_head_where_the_name_does_not_say(tmp_path, encoding):
+    moves = ["７六歩(77)", "３四歩(33)", "２二角成(88)", "同　銀(31)", "５五角打", "投了"]
+    lines = [f"{number:4} {move}" for number, move in enumerate(moves, 1)]
+    kif = "\n".join(["手数----指手---------消費時間--", *lines, ""]).encode(encoding)
+    files = {"a__txt": kif, "b__csa": kif, "c__txt": GAME}
+    positions, report = read(write_list(tmp_path, **files))
+    expected = read_kifu(write_list(tmp_path, a__csa=GAME))
+    assert positions.tobytes() == 2 * expected.tobytes()
+    assert [note.file for note in report.excluded] == ["b.csa"]
+
+
 def test_a_kif_promotion_by_the_promoted_name_is_refused(tmp_path):
     kif = "   1 ７六歩(77)\n   2 ３四歩(33)\n   3 ２二馬(88)\n"
     positions, report = read(write_list(tmp_path, a__kif=kif, b__csa=GAME))
@@ -294,16 +306,34 @@ def test_what_holds_no_record_is_said(tmp_path):
         with zipfile.ZipFile(outer, "w") as archive:
             archive.write(tmp_path / "in.zip", "in.zip")
             archive.writestr("__MACOSX/._a.csa", b"\0\5\x16\7")
-    lines = ["out.zip", "folder", "games.csa.gz", "in.zip"]
+    (tmp_path / "empty").mkdir()
+    lines = ["out.zip", "folder", "games.csa.gz", "in.zip", "empty"]
     (tmp_path / "games.csa.gz").write_bytes(b"\x1f\x8b")
     (tmp_path / "list.txt").write_text("\n".join(lines), encoding="utf-8")
     positions, report = read(tmp_path / "list.txt")
     reasons = {note.file: note.reason for note in report.excluded}
     assert "the archive holds no record" in reasons["out.zip"]
-    assert "archives must be named themselves" in reasons["folder"]
+    assert "archives in a folder are not opened" in reasons["folder/out.zip"]
+    assert "the folder holds no record" in reasons["empty"]
     assert "it is packed; unpack it first" in reasons["games.csa.gz"]
-    assert (len(reasons), report.records) == (3, 4)
+    assert (len(reasons), report.records) == (4, 5)
     assert len(positions)
+
+
+def test_japanese_names_in_a_zip_of_windows(tmp_path):
+    # Windows writes CP932 and does not say so; zipfile reads code page 437.
+    name = "棋譜.csa".encode("cp932").decode("cp437")
+    info = zipfile.ZipInfo(name)
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        archive.writestr(info, "bad")
+    content = (tmp_path / "z.zip").read_bytes()
+    utf_8, cp932 = name.encode("utf-8"), "棋譜.csa".encode("cp932")
+    pad = cp932 + b"x" * (len(utf_8) - len(cp932))  # lengths stand in the file
+    content = content.replace(utf_8, pad[:-4] + b".csa").replace(b"\0\x08", b"\0\0")
+    (tmp_path / "z.zip").write_bytes(content)
+    _, report = read(write_list(tmp_path, z__zip=content, a__csa=GAME))
+    (note,) = report.excluded
+    assert note.file.startswith("z.zip/棋譜")
 
 
 def test_a_damaged_member_of_a_zip_does_not_cost_the_others(tmp_path):
@@ -537,6 +567,14 @@ def test_train_and_test_lists_have_caches_of_their_own(tmp_path, monkeypatch):
         "test.pickle",
         "train.pickle",
     ]
+
+
+def test_what_a_killed_run_left_beside_the_cache_is_removed(kifu_list):
+    cut = kifu_list.parent / ".train.pickle.0123abcd.tmp"
+    cut.write_bytes(b"half a cache")
+    os.utime(cut, (0, 0))
+    assert load_positions(kifu_list).saved
+    assert not cut.exists()
 
 
 def touch(path):

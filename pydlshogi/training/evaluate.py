@@ -58,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-@program("evaluate_model")
+@program("evaluate_model", remedy="Lower --batchsize, or end other programs.")
 def main(argv: Sequence[str] | None = None) -> int:
     """Evaluates as the command line says.
 
