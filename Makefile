@@ -41,10 +41,15 @@ wheel: $(VENV)/.for-lint
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
 	    { echo "$(PYTHON) is missing or not Python 3.9-3.13: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@# The Python that it was made from is gone. Only once more, for make has judged what is in it.
+	@if test -L $@; then rm -rf $(VENV); \
+	    echo "$(VENV) was of a Python that is gone, and is removed: the same command once more makes it anew"; exit 1; fi
 	@# Half an environment (Debian without python3-venv) would be taken for a whole one.
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.setuptools: | $(BIN)/python
+	@# uv makes environments without pip.
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip
 	$(BIN)/python -m pip install --quiet "setuptools>=70.1,<82"
 	@touch $@
 

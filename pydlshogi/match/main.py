@@ -43,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         import cshogi.usi  # noqa: F401
     except ImportError as error:
-        return _fail(f"cshogi is needed ({error}). Run: pip install cshogi")
+        return _fail(
+            f"cshogi is needed ({error}). In the clone, run: "
+            'python -m pip install --no-build-isolation -e ".[match]"'
+        )
     from pydlshogi.match.series import SeriesError
     from pydlshogi.match.usi_client import EngineError
 

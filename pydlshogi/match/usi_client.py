@@ -24,12 +24,10 @@ from typing import IO
 import cshogi.usi
 
 from pydlshogi.match.engine_spec import EngineSpec
+from pydlshogi.usi.options import SENT_ANYWAY
 
 #: Seconds between ``quit`` and the kill, as GUIs grant them.
 _QUIT_GRACE = 5.0
-
-# GUIs send these whether an engine declares them or not.
-_SENT_ANYWAY = ("usi_hash", "usi_ponder")
 
 # One thread each, unless the user has said otherwise: a network's answer for one position
 # comes no sooner with more, and threads that wait for busy cores are slow beyond measure.
@@ -151,7 +149,11 @@ class UsiClient:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Ends the process at once, and what it has started itself."""
+        """Ends the process at once, and what it has started itself.
+
+        On Windows the latter, such as the Python of a .bat file, ends later, at the end of
+        its input.
+        """
         if self.is_alive() and os.name != "nt":
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -192,7 +194,7 @@ class UsiClient:
         }
         for name, value in self.spec.options:
             option = options.get(name.lower())
-            if not option and name.lower() not in _SENT_ANYWAY:
+            if not option and name.lower() not in SENT_ANYWAY:
                 raise EngineError(
                     f"engine {self.spec.name} has no option {name!r}. It has: "
                     f"{', '.join(match['name'] for match in options.values()) or 'none'}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable
 
-from pydlshogi.player.position import make_board
+from pydlshogi.player.position import change_moves, make_board
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.protocol import Go
 
@@ -28,6 +28,8 @@ class BasePlayer:
     def __init__(self, options: Options, send: Callable[[str], None] = print) -> None:
         self.options = options
         self.send = send
+        self._sfen: str | None = None
+        self._moves: list[str] = []
         self.board = make_board(None, [])
 
     def isready(self) -> None:
@@ -50,7 +52,12 @@ class BasePlayer:
         Raises:
             CommandError: it cannot be; the board stays as it was.
         """
-        self.board = make_board(sfen, moves)
+        # In a game each list of moves is the one before and two more.
+        if sfen == self._sfen:
+            change_moves(self.board, self._moves, moves)
+        else:
+            self.board = make_board(sfen, moves)
+        self._sfen, self._moves = sfen, moves
 
     def go(self, go: Go) -> str:
         """Chooses a move in the position on the board.

@@ -22,7 +22,7 @@ from pydlshogi.files import shipped_model
 from pydlshogi.network.model_file import ModelFileError
 from pydlshogi.network.threads import limit_blas
 from pydlshogi.player.base_player import BasePlayer
-from pydlshogi.player.evaluator import Evaluator
+from pydlshogi.player.evaluator import Evaluation, Evaluator
 from pydlshogi.player.policy_options import SHIPPED_MODEL, policy_options
 from pydlshogi.player.strategy import boltzmann, greedy, score, softmax
 from pydlshogi.rules import Repetition
@@ -34,6 +34,10 @@ __all__ = ["PolicyPlayer", "boltzmann", "greedy"]
 #: Moves looked ahead at once, between two looks at ``stop`` and the clock: enough for the
 #: network's full speed, few enough to take about a twentieth of a second on two cores.
 CHUNK = 32
+
+#: The probability of winning by a move that ends the game by repetition. By perpetual
+#: check one loses, but a referee has to notice.
+_WINS = {Repetition.WIN: 1.0, Repetition.DRAW: 0.5}
 
 
 class PolicyPlayer(BasePlayer):
@@ -83,12 +87,7 @@ class PolicyPlayer(BasePlayer):
         except ModelFileError as error:
             raise FatalError(f"{error} The option modelfile chooses it.") from None
         # The first pass is slow (buffers, a GPU's kernels): not on the clock of a game.
-        logits, win = self.evaluate(shogi.Board())
-        if not numpy.isfinite([*logits, 0 if win is None else win]).all():
-            raise FatalError(
-                f"model file {path} answers with numbers that are not finite: its training "
-                "diverged. The option modelfile chooses another."
-            )
+        self.evaluate(shogi.Board())
 
     def go(self, go: Go) -> str:
         """Chooses a move; see :class:`BasePlayer`."""
@@ -131,8 +130,11 @@ class PolicyPlayer(BasePlayer):
         Returns:
             (2187,) float32, the logit of every label; and the probability that the side to
             move wins, None of a network without a value head.
+
+        Raises:
+            FatalError: the network answers with numbers that are not finite.
         """
-        logits, wins = self._evaluator.evaluate([self._evaluator.planes(board)])
+        logits, wins = self._evaluate([self._evaluator.planes(board)])
         return logits[0], None if wins is None else float(wins[0])
 
     def look_ahead(
@@ -156,8 +158,18 @@ class PolicyPlayer(BasePlayer):
                 self.board.push(move)
                 planes.append(self._evaluator.planes(self.board))
                 self.board.pop()
-            wins += [1 - float(win) for win in self._evaluator.evaluate(planes).wins]
+            wins += [1 - float(win) for win in self._evaluate(planes).wins]
         return wins
+
+    def _evaluate(self, planes: list[numpy.ndarray]) -> Evaluation:
+        """Asks the network, and refuses an answer that is not finite."""
+        evaluation = self._evaluator.evaluate(planes)
+        if not all(numpy.isfinite(part).all() for part in evaluation if part is not None):
+            raise FatalError(
+                f"model file {self._model_path()} answers with numbers that are not finite: its "
+                "training diverged. The option modelfile chooses another."
+            )
+        return evaluation
 
     def _miss_value_head(self) -> None:
         """Says so where options ask for a value head that the network lacks."""
@@ -187,20 +199,27 @@ class PolicyPlayer(BasePlayer):
             self.send("info string go searchmoves names no legal move: all are looked at")
         return moves or legal
 
-    def _without_bad_repetitions(self, moves: list[shogi.Move]) -> list[shogi.Move]:
+    def _without_bad_repetitions(
+        self, moves: list[shogi.Move]
+    ) -> tuple[list[shogi.Move], dict[shogi.Move, float]]:
         """Leaves out moves that end the game by repetition where there are better ones.
 
         Perpetual check, which loses, is always left out and a repetition that wins
         always taken; a draw is left out where the option ``repetition`` says so.
+
+        Returns:
+            The moves that are left; and of those that win or draw the game by repetition
+            the probability of winning, which no network has to guess.
         """
         if not rules.may_repeat(self.board):
-            return moves
-        outcomes = [rules.repetition_after(self.board, move) for move in moves]
+            return moves, {}
+        outcomes = {move: rules.repetition_after(self.board, move) for move in moves}
+        settled = {move: _WINS[outcome] for move, outcome in outcomes.items() if outcome in _WINS}
         if self.options["repetition"] == "allow":
-            outcomes = [
-                Repetition.NONE if outcome == Repetition.DRAW else outcome for outcome in outcomes
-            ]
-        return [move for move, outcome in zip(moves, outcomes) if outcome == min(outcomes)]
+            for move, outcome in outcomes.items():
+                outcomes[move] = Repetition.NONE if outcome == Repetition.DRAW else outcome
+        best = min(outcomes.values())
+        return [move for move, outcome in outcomes.items() if outcome == best], settled
 
     def _choose(
         self,
@@ -219,10 +238,12 @@ class PolicyPlayer(BasePlayer):
             win: The probability that the side to move wins; None where it is not known.
             is_over: Says whether the move is wanted now.
         """
-        playable = self._without_bad_repetitions(moves)
+        playable, settled = self._without_bad_repetitions(moves)
         if win is not None and self.options["strategy"] == "value1":
-            return self._choose_by_value(playable, logits, win, is_over)
+            return self._choose_by_value(playable, settled, logits, win, is_over)
         move = playable[self._draw(_logits_of(playable, self.board, logits))]
+        if win is not None:
+            win = settled.get(move, win)
         confidence = dict(zip(legal, softmax(_logits_of(legal, self.board, logits))))
         ranking = sorted(moves, key=confidence.__getitem__, reverse=True)
         return _Choice(move, ranking, confidence if win is None else {move: win}, win, nodes=1)
@@ -230,6 +251,7 @@ class PolicyPlayer(BasePlayer):
     def _choose_by_value(
         self,
         playable: list[shogi.Move],
+        settled: dict[shogi.Move, float],
         logits: numpy.ndarray,
         win: float,
         is_over: Callable[[], bool],
@@ -243,7 +265,10 @@ class PolicyPlayer(BasePlayer):
         by_policy = [playable[index] for index in order]
         wins = dict(zip(by_policy, self.look_ahead(by_policy, is_over)))
         if not wins:
-            return _Choice(by_policy[0], by_policy, {by_policy[0]: win}, win, nodes=1)
+            first = by_policy[0]
+            win = settled.get(first, win)
+            return _Choice(first, by_policy, {first: win}, win, nodes=1)
+        wins.update((move, settled[move]) for move in settled if move in wins)
         looked_at = sorted(wins, key=wins.__getitem__, reverse=True)
         ranking = looked_at + by_policy[len(wins) :]
         return _Choice(ranking[0], ranking, wins, wins[ranking[0]], nodes=1 + len(wins))

@@ -9,8 +9,9 @@ set has and a missing king, as in handicap games and mating problems.
 from __future__ import annotations
 
 import collections
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import shogi
 
@@ -48,13 +49,44 @@ def make_board(sfen: str | None, moves: Iterable[str]) -> shogi.Board:
             possible; the text names it.
     """
     board = shogi.Board() if sfen is None else _board_of(sfen)
-    for number, word in enumerate(moves, 1):
+    _play(board, list(moves), 0)
+    return board
+
+
+def change_moves(board: shogi.Board, before: Sequence[str], after: Sequence[str]) -> None:
+    """Takes back and plays what differs; playing a whole game anew takes longer than a move.
+
+    Args:
+        board: With the moves ``before`` at the end of its stack; it is changed, unless an
+            error is raised.
+        before: In USI's notation.
+        after: The moves that are to be there instead.
+
+    Raises:
+        CommandError: a move is not possible; the text names it.
+    """
+    # commonprefix() compares any sequences, item by item.
+    common = len(os.path.commonprefix([list(before), list(after)]))
+    taken_back = [board.pop() for _ in before[common:]]
+    length = len(board.move_stack)
+    try:
+        _play(board, after, common)
+    except CommandError:
+        while len(board.move_stack) > length:
+            board.pop()
+        for move in reversed(taken_back):
+            board.push(move)
+        raise
+
+
+def _play(board: shogi.Board, moves: Sequence[str], start: int) -> None:
+    """Plays moves from the one with the index ``start`` on; raises ``CommandError``."""
+    for number, word in enumerate(moves[start:], start + 1):
         move = shogi.Move.from_usi(word) if MOVE.fullmatch(word) else None
         # Not is_legal: where a GUI let a pawn drop mate, the position stands all the same.
         if move is None or not rules.is_possible(board, move):
             raise CommandError(f"position: move {number}, {quote(word)}, cannot be played")
         board.push(move)
-    return board
 
 
 def _board_of(sfen: str) -> shogi.Board:

@@ -16,8 +16,8 @@ from pydlshogi.usi.protocol import CommandError, quote
 #: How USI writes an empty text.
 EMPTY = "<empty>"
 
-# GUIs send these whether an engine declares them or not.
-_SENT_ANYWAY = ("usi_hash", "usi_ponder")
+#: Options, in lower case: GUIs send these whether an engine declares them or not.
+SENT_ANYWAY = ("usi_hash", "usi_ponder")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Options:
         Raises:
             CommandError: no such option, or none of its values.
         """
-        if name.lower() in _SENT_ANYWAY:
+        if name.lower() in SENT_ANYWAY:
             return
         option = self._declared.get(name.lower())
         if option is None:

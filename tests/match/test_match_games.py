@@ -400,7 +400,9 @@ def test_an_output_that_cannot_be_written(fake, tmp_path, capsys):
 def test_without_cshogi(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "cshogi.usi", None)
     assert run(tmp_path / "match", "--engine", "random") == 1
-    assert "cshogi is needed" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    # With what else it needs, as README.md says.
+    assert "cshogi is needed" in error and '-e ".[match]"' in error
 
 
 def test_a_row_without_games():

@@ -1,14 +1,18 @@
 """Positions from a GUI: what can be stands, what cannot is refused and named."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 import shogi
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pydlshogi.player.position import make_board
+from pydlshogi import rules
+from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.policy_options import policy_options
+from pydlshogi.player.position import change_moves, make_board
 from pydlshogi.usi.protocol import CommandError
 
 LABELS = Path(__file__).resolve().parents[1] / "data" / "labels.json"
@@ -78,6 +82,58 @@ def test_impossible_positions_are_refused(sfen, reason):
 def test_impossible_moves_are_named(move):
     with pytest.raises(CommandError, match="move 2, "):
         make_board(None, ["2g2f", move])
+
+
+def state(board):
+    """Gives all that a board knows."""
+    return {
+        **{name: value for name, value in vars(board).items() if "legal_moves" not in name},
+        "occupied": (board.occupied.by_color, vars(board.occupied)),
+        # A count that went back to 0 stays in a Counter.
+        "transpositions": +board.transpositions,
+    }
+
+
+def walk(moves, length, rng):
+    """Plays random moves on from a list of moves."""
+    board = make_board(None, moves)
+    moves = list(moves)
+    for _ in range(length):
+        legal = rules.legal_moves(board)
+        if not legal:
+            break
+        moves.append(rng.choice(legal).usi())
+        board.push(shogi.Move.from_usi(moves[-1]))
+    return moves
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6))
+def test_changing_moves_is_setting_the_board_up_anew(seed):
+    rng = random.Random(seed)
+    before = walk([], rng.randrange(60), rng)
+    after = walk(before[: rng.randrange(len(before) + 1)], rng.randrange(20), rng)
+    board = make_board(None, before)
+    change_moves(board, before, after)
+    assert state(board) == state(make_board(None, after))
+    with pytest.raises(CommandError, match=f"move {len(before) + 1}, "):
+        change_moves(board, after, [*before, "7z7f"])
+    assert state(board) == state(make_board(None, after))
+
+
+def test_a_player_whose_position_is_refused_has_the_one_before():
+    player = BasePlayer(policy_options())
+    moves = ["7g7f", "3c3d", "2g2f"]
+    player.position(None, moves)
+    for sfen, refused in ((None, ["2g2f", "7g7c"]), ("x", [])):
+        with pytest.raises(CommandError):
+            player.position(sfen, refused)
+        assert state(player.board) == state(make_board(None, moves))
+    player.position(None, ["7g7f", "3c3d", "8h2b+"])
+    assert state(player.board) == state(make_board(None, ["7g7f", "3c3d", "8h2b+"]))
+    sfen = "4k4/9/9/9/9/9/9/9/4K4 b P 1"
+    player.position(sfen, ["P*5e"])
+    assert state(player.board) == state(make_board(sfen, ["P*5e"]))
 
 
 def test_a_pawn_drop_mate_that_a_gui_let_pass_stands():

@@ -1,6 +1,7 @@
 """Play with a network that has a value head: scores, resigning, looking one move ahead."""
 
 import re
+import threading
 
 import numpy
 import pytest
@@ -15,7 +16,12 @@ from pydlshogi.player import policy_player
 from pydlshogi.player.evaluator import Evaluation, Evaluator
 from pydlshogi.player.policy_options import policy_options
 from pydlshogi.player.policy_player import CHUNK, PolicyPlayer
-from pydlshogi.usi.protocol import Clock, Go
+from pydlshogi.usi.protocol import Clock, FatalError, Go
+
+#: Black's rook checks White's king for ever; both sides move a rook to and fro.
+CHECKING = "5k3/9/9/9/9/9/9/9/K3R4 b - 1"
+CHECKS = ["5i4i", "4a5a", "4i5i", "5a4a"]
+QUIET = ["2h3h", "8b7b", "3h2h", "7b8b"]
 
 #: The most legal moves that a position can have.
 MOST_MOVES = "R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
@@ -162,6 +168,57 @@ def test_it_resigns_below_the_threshold_and_never_without_one(strategy):
     player, _ = player_with(Lost(), strategy=strategy, resign_threshold="50")
     player.position(MATE, [])
     assert player.go(Go()) == "G*5b"
+
+
+class Losing(CountingEvaluator):
+    """Holds that the side to move on the board, and then whoever has moved, loses."""
+
+    def evaluate(self, planes):
+        logits, wins = super().evaluate(planes)
+        return Evaluation(logits, numpy.full_like(wins, 0.98 if self.asked > 1 else 0.02))
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "boltzmann", "value1"])
+def test_a_game_that_repetition_wins_or_draws_is_not_resigned(strategy):
+    options = {"strategy": strategy, "resign_threshold": "50", "mate_in_one": "false"}
+    player, said = player_with(Losing(), **options)
+    player.position(CHECKING, (CHECKS * 3)[:-1])
+    assert player.go(Go()) == "5a4a"
+    assert said[-1].endswith("score cp 9999 pv 5a4a")
+    player, said = player_with(Losing(), **options)
+    player.position(None, (QUIET * 3)[:-1])
+    assert player.go(Go(searchmoves=("7b8b",))) == "7b8b"
+    assert said[-1].endswith("score cp 0 pv 7b8b")
+    # Without any time too.
+    stop = threading.Event()
+    stop.set()
+    player, _ = player_with(Losing(), **options)
+    player.position(CHECKING, (CHECKS * 3)[:-1])
+    assert player.go(Go(stop=stop)) == "5a4a"
+
+
+def test_value1_takes_a_draw_where_all_else_loses():
+    player, said = player_with(Losing(), strategy="value1")
+    player.position(None, (QUIET * 3)[:-1])
+    assert player.go(Go()) == "7b8b"
+    assert said[-1].endswith("score cp 0 pv 7b8b")
+    player, _ = player_with(Losing(), strategy="value1", repetition="avoid")
+    player.position(None, (QUIET * 3)[:-1])
+    assert player.go(Go()) != "7b8b"
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "boltzmann", "value1"])
+@pytest.mark.parametrize("part", ["logits", "wins"])
+def test_numbers_that_are_not_finite_end_the_engine_with_a_sentence(strategy, part):
+    class Diverged(CountingEvaluator):
+        def evaluate(self, planes):
+            evaluation = super().evaluate(planes)
+            getattr(evaluation, part)[...] = numpy.nan
+            return evaluation
+
+    player, _ = player_with(Diverged(), strategy=strategy)
+    with pytest.raises(FatalError, match="not finite: its training diverged"):
+        player.go(Go())
 
 
 @pytest.fixture(scope="module")

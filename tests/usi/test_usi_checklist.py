@@ -6,6 +6,7 @@ In the order of the checklist that the project keeps of USI.
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from pydlshogi.player.policy_options import policy_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
+NEEDED = runpy.run_path(str(PROGRAM))["NEEDED"]
 
 MATED = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
 STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
@@ -509,7 +511,14 @@ def test_option_changes_take_effect_at_the_next_go(ready):
         assert answers[-2].endswith(f" pv {bestmoves(answers)[0]}")
 
 
-def test_a_launcher_goes_over_to_the_clones_environment(tmp_path):
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        *(f"importlib.util.find_spec = lambda name: name != {name!r} or None" for name in NEEDED),
+        "importlib.util.find_spec = lambda name: name; sys.version_info = (3, 8, 18, 'final', 0)",
+    ],
+)
+def test_a_launcher_goes_over_to_the_clones_environment(tmp_path, unfit):
     folder = tmp_path / "clone"
     (folder / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(PROGRAM, folder)
@@ -517,16 +526,16 @@ def test_a_launcher_goes_over_to_the_clones_environment(tmp_path):
     python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     python.chmod(0o755)
     program = folder / PROGRAM.name
-    without_chainer = textwrap.dedent(
+    start = textwrap.dedent(
         f"""
         import importlib.util, runpy, sys
-        importlib.util.find_spec = lambda name: None
+        {unfit}
         sys.argv = ["x", "--help"]
         runpy.run_path({str(program)!r}, run_name="__main__")
         """
     )
     result = subprocess.run(
-        [sys.executable, "-c", without_chainer], capture_output=True, text=True, check=True
+        [sys.executable, "-c", start], capture_output=True, text=True, check=True
     )
     assert result.stdout.split("\n")[:2] == [str(program), "--help"]
 
