@@ -4,7 +4,8 @@
 
 Without a model the weights are random: they take as long, and a position's moves come
 in another order. Medians over the positions of tests/data/labels.json, taken from real
-games; the last line is measured from outside, as a GUI would.
+games, and for ``position`` with moves over the games of kifu/test; the last line is
+measured from outside, as a GUI would.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import shogi.CSA
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
@@ -30,6 +33,7 @@ from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
 from pydlshogi.player.policy_options import policy_options  # noqa: E402
 from pydlshogi.player.policy_player import PolicyPlayer  # noqa: E402
+from pydlshogi.player.position import make_board  # noqa: E402
 from pydlshogi.usi.protocol import Go  # noqa: E402
 
 
@@ -47,6 +51,7 @@ def main() -> int:
             for entry in json.loads((REPOSITORY / "tests" / "data" / "labels.json").read_text())
         ]
         time_parts(sfens, modelfile)
+        time_positions()
         time_program(sfens, modelfile)
     return 0
 
@@ -81,6 +86,24 @@ def time_parts(sfens: list[str], modelfile: str) -> None:
         timed("go, whole", lambda: player.go(Go()))
     for part, seconds in times.items():
         print_row(part, seconds)
+
+
+def time_positions() -> None:
+    """Times ``position startpos moves …``, as GUIs send it: all moves of the game so far."""
+    anew, going_on = [], []
+    for path in sorted((REPOSITORY / "kifu" / "test").glob("*.csa")):
+        moves = shogi.CSA.Parser.parse_file(str(path))[0]["moves"]
+        player = PolicyPlayer(policy_options(), lambda line: None)
+        for number in range(0, len(moves), 2):
+            start = time.perf_counter()
+            player.position(None, moves[:number])
+            going_on.append(time.perf_counter() - start)
+            if number == 100:
+                start = time.perf_counter()
+                make_board(None, moves[:number])
+                anew.append(time.perf_counter() - start)
+    print_row("position, 100 moves anew", anew)
+    print_row("position, two moves on", going_on)
 
 
 def time_program(sfens: list[str], modelfile: str) -> None:
