@@ -12,6 +12,9 @@ so that a layer gives outputs of about the variance it gave before; and of what 
 of these layers gets, a share of √(1 − 1/n)ⁿ ≈ 0.6 comes through all of them. Only first
 weights are changed: network, parameters and model files are the same.
 
+Layers in residual blocks are left alone: such a block adds what it gets by itself, and
+what comes out of one that adds it twice is about doubled, block after block.
+
 Sources: S. Zagoruyko, N. Komodakis, DiracNets: Training Very Deep Neural Networks Without
 Skip-Connections, arXiv:1706.00388 (2017), where identity and filters stay apart while the
 network learns; that a deep network wants its residual parts small is in H. Zhang,
@@ -25,17 +28,21 @@ from typing import Any
 
 import numpy
 
+from pydlshogi.network.layers import ResidualBlock
+
 
 def add_identity(network: Any) -> int:
-    """Adds the identity to the weights of all 3×3 convolutions that keep the number of planes.
+    """Adds the identity to the weights of 3×3 convolutions that keep the number of planes.
 
     Args:
         network: A ``chainer.Link`` with its first weights, on the CPU.
 
     Returns:
-        The number of these convolutions.
+        The number of these convolutions: all but those in residual blocks.
     """
-    weights = [parameter.array for parameter in network.params()]
+    blocks = [link for link in network.links() if isinstance(link, ResidualBlock)]
+    left_alone = {id(parameter) for block in blocks for parameter in block.params()}
+    weights = [parameter.array for parameter in network.params() if id(parameter) not in left_alone]
     layers = [W for W in weights if W.shape[1:] == (len(W), 3, 3)]
     for W in layers:
         own = numpy.arange(len(W))

@@ -8,6 +8,7 @@ nothing around its middle.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status: 0, or 1 with one sentence on standard error.
     """
     args = build_parser().parse_args(argv)
+    files = (args.model, args.output)
+    if all(map(os.path.exists, files)) and os.path.samefile(*files):
+        print(
+            f"fold_bn: error: {args.output} is the model file itself, and its run could not go on "
+            "without it. Give the output another name.",
+            file=sys.stderr,
+        )
+        return 1
     # They import Chainer, so they come after the options have been found right.
     from pydlshogi.network.model_file import ModelFileError, load_network, save_model
 

@@ -158,7 +158,9 @@ class PolicyPlayer(BasePlayer):
                 self.board.push(move)
                 planes.append(self._evaluator.planes(self.board))
                 self.board.pop()
-            wins += [1 - float(win) for win in self._evaluate(planes).wins]
+            opponents = self._evaluate(planes).wins
+            assert opponents is not None
+            wins += [1 - float(win) for win in opponents]
         return wins
 
     def _evaluate(self, planes: list[numpy.ndarray]) -> Evaluation:

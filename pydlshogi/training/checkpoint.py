@@ -15,7 +15,8 @@ Each step is whole or not done at all. Killed before step 2, the old state and t
 model are a pair, and ``MODEL.next`` means nothing. Killed between 2 and 3, the state's
 fingerprint is that of ``MODEL.next``: :func:`load_pair` sees that and does step 3, also
 when this was the first save and there is no ``MODEL`` yet, or one of another network. A
-model that is neither of the two is not the state's, and is refused.
+model that is neither of the two is not the state's, and is refused. A run that is begun
+anew over such files does step 3 by :func:`finish_save`, so that it has a pair to keep.
 """
 
 from __future__ import annotations
@@ -24,13 +25,20 @@ import contextlib
 import errno
 import hashlib
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.files import next_to, replace, write_beside
-from pydlshogi.network.model_file import ModelFileError, is_finite, load_model, save_model
+from pydlshogi.network.model_file import (
+    MARK,
+    ModelFileError,
+    is_finite,
+    load_model,
+    save_model,
+)
 from pydlshogi.npz import NpzError, read_npz
 
 #: Prefix of our keys in a state file.
@@ -40,7 +48,19 @@ _FINGERPRINT = OWN + "model"
 
 
 class StateFileError(Exception):
-    """A state file cannot be used; the text names it, says why and what to do."""
+    """A state file cannot be used; the text names it, says why and what to do.
+
+    Args:
+        problem: Which, and why, without the full stop.
+        remedy: What to do, in the options of train_policy.
+
+    Attributes:
+        problem: The same, for programs that have other options.
+    """
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}. {remedy}")
+        self.problem = problem
 
 
 def fingerprint(network: Any) -> numpy.ndarray:
@@ -49,8 +69,13 @@ def fingerprint(network: Any) -> numpy.ndarray:
     Returns:
         (16,) uint8.
     """
+    return _digest(chainer.serializers.npz.serialize(network))
+
+
+def _digest(arrays: Mapping[str, Any]) -> numpy.ndarray:
+    """Computes the digest of a model's arrays; see :func:`fingerprint`."""
     digest = hashlib.blake2b(digest_size=16)
-    for name, value in sorted(chainer.serializers.npz.serialize(network).items()):
+    for name, value in sorted(arrays.items()):
         array = numpy.ascontiguousarray(value)  # batch normalization has a plain number too
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
         digest.update(array.data)
@@ -107,13 +132,15 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         try:
             self._write(target)
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            advice = "Free some space" if full else "Make it writable"
-            if os.path.exists(self._state):
-                advice += f" and go on with --initmodel {self._model} --resume {self._state}"
-            raise SaveError(
-                f"{error.filename or self._model} cannot be written: {error.strerror}. {advice}."
-            ) from None
+            advice = "Make it writable"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                advice = "Free some space"
+            elif error.filename2 and isinstance(error, PermissionError):
+                # Windows does not rename over a file that is open.
+                advice = "Close the program that has it open"
+            # Of a rename that is refused the second file is the one that is held.
+            name = error.filename2 or error.filename or self._model
+            raise SaveError(f"{name} cannot be written: {error.strerror}. {advice}.") from None
         self._saved = iteration
 
     def _write(self, target: dict[str, Any]) -> None:
@@ -124,6 +151,27 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
             # Not compressed, as in save_model.
             chainer.serializers.save_npz(file, content, compression=False)
         replace(waiting, self._model)
+
+
+def finish_save(model: str | os.PathLike[str], state: str | os.PathLike[str]) -> None:
+    """Does the last step of a save that was killed before it, where there is one.
+
+    Args:
+        model: Path of the model file.
+        state: Path of the state file.
+
+    Raises:
+        OSError: the model that waits cannot be renamed.
+    """
+    waiting = next_to(model)
+    try:
+        arrays = read_npz(waiting)
+        wanted = read_npz(state).get(_FINGERPRINT)
+    except NpzError:
+        return
+    arrays.pop(MARK, None)
+    if wanted is not None and numpy.array_equal(_digest(arrays), wanted):
+        replace(waiting, model)
 
 
 def load_pair(
@@ -154,12 +202,12 @@ def load_pair(
         arrays = read_npz(state)
     except NpzError as error:
         raise StateFileError(
-            f"state file {state} {error}. Choose a file that train_policy saved as --state."
+            f"state file {state} {error}", "Choose a file that train_policy saved as --state."
         ) from None
     if "t" not in arrays:
         raise StateFileError(
-            f"state file {state} holds no state of an optimizer; it may be a model. "
-            "Choose a file that train_policy saved as --state."
+            f"state file {state} holds no state of an optimizer; it may be a model",
+            "Choose a file that train_policy saved as --state.",
         )
     if _FINGERPRINT in arrays:
         _load_model_of(arrays[_FINGERPRINT], model, state, network)
@@ -169,9 +217,9 @@ def load_pair(
         chainer.serializers.NpzDeserializer(arrays).load(optimizer)
     except (KeyError, TypeError, ValueError) as error:
         raise StateFileError(
-            f"state file {state} is not of this network and optimizer ({error}). "
+            f"state file {state} is not of this network and optimizer ({error})",
             "Give --resume a file that train_policy saved as --state for this network, with the "
-            "same --momentum."
+            "same --momentum.",
         ) from None
     return {key[len(OWN) :]: array for key, array in arrays.items() if key.startswith(OWN)}
 
@@ -184,9 +232,9 @@ def _load_model_of(
 ) -> None:
     """Reads the model with a fingerprint, or the one that waits; raises as ``load_pair``."""
     refusal: Exception = StateFileError(
-        f"state file {state} was not saved with model file {model}. "
+        f"state file {state} was not saved with model file {model}",
         "Give --initmodel the model that was saved with it, or leave --resume out "
-        "to start at iteration 0 from this model."
+        "to start at iteration 0 from this model.",
     )
     try:
         load_model(model, network)

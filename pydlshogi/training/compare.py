@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydlshogi.files import write_beside
-from pydlshogi.program import out_of_memory
+from pydlshogi.program import out_of_memory, signal_of, terminable
 from pydlshogi.training import log
 from pydlshogi.training.outputs import prepare_outputs
 from pydlshogi.training.parser import build_comparison_parser
@@ -69,10 +69,12 @@ def call(program: str, comparison: Callable[[], int | None]) -> int:
         from pydlshogi.training.run import ERRORS
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    signal_number: int | None
     try:
-        signal_number = comparison()
-    except KeyboardInterrupt:
-        signal_number = signal.SIGINT
+        with terminable():
+            signal_number = comparison()
+    except KeyboardInterrupt as interrupt:
+        signal_number = signal_of(interrupt)
     except MemoryError as error:
         print(f"{program}: error: {out_of_memory(error)}", file=sys.stderr)
         return 1
@@ -169,7 +171,7 @@ def train_all(
     Returns:
         As :func:`compare`, and it raises the same.
     """
-    from pydlshogi.training.checkpoint import NotFiniteError
+    from pydlshogi.training.checkpoint import NotFiniteError, StateFileError
     from pydlshogi.training.end import Interruption
 
     rows = []
@@ -186,6 +188,10 @@ def train_all(
         except NotFiniteError as error:
             print(f"{name}: {error}", file=sys.stderr)
             caption += f" The training of {name} diverged: it is not in the table."
+        except StateFileError as error:  # whose remedies are options of train_policy
+            raise CompareError(
+                f"{error.problem}. Delete {output / name} to train it anew."
+            ) from None
         else:
             if signal_number:
                 return signal_number

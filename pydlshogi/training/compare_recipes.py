@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydlshogi.text import decode
 from pydlshogi.training.compare import (
     SETTINGS,
     CompareError,
@@ -95,17 +96,18 @@ def read_recipes(
         with those of the command line.
 
     Raises:
-        CompareError: the file cannot be read, or has no recipe, two of one name, a name
-            that is none, or an option that is not a recipe's.
+        CompareError: the file cannot be read, or has no recipe, two of one name, be it in
+            other letter case, a name that is none, or an option that is not a recipe's.
         SystemExit: status 2, by argparse, with the line's number.
     """
     from pydlshogi.training.recipe import Recipe
 
     changeable = {"network", "batchsize", *vars(Recipe())}
     recipes: dict[str, tuple[str, argparse.Namespace]] = {}
+    folders = set()
     try:
-        lines = Path(args.recipes).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = decode(Path(args.recipes).read_bytes()).splitlines()
+    except OSError as error:
         raise CompareError(f"{args.recipes} cannot be read ({error}). Check its path.") from None
     for number, line in enumerate(lines, 1):
         place = f"{args.recipes}, line {number}"
@@ -115,11 +117,15 @@ def read_recipes(
             raise CompareError(f"{place} cannot be read ({error}). Close the quotes.") from None
         if not name:
             continue
-        if name in recipes or not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
+        # Windows and Mac take names in other letter case for one folder.
+        folder = name.lower()
+        if folder in folders or not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
             raise CompareError(
                 f"{place}: {name!r} cannot be a recipe's name. "
-                "Begin the line with a name of its own, of letters a to z, digits, - and _."
+                "Begin the line with a name of its own, of letters a to z, digits, - and _; "
+                "capital letters make no other name."
             )
+        folders.add(folder)
         parser = build_recipes_parser()
         parser.prog = f"compare_recipes: {place}"
         parsed = parser.parse_args([*words, *options])

@@ -135,7 +135,8 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
 
     A run that starts from nothing begins a new curve; one that resumes continues the
     curve before it, from the iteration it resumed at: what a killed run had logged
-    beyond that is logged again and replaces the older points.
+    beyond that is logged again and replaces the older points. A run that never started
+    training does neither.
 
     Args:
         lines: A log, with or without time and level before the messages. Lines of
@@ -145,15 +146,17 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
         The curves that have points, in the order of the log.
     """
     curves = [Curve()]
-    resumes = False
+    loaded = resumes = False
     for line in lines:
         message = line.rstrip("\r\n").split("\t")[-1]
         if message.startswith(LOAD_STATE % ""):
-            resumes = True
+            loaded = True
         elif message == READ_START:
+            # The state that was loaded is this run's, whether it will start or not.
+            resumes, loaded = loaded, False
+        elif message == START:
             if not resumes:
                 curves.append(Curve())
-            resumes = False
         else:
             _add_point(curves[-1], message)
     return [curve for curve in curves if curve.progress or curve.epochs]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
 from pydlshogi.files import next_to
-from pydlshogi.program import out_of_memory
+from pydlshogi.program import out_of_memory, signal_of, terminable
 from pydlshogi.training import log
 from pydlshogi.training.outputs import OutputError, check_report, prepare_outputs, real_path
 from pydlshogi.training.parser import build_parser
@@ -44,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name, path in lists.items()
             if os.path.basename(path)  # else it is no file, as its reader will say
         }
-        # A run may go on in the files it starts from, and destroy them in no other way.
+        # A run may go on in the files it starts from, and destroy them in no other way; where
+        # only one of the two goes on in place, run keeps a copy.
         starts = {
             name: path
             for name, path, output in (
@@ -64,10 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             },
             {**lists, **caches, **starts},
         )
-        with log.log_to(args.log):
+        with log.log_to(args.log), terminable():
             return _run(args)
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    except KeyboardInterrupt as interrupt:
+        return 128 + signal_of(interrupt)
     except (OutputError, OSError) as error:
         print(f"train_policy: error: {error}", file=sys.stderr)
         return 1
@@ -80,9 +80,9 @@ def _run(args: argparse.Namespace) -> int:
 
     try:
         signal_number = run(args)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         logger.warning("interrupted; what was saved last stands")
-        signal_number = signal.SIGINT
+        signal_number = signal_of(interrupt)
     except MemoryError as error:
         logger.error("%s", out_of_memory(error))
         return 1

@@ -31,8 +31,9 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
         inputs: Name and path of each file that must not be overwritten.
 
     Raises:
-        OutputError: two of the paths are one file, a path is a folder, a device or
-            read-only, its name is too long, or its folder cannot be made or written to.
+        OutputError: two of the paths are one file, a path is a folder, also that of
+            another output, a device or read-only, its name is too long, or its folder
+            cannot be made or written to.
     """
     seen = {real_path(path): name for name, path in inputs.items() if path}
     for option, path in outputs.items():
@@ -44,18 +45,23 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
                 f"{option} {path} is the same file as {seen[real]}. Give it another name."
             )
         seen[real] = option
+        # Not by the Path: it drops the separator that says so.
+        if path.endswith((os.sep, os.altsep or os.sep)):
+            raise _is_folder(option, path)
         _prepare(option, Path(path))
+    for option, path in outputs.items():
+        if path and os.path.isdir(path):  # made for another one, a moment ago
+            raise _is_folder(option, path)
 
 
-def keep_earlier(path: str, resumed: str) -> str:
-    """Copies a file that a run is going to replace, unless it is the one that goes on.
+def keep_earlier(path: str) -> str:
+    """Copies a file that a run is going to replace.
 
     Without ``--model`` a run writes where the shipped model is; and days of training are
     easily replaced by the first minutes of a run that was begun anew by mistake.
 
     Args:
         path: A file that the run will write.
-        resumed: What it resumes of that kind, empty for nothing.
 
     Returns:
         The copy's path, ``PATH.old`` or, where there is one, ``PATH.old2`` and so on; empty
@@ -64,7 +70,7 @@ def keep_earlier(path: str, resumed: str) -> str:
     Raises:
         OutputError: the copy cannot be made.
     """
-    if not os.path.isfile(path) or (resumed and real_path(resumed) == real_path(path)):
+    if not os.path.isfile(path):
         return ""
     names = itertools.chain([f"{path}.old"], (f"{path}.old{n}" for n in itertools.count(2)))
     copy = next(name for name in names if not os.path.lexists(name))
@@ -101,11 +107,15 @@ def check_report(path: str) -> None:
         )
 
 
+def _is_folder(option: str, path: str) -> OutputError:
+    return OutputError(f"{option} {path} is a folder. Name a file in it.")
+
+
 def _prepare(option: str, path: Path) -> None:
     folder = behind_links(path).parent
     try:
         if path.is_dir():
-            raise OutputError(f"{option} {path} is a folder. Name a file in it.")
+            raise _is_folder(option, str(path))
         if path.exists() and not path.is_file():
             raise OutputError(f"{option} {path} is a device or a pipe. Name a file.")
         # Its bits too: a superuser may write everywhere, and still wants to keep such a file.

@@ -335,7 +335,7 @@ def _add_refinements(parser: argparse.ArgumentParser) -> None:
         "--dirac",
         action="store_true",
         help="add the identity to the first weights of 3x3 convolutions that keep the number of "
-        "planes, so that they begin by passing on what they get",
+        "planes, outside of residual blocks, so that they begin by passing on what they get",
     )
     add(
         "--momentum",

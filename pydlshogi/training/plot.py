@@ -10,7 +10,9 @@ from typing import Any
 
 from pydlshogi.files import write_beside
 from pydlshogi.program import program
+from pydlshogi.text import decode
 from pydlshogi.training.log import Curve, read_log
+from pydlshogi.training.outputs import real_path
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -40,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = build_parser().parse_args(argv)
     try:
+        if args.output and real_path(args.output) in map(real_path, args.log):
+            raise PlotError(f"--output {args.output} is a log. Give the picture another name.")
         curves = _read_curves(args.log)
         if args.output:
             save(curves, Path(args.output))
@@ -60,8 +64,7 @@ def _read_curves(paths: Sequence[str]) -> dict[str, Curve]:
     curves = {}
     for path in paths:
         try:
-            with open(path, encoding="utf-8", errors="replace") as lines:
-                found = read_log(lines)
+            found = read_log(decode(Path(path).read_bytes()).splitlines())
         except OSError as error:
             raise PlotError(f"log {path} cannot be read ({error.strerror}).") from None
         if not found:
@@ -121,7 +124,8 @@ def draw(figure: Any, curves: dict[str, Curve]) -> None:
                 if pairs:
                     if style == "-" and len(pairs) <= _FEW:
                         style = ".-"  # one point makes no line
-                    axes.plot(*zip(*pairs), style, color=f"C{index % 10}", label=prefix + label)
+                    text = _as_it_is(prefix + label)
+                    axes.plot(*zip(*pairs), style, color=f"C{index % 10}", label=text)
         axes.set_ylabel(quantity)
         axes.grid(alpha=0.3)
         # Of several curves it is so long that it would hide them.
@@ -129,6 +133,15 @@ def draw(figure: Any, curves: dict[str, Curve]) -> None:
         axes.legend(fontsize="small", **place)
     axes.set_xlabel("iteration")
     axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _as_it_is(label: str) -> str:
+    """Writes a label so that matplotlib shows what stands in it.
+
+    It leaves out labels that begin with an underscore, and sets what stands between dollar
+    signs as a formula.
+    """
+    return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
 def _size(curves: dict[str, Curve]) -> tuple[float, float]:

@@ -90,37 +90,50 @@ class Recipe:
             if value != published[name]
         }
 
+    def __str__(self) -> str:
+        optimizer = "NesterovAG" if self.nesterov else "MomentumSGD" if self.momentum else "SGD"
+        changes = {name: value for name, value in self.changes().items() if name != "lr"}
+        options = [f"{name} {value}" for name, value in changes.items() if name != "nesterov"]
+        return ", ".join([f"{optimizer} {self.lr:g}", *options])
+
+
+class Options:
+    """What a state file tells of how was learned.
+
+    Args:
+        recipe: The recipe.
+        batchsize: Positions in a training batch, which are no part of a recipe but change
+            as much.
+    """
+
+    def __init__(self, recipe: Recipe, batchsize: int) -> None:
+        self._options = {**dataclasses.asdict(recipe), "batchsize": batchsize}
+
     def serialize(self, serializer: Any) -> None:
         """Saves the options; :meth:`differences` reads them."""
-        serializer("options", json.dumps(dataclasses.asdict(self)))
+        serializer("options", json.dumps(self._options))
 
     def differences(self, own: Mapping[str, numpy.ndarray]) -> list[str]:
-        """Says where this is another recipe than that of a run that is resumed.
+        """Says where these are other options than those of a run that is resumed.
 
         Args:
             own: What stands below our prefix in the state file; one of an older version
-                or of the book's tells no recipe.
+                or of the book's lacks some options, or all.
 
         Returns:
             A clause for each option.
 
         Raises:
-            ValueError: what stands there is no recipe.
+            ValueError: what stands there are no options.
         """
         before = json.loads(str(own.get("recipe/options", "{}")))
-        now = json.loads(json.dumps(dataclasses.asdict(self)))  # a tuple is a list there
+        now = json.loads(json.dumps(self._options))  # a tuple is a list there
         return [
             f"--{name} was {before[name]} and is {value} now"
             for name, value in now.items()
             # Where a cosine ends may well be said anew; make_schedule tells what follows.
             if name != "lr_iterations" and before.get(name, value) != value
         ]
-
-    def __str__(self) -> str:
-        optimizer = "NesterovAG" if self.nesterov else "MomentumSGD" if self.momentum else "SGD"
-        changes = {name: value for name, value in self.changes().items() if name != "lr"}
-        options = [f"{name} {value}" for name, value in changes.items() if name != "nesterov"]
-        return ", ".join([f"{optimizer} {self.lr:g}", *options])
 
 
 def make_optimizer(network: Any, recipe: Recipe) -> Any:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import logging
 import os
+import shlex
 from collections.abc import Mapping
 
 import numpy
@@ -22,10 +23,16 @@ from pydlshogi.network.threads import limit_blas, set_threads
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import KifuError, count_common, load_positions
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import NotFiniteError, StateFileError, load_pair
-from pydlshogi.training.outputs import OutputError, keep_earlier
+from pydlshogi.training.checkpoint import (
+    NotFiniteError,
+    SaveError,
+    StateFileError,
+    finish_save,
+    load_pair,
+)
+from pydlshogi.training.outputs import OutputError, keep_earlier, real_path
 from pydlshogi.training.recipe import Recipe, make_optimizer
-from pydlshogi.training.trainer import Settings, train
+from pydlshogi.training.trainer import Settings, check_resumed, train
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +77,6 @@ def run(args: argparse.Namespace) -> int | None:
     network = make_first_network(args, seed)
     recipe = Recipe.of(args)
     optimizer = make_optimizer(network, recipe)
-    own = _load(args, network, optimizer)
-    train_positions, test_positions = _read_positions(args)
     settings = Settings(
         model=args.model,
         state=args.state,
@@ -83,17 +88,55 @@ def run(args: argparse.Namespace) -> int | None:
         eval_interval=args.eval_interval,
         recipe=recipe,
     )
+    own = _load(args, network, optimizer, settings)
+    begun = optimizer.t, optimizer.epoch
+    train_positions, test_positions = _read_positions(args)
     if network.value_kind is not None and (train_positions["result"] == UNKNOWN).all():
         logger.warning("no training game has a known result: the value head learns nothing")
-    model = args.initmodel if args.resume else ""
-    for path, resumed in ((args.model, model), (args.state, args.resume)):
-        copy = keep_earlier(path, resumed)
+    _keep_earlier(args)
+    logger.info(log.START)
+    files = f"--initmodel {shlex.quote(args.model)} --resume {shlex.quote(args.state)}"
+    try:
+        signal_number = train(
+            network, optimizer, train_positions, test_positions, settings, device=device, own=own
+        )
+    except SaveError as error:
+        if os.path.exists(args.state):
+            raise SaveError(f"{str(error).rstrip('.')} and go on with {files}.") from None
+        raise
+    if signal_number and (args.resume or optimizer.t):
+        left = _left(args, optimizer.t - begun[0], optimizer.epoch - begun[1])
+        logger.warning("to go on, add %s%s to the same command", files, left)
+    return signal_number
+
+
+def _left(args: argparse.Namespace, iterations: int, epochs: int) -> str:
+    """Gives the options that are not those of the command where a run goes on to its end.
+
+    Args:
+        args: The options of the command; ``epoch`` and ``iterations`` count from its start.
+        iterations: Number of updates it did.
+        epochs: Number of epochs it finished.
+    """
+    options = f" --epoch {args.epoch - epochs}" if epochs else ""
+    if args.iterations is not None and iterations:
+        options += f" --iterations {args.iterations - iterations}"
+    return options
+
+
+def _keep_earlier(args: argparse.Namespace) -> None:
+    """Keeps the pair that is going to be replaced, unless it is the one that goes on."""
+    if (
+        args.resume
+        and real_path(args.initmodel) == real_path(args.model)
+        and real_path(args.resume) == real_path(args.state)
+    ):
+        return
+    finish_save(args.model, args.state)  # else a save that was killed is no pair to keep
+    for path in (args.model, args.state):
+        copy = keep_earlier(path)
         if copy:
             logger.warning("%s is there already; what it holds is kept as %s", path, copy)
-    logger.info(log.START)
-    return train(
-        network, optimizer, train_positions, test_positions, settings, device=device, own=own
-    )
 
 
 def choose_threads(number: int | None) -> None:
@@ -116,7 +159,8 @@ def make_first_network(args: argparse.Namespace, seed: int) -> Network:
     """Makes the network of a run, with first weights that follow from the seed.
 
     Args:
-        args: The options ``network``, ``convolution`` and ``dirac``.
+        args: The options ``network``, ``convolution`` and ``dirac``; with ``resume`` the
+            first weights do not matter.
         seed: 0..2**32-1.
 
     Raises:
@@ -124,16 +168,16 @@ def make_first_network(args: argparse.Namespace, seed: int) -> Network:
     """
     numpy.random.seed(seed)  # Chainer's initializers draw from numpy's own generator.
     network = make_network(args.network, args.convolution)
-    if args.dirac and not add_identity(network):
+    if args.dirac and not getattr(args, "resume", "") and not add_identity(network):
         raise FirstWeightsError(
-            f"--dirac is for 3x3 convolutions of as many planes out as in, and {args.network} has "
-            "none. Leave it out."
+            "--dirac is for 3x3 convolutions of as many planes out as in, outside of residual "
+            f"blocks, and {args.network} has none. Leave it out."
         )
     return network
 
 
 def _load(
-    args: argparse.Namespace, network: Network, optimizer: chainer.Optimizer
+    args: argparse.Namespace, network: Network, optimizer: chainer.Optimizer, settings: Settings
 ) -> Mapping[str, numpy.ndarray] | None:
     """Reads the files to start from; returns what a state file holds of ours."""
     # The lines come after the loading: a reader of the log takes them to say that the next run
@@ -144,8 +188,11 @@ def _load(
             logger.info(log.LOAD_MODEL, args.initmodel)
         return None
     own = load_pair(args.initmodel, args.resume, network, optimizer)
+    differences = check_resumed(settings, own)
     logger.info(log.LOAD_MODEL, args.initmodel)
     logger.info(log.LOAD_STATE, args.resume)
+    for difference in differences:
+        logger.warning("not as in the run that is resumed: %s", difference)
     if args.seed is not None and "place/seed" in own and int(own["place/seed"]) != args.seed:
         logger.warning("--seed %d is passed over: the run resumed keeps its own", args.seed)
     return own

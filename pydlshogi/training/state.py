@@ -46,6 +46,8 @@ class RunState:
     At the root stands the optimizer, as in the book's state files; below our prefix
 
     ======================  ==========================================================
+    ``model``               fingerprint of the model it belongs to; :mod:`.checkpoint`
+                            adds it
     ``train``               checksum of the training positions
     ``place/seed``          with it the order of every epoch and every random draw:
                             both are pure functions of the seed, so that no state of
@@ -56,7 +58,7 @@ class RunState:
     ``value_loss/…``        the same of the values, of a network with a value head
     ``average/…``           the running network, where the model is an average
     ``schedule/end``        where a cosine of the learning rate ends
-    ``recipe/options``      how was learned, JSON
+    ``recipe/options``      how was learned: recipe and size of a batch, JSON
     ``seconds``             how long training took
     ======================  ==========================================================
 
@@ -119,8 +121,8 @@ class RunState:
                 return
         except (KeyError, TypeError, ValueError) as error:
             raise StateFileError(
-                f"the state file to resume from is of another version of train_policy ({error}). "
-                "Resume it with that version, or start from its model alone."
+                f"the state file to resume from is of another version of train_policy ({error})",
+                "Resume it with that version, or start from its model alone.",
             ) from None
         self._place.seed = int(own.get("place/seed", self._place.seed))
         self._place.go_to_epoch(self._optimizer.epoch)

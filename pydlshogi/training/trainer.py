@@ -20,7 +20,7 @@ from pydlshogi.training.checkpoint import PairWriter, StateFileError
 from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.evaluation import Progress, Validation
 from pydlshogi.training.loss import Loss, LossMeans
-from pydlshogi.training.recipe import Recipe, make_schedule
+from pydlshogi.training.recipe import Options, Recipe, make_schedule
 from pydlshogi.training.state import RunState, Stopwatch
 
 logger = logging.getLogger(__name__)
@@ -68,6 +68,8 @@ def train(
 ) -> int | None:
     """Trains a network, logs, and leaves model and state files.
 
+    A run that is interrupted before its first iteration leaves none, unless it resumes one.
+
     Args:
         network: A ``Network``.
         optimizer: A ``chainer.Optimizer`` set up with ``network``.
@@ -84,6 +86,7 @@ def train(
         it was interrupted, after its files were saved.
 
     Raises:
+        StateFileError: the run cannot go on from ``own``.
         NotFiniteError: the training diverged; what was saved last stands.
         SaveError: a file cannot be written.
         KeyboardInterrupt: a second signal came; what was saved last stands.
@@ -106,21 +109,22 @@ def train(
         # not reach the threads of the Winograd convolution.
         warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)
         trainer.run(show_loop_exception_msg=False)
+        # Without a first update there is nothing to go on from, and Chainer's optimizers have
+        # not yet made all that they look for in a state.
+        begun = own is not None or trainer.updater.iteration > 0
         if end.reached(trainer):
             logger.info(log.SAVE_MODEL)
             logger.info(log.SAVE_STATE)
-        elif settings.recipe.average is not None:
+        elif begun and settings.recipe.average is not None:
             trainer.get_extension("statistics")(trainer)
-        snapshot(trainer)
+        if begun:
+            snapshot(trainer)
     if end.reached(trainer):
         return None
-    logger.warning(
-        "interrupted after iteration %d; saved. To go on, add --initmodel %s --resume %s "
-        "to the same command",
-        trainer.updater.iteration,
-        settings.model,
-        settings.state,
-    )
+    if begun:
+        logger.warning("interrupted after iteration %d; saved", trainer.updater.iteration)
+    else:
+        logger.warning("interrupted before the first iteration; nothing was saved")
     return interruption.signal_number
 
 
@@ -142,7 +146,11 @@ def make_trainer(
 
     Returns:
         ``chainer.training.Trainer``; its extension ``snapshot`` saves model and state.
+
+    Raises:
+        StateFileError: the run cannot go on from ``own``.
     """
+    check_resumed(settings, own or {})
     means = {"loss": LossMeans()}
     if network.value_kind is not None:
         means["value_loss"] = LossMeans("value_loss")
@@ -150,7 +158,7 @@ def make_trainer(
     iterator = EpochIterator(
         len(train_positions), settings.batchsize, settings.seed, mirror=recipe.mirror
     )
-    extras: dict[str, Any] = {"recipe": recipe}
+    extras: dict[str, Any] = {"recipe": Options(recipe, settings.batchsize)}
     run_state = RunState(optimizer, iterator, means, Stopwatch(), train_positions, extras)
     if own is not None:
         run_state.resume(own)
@@ -164,7 +172,6 @@ def make_trainer(
         loss_func=Loss(network, label_smoothing=recipe.label_smoothing),
     )
     updater.iteration = optimizer.t
-    _tell_differences(recipe, own or {})
     measured = network
     if recipe.average is not None:
         average = extras["average"] = Average(network, recipe.average)
@@ -181,7 +188,8 @@ def make_trainer(
         None if settings.iterations is None else updater.iteration + settings.iterations,
         interruption or Interruption(),
     )
-    trainer = chainer.training.Trainer(updater, end, out=os.path.dirname(settings.model) or ".")
+    # Chainer makes the folder that it thinks the snapshots go to; ours has been made.
+    trainer = chainer.training.Trainer(updater, end, out=os.curdir)
 
     def at_evaluation(trainer: Any) -> bool:
         return updater.iteration % settings.eval_interval == 0
@@ -225,20 +233,32 @@ def make_trainer(
     return trainer
 
 
-def _tell_differences(recipe: Recipe, own: Mapping[str, numpy.ndarray]) -> None:
-    """Warns where a run is resumed by another recipe; see :func:`make_trainer`."""
-    if recipe.average is None and any(key.startswith("average/") for key in own):
+def check_resumed(settings: Settings, own: Mapping[str, numpy.ndarray]) -> list[str]:
+    """Makes sure that a run can go on from a state; it needs no position for that.
+
+    Args:
+        settings: What the run is asked to do.
+        own: What ``load_pair`` returned.
+
+    Returns:
+        A clause for each option that is not as in the run that is resumed.
+
+    Raises:
+        StateFileError: the state is damaged, or something of it would be lost.
+    """
+    if settings.recipe.average is None and any(key.startswith("average/") for key in own):
         # The model is the average: the network that was trained is in the state alone.
         raise StateFileError(
-            "the run to resume averages its weights, and its state would be lost without "
-            "--average. Give --average again, or leave --resume out to start from the average."
+            "the run to resume averages its weights, and its state would be lost without --average",
+            "Give --average again, or leave --resume out to start from the average.",
         )
     try:
-        differences = recipe.differences(own)
+        return Options(settings.recipe, settings.batchsize).differences(own)
     except ValueError as error:
-        raise StateFileError(f"the state file to resume from is damaged ({error}).") from None
-    for difference in differences:
-        logger.warning("not as in the run that is resumed: %s", difference)
+        raise StateFileError(
+            f"the state file to resume from is damaged ({error})",
+            "Choose another one, or leave --resume out to start from its model alone.",
+        ) from None
 
 
 def _last_iteration(settings: Settings, place: EpochIterator, iteration: int) -> int:

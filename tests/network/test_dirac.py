@@ -7,8 +7,8 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.registry import NETWORKS, make_network
 
-#: How many layers keep the number of planes.
-CHANGED = {name: 11 for name in NETWORKS} | {"policy_value_resnet": 10, "policy_value_small": 0}
+#: How many layers keep the number of planes, but for those in residual blocks.
+CHANGED = {name: 11 for name in NETWORKS} | {"policy_value_resnet": 0, "policy_value_small": 0}
 
 
 def first(name):

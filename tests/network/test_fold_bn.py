@@ -1,5 +1,7 @@
 """Batch normalization folded into the convolutions."""
 
+import os
+
 import numpy
 import pytest
 
@@ -86,6 +88,19 @@ def test_a_number_too_large_for_16_bits_gets_one_sentence(tmp_path, capsys):
     assert "too large for 16 bits" in line
     assert not (tmp_path / "half").exists()
     assert main(words) == 0
+
+
+@pytest.mark.parametrize("output", ["model", "./model", "link"])
+def test_the_model_itself_is_not_replaced(tmp_path, capsys, monkeypatch, output):
+    monkeypatch.chdir(tmp_path)
+    save_model("model", make_network("policy_bn"))
+    if output == "link":
+        os.link("model", "link")
+    before = (tmp_path / "model").read_bytes()
+    assert main(["model", output]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"fold_bn: error: {output} is the model file itself")
+    assert (tmp_path / "model").read_bytes() == before
 
 
 def test_another_network_gets_one_sentence(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 
 import numpy
 import pytest
@@ -13,10 +14,19 @@ from training_helpers import (
     run,
 )
 
+from pydlshogi import files
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import ModelFileError, load_model
+from pydlshogi.network.registry import make_network as make_named_network
 from pydlshogi.training import checkpoint
-from pydlshogi.training.checkpoint import PairWriter, StateFileError, fingerprint, load_pair
+from pydlshogi.training.checkpoint import (
+    PairWriter,
+    SaveError,
+    StateFileError,
+    fingerprint,
+    finish_save,
+    load_pair,
+)
 
 
 class Killed(BaseException):
@@ -155,6 +165,68 @@ def test_a_model_that_is_open_elsewhere_for_a_moment_is_replaced(paths, monkeypa
     assert_same_parameters(load(paths)[0], make_network(2))
 
 
+def test_a_model_that_stays_open_elsewhere_is_named_and_its_program_to_be_closed(
+    paths, monkeypatch
+):
+    save(paths, make_network(1), 1)
+    rename = os.replace
+
+    def refusing(source, target):
+        if target == paths[0]:
+            # As Windows has it: 13 is the number that Python gives its 5 and 32.
+            raise PermissionError(13, "Access is denied", str(source), None, str(target))
+        rename(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(SaveError) as caught:
+        patch.setattr(files, "_PAUSES", ())
+        patch.setattr(os, "replace", refusing)
+        save(paths, make_network(2), 2)
+    assert str(caught.value) == (
+        f"{paths[0]} cannot be written: Access is denied. Close the program that has it open."
+    )
+    assert load(paths)[1].t == 2
+
+
+def kill_before_the_last_step(paths, network, monkeypatch):
+    rename = os.replace
+
+    def killed(source, target):
+        if target == paths[0]:
+            raise Killed
+        rename(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(os, "replace", killed)
+        save(paths, network, 2)
+
+
+@pytest.mark.parametrize("name", [None, "policy_bn"])
+def test_a_save_that_was_killed_before_its_last_step_is_finished(paths, monkeypatch, name):
+    # A named network has its mark in the file, and numbers that are no arrays.
+    old, new = (make_named_network(name) if name else make_network(seed) for seed in (1, 2))
+    save(paths, old, 1)
+    kill_before_the_last_step(paths, new, monkeypatch)
+    finish_save(*paths)
+    assert sorted(paths[0].parent.iterdir()) == sorted(paths)
+    load_model(paths[0], old)
+    assert_same_parameters(old, new)
+
+
+@pytest.mark.parametrize("state", [None, b"no state", make_optimizer(make_network(3))])
+def test_a_model_that_waits_for_no_state_that_is_there_stays(paths, monkeypatch, state):
+    save(paths, make_network(1), 1)
+    kill_before_the_last_step(paths, make_network(2), monkeypatch)
+    paths[1].unlink()
+    if isinstance(state, bytes):
+        paths[1].write_bytes(state)
+    elif state is not None:
+        chainer.serializers.save_npz(str(paths[1]), state)
+    before = paths[0].read_bytes()
+    finish_save(*paths)
+    assert paths[0].read_bytes() == before
+    assert paths[0].with_name("model.next").exists()
+
+
 def test_no_file_is_left_but_the_pair(paths):
     for t in (1, 2):
         save(paths, make_network(t), t)
@@ -213,7 +285,7 @@ def test_a_file_that_is_no_state_gets_one_sentence(paths, content):
         paths[1].unlink()
     else:
         paths[1].write_bytes(content)
-    with pytest.raises(StateFileError, match=str(paths[1])) as caught:
+    with pytest.raises(StateFileError, match=re.escape(str(paths[1]))) as caught:
         load(paths)
     assert "\n" not in str(caught.value)
 

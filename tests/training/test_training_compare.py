@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from training_helpers import assert_same_files, complaints
 
+from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.training.compare import main
 from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
 from pydlshogi.training.log import Curve, EpochPoint, ProgressPoint, read_log
@@ -88,6 +89,10 @@ def test_interrupted_it_goes_on_and_ends_the_same(folder, number, status):
     assert "Traceback" not in process.stderr
     if number == "SIGTERM":
         assert "The same command goes on from here" in process.stderr
+        lines = Path("out/policy_value_small/log.txt").read_text(encoding="utf-8")
+        assert "interrupted after iteration" in lines
+        # These are options of train_policy.
+        assert "--initmodel" not in lines + process.stderr
     assert not Path("out/table.md").exists()
     assert call("") == 0
     assert call("-o whole") == 0
@@ -114,6 +119,19 @@ def test_a_network_that_cannot_begin_is_told_before_others_are_trained(folder, c
     assert "policy_value_small has none. Leave it out." in complaints(capsys)[0]
     assert not list(Path().glob("out/*"))
     assert call("", "policy policy_value_small") == 0  # nothing of it is in the way
+
+
+def test_a_state_that_cannot_be_used_is_told_in_words_of_this_program(folder, capsys):
+    assert call("") == 0
+    network = load_network("out/policy_value_small/model")
+    network.l1.b.array[0] += 1
+    save_model("out/policy_value_small/model", network)
+    assert call("") == 1
+    (line,) = complaints(capsys)
+    assert "was not saved with model file" in line
+    assert f"Delete {Path('out/policy_value_small')} to train it anew." in line
+    assert "--initmodel" not in line
+    assert "--resume" not in line
 
 
 def test_settings_that_are_damaged_are_refused(folder, capsys):

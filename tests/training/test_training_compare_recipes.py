@@ -1,5 +1,6 @@
 """The program compare_recipes: games held out, recipes from a file, on from where it was."""
 
+import codecs
 import json
 import os
 import signal
@@ -13,7 +14,8 @@ from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training import trainer
 from pydlshogi.training.compare import CompareError
-from pydlshogi.training.compare_recipes import hold_out, main
+from pydlshogi.training.compare_recipes import hold_out, main, read_recipes
+from pydlshogi.training.parser import build_recipes_parser
 
 SMALL = (
     "train.txt recipes.txt --gpu -1 -o out --network policy_value_small --held_out 1 "
@@ -110,6 +112,7 @@ def test_interrupted_it_goes_on_and_ends_the_same(folder, monkeypatch):
     assert_same_files("out/one/model", "whole/one/model")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process on Windows")
 def test_a_signal_in_the_last_iteration_of_a_recipe_ends_the_comparison(folder, monkeypatch):
     with monkeypatch.context() as patch:
         validate = trainer.Validation.__call__
@@ -127,6 +130,28 @@ def test_a_signal_in_the_last_iteration_of_a_recipe_ends_the_comparison(folder, 
     assert "| two |" in Path("out/table.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "encode",
+    [
+        str.encode,
+        lambda text: codecs.BOM_UTF8 + text.encode(),  # Notepad
+        lambda text: codecs.BOM_UTF16_LE + text.encode("utf-16-le"),  # PowerShell's >
+        lambda text: text.encode("cp932"),
+    ],
+    ids=["UTF-8", "BOM", "UTF-16", "CP932"],
+)
+def test_the_file_of_recipes_may_be_of_any_editor(folder, encode, ending):
+    text = ending.join(["one --lr 0.1  # 学習率を表す", "# 十分か", "two"])
+    Path("recipes.txt").write_bytes(encode(text))
+    words = SMALL.split()
+    recipes = read_recipes(build_recipes_parser().parse_args(words), words)
+    assert {name: options for name, (options, _) in recipes.items()} == {
+        "one": "--lr 0.1",
+        "two": "",
+    }
+
+
 def test_records_left_out_are_named(folder, capsys):
     with open("train.txt", "a", encoding="utf-8") as kifulist:
         kifulist.write("missing.csa\n")
@@ -139,6 +164,7 @@ def test_records_left_out_are_named(folder, capsys):
     [
         ("", "", "no recipe"),
         ("a\na", "", "line 2: 'a'"),
+        ("BN\nbn", "", "line 2: 'bn'"),
         ("../a", "", "'../a'"),
         ("été", "", "'été'"),
         ("a --seed 3", "", "--seed"),

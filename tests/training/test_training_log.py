@@ -91,8 +91,10 @@ def iterations(curve):
     return [point.iteration for point in curve.progress]
 
 
-START = [log.READ_START, log.READ_END]
-RESUME = [log.LOAD_MODEL % "m", log.LOAD_STATE % "s", *START]
+READ = [log.READ_START, log.READ_END]
+START = [*READ, log.START]
+LOAD = [log.LOAD_MODEL % "m", log.LOAD_STATE % "s"]
+RESUME = [*LOAD, *START]
 
 
 def test_a_resumed_run_continues_the_curve():
@@ -125,6 +127,14 @@ def test_a_log_is_read_in_as_many_steps_as_it_has_lines(monkeypatch):
 def test_a_run_from_nothing_begins_a_new_curve():
     first, second = log.read_log([*START, *points(10, 20), *START, *points(10)])
     assert (iterations(first), iterations(second)) == ([10, 20], [10])
+
+
+@pytest.mark.parametrize("failed", [READ[:1], READ, [*LOAD, *READ]])
+def test_a_run_that_never_starts_neither_begins_nor_continues_a_curve(failed):
+    (curve,) = log.read_log([*START, *points(10), *failed, *RESUME, *points(20)])
+    assert iterations(curve) == [10, 20]
+    first, second = log.read_log([*START, *points(10), *failed, *START, *points(10, 20)])
+    assert (iterations(first), iterations(second)) == ([10], [10, 20])
 
 
 def test_a_model_without_a_state_begins_a_new_curve():

@@ -2,9 +2,11 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.threads import get_threads, set_threads
 from pydlshogi.npz import read_npz
+from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training import run
 from pydlshogi.training.checkpoint import OWN
 from pydlshogi.training.log import read_log
@@ -102,6 +105,137 @@ def test_a_run_begun_anew_keeps_what_it_replaces(folder, small):
     further = Path("m").read_bytes()
     call("--iterations 1 --model m --state s -m m")
     assert Path("m.old3").read_bytes() == further
+
+
+def test_where_only_the_model_goes_on_in_place_the_pair_is_kept(folder, small):
+    call("--iterations 3 --model m --state s")
+    earlier = Path("m").read_bytes()
+    call("--iterations 1 --model m --state other -m m -r s --log log")
+    assert Path("m").read_bytes() != Path("m.old").read_bytes() == earlier
+    assert "m is there already; what it holds is kept as m.old" in messages()
+    call("--iterations 1 --model m --state other -m m.old -r s")
+
+
+def test_where_only_the_state_goes_on_in_place_the_pair_is_kept(folder, small):
+    call("--iterations 3 --model m --state s")
+    call("--iterations 1 --model other --state s -m m -r s")
+    call("--iterations 1 --model other --state s -m m -r s.old")
+
+
+def test_a_run_begun_anew_keeps_a_pair_whose_save_was_killed(folder, small, monkeypatch):
+    call("--iterations 2 --model m --state s")
+    replace = os.replace
+
+    def killed(source, target):
+        if os.path.basename(target) == "m":
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        words = "train.txt test.txt --gpu -1 --iterations 3 --model m --state s -m m -r s"
+        assert main(words.split()) == 130
+    assert Path("m.next").exists()
+    call("--iterations 1 --model m --state s")
+    call("--iterations 1 --model m2 --state s2 -m m.old -r s.old")
+    assert read_npz("s2")["t"] == 6
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Ends runs by Ctrl-C in the training pass of that number, also where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def at(number):
+        passes, forward = [], SmallNetwork.forward
+
+        def signalled(self, x):
+            if chainer.config.train:
+                passes.append(x)
+                if len(passes) == number:
+                    signal.raise_signal(signal.SIGINT)
+            return forward(self, x)
+
+        monkeypatch.setattr(SmallPolicy, "forward", signalled)
+
+    yield at
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    "end, number, added",
+    [
+        ("--epoch 3", 2, ""),
+        ("--epoch 3", 6, " --epoch 2"),
+        ("--epoch 2", 5, " --epoch 1"),
+        ("--iterations 7", 3, " --iterations 4"),
+        ("--epoch 2 --iterations 9", 6, " --epoch 1 --iterations 3"),
+    ],
+)
+def test_the_hint_after_ctrl_c_leads_to_the_planned_end(
+    folder, small, interrupt, end, number, added
+):
+    # Positions for five batches: an interruption in the fifth iteration ends an epoch too.
+    size = -(-len(read_kifu("train.txt")) // 5)
+    words = [
+        *f"train.txt test.txt --gpu -1 --seed 3 -b {size} --log log".split(),
+        *f"--lr_schedule cosine --momentum 0.9 {end}".split(),
+    ]
+    files = ["--model", "a run/m", "--state", "s"]
+    assert main([*words, "--model", "whole", "--state", "whole.s"]) == 0
+    interrupt(number)
+    assert main([*words, *files]) == 130
+    hint = messages()[-1]
+    assert hint == (f"to go on, add --initmodel 'a run/m' --resume s{added} to the same command")
+    options = shlex.split(hint.partition(" add ")[2].partition(" to the ")[0])
+    interrupt(0)
+    assert main([*words, *files, *options]) == 0
+    assert_same_files("whole", "a run/m")
+    assert "rate is 0" not in Path("log").read_text(encoding="utf-8")
+
+
+def test_without_a_first_iteration_there_is_no_hint(folder, small, interrupt, monkeypatch):
+    begin = chainer.training.Trainer.run
+
+    def signalled(self, **options):
+        signal.raise_signal(signal.SIGINT)
+        begin(self, **options)
+
+    monkeypatch.setattr(chainer.training.Trainer, "run", signalled)
+    assert (
+        main(
+            ["train.txt", "test.txt", "--gpu", "-1", "--model", "m", "--state", "s", "--log", "log"]
+        )
+        == 130
+    )
+    assert messages()[-1].startswith("interrupted before the first iteration")
+    assert not Path("s").exists()
+
+
+def test_what_cannot_be_resumed_and_what_differs_is_told_before_records_are_read(
+    folder, small, capsys
+):
+    call("--iterations 2 --average 3 --model m --state s")
+    words = "train.txt test.txt --gpu -1 --iterations 2 --model m --state s -m m -r s --log log"
+    assert main(words.split()) == 1
+    assert "Give --average again" in capsys.readouterr().err
+    assert len(messages()) == 1
+    call("--iterations 2 --average 3 --model m --state s -m m -r s --log log -b 20")
+    told = messages().index("not as in the run that is resumed: --batchsize was 32 and is 20 now")
+    assert told < messages().index("read kifu start")
+
+
+def test_a_run_that_is_resumed_needs_no_layer_for_its_first_weights(folder, capsys):
+    words = "--network policy_value_small --iterations 1 -b 2 --test_batchsize 2 --dirac"
+    words = f"{words} --model m --state s"
+    assert main(["train.txt", "one.txt", "--gpu", "-1", *words.split()]) == 1
+    assert "outside of residual blocks, and policy_value_small has none" in capsys.readouterr().err
+    # As versions before this one could begin policy_value_resnet.
+    game = Path("test.txt").read_text(encoding="utf-8").splitlines()[0]
+    Path("one.txt").write_text(game, encoding="utf-8")
+    begin = words.replace("--dirac", "")
+    assert main(["train.txt", "one.txt", "--gpu", "-1", *begin.split()]) == 0
+    assert main(["train.txt", "one.txt", "--gpu", "-1", *words.split(), "-m", "m", "-r", "s"]) == 0
 
 
 def test_name_convolution_and_threads_reach_the_network(folder, monkeypatch):
@@ -323,6 +457,28 @@ def test_ctrl_c_during_an_import_ends_without_a_traceback(folder, module):
     assert (done.returncode, done.stderr) == (130, "")
 
 
+def test_sigterm_while_records_are_read_removes_what_was_unpacked(folder, monkeypatch):
+    pytest.importorskip("py7zr")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "unpacked"))
+    (folder / "unpacked").mkdir()
+    unpacked = []
+
+    def extract(archive, path):
+        unpacked.append(path)
+        (Path(path) / "half.csa").touch()
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("py7zr.SevenZipFile.__init__", lambda self, path: None)
+    monkeypatch.setattr("py7zr.SevenZipFile.__exit__", lambda self, *error: None)
+    monkeypatch.setattr("py7zr.SevenZipFile.extractall", extract)
+    (folder / "games.7z").touch()
+    (folder / "archive.txt").write_text("games.7z\n")
+    words = "archive.txt test.txt --gpu -1 --model m --state s --log log"
+    assert main(words.split()) == 143
+    assert len(unpacked) == 1 and not os.path.exists(unpacked[0])
+    assert "interrupted" in Path("log").read_text()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no such signals on Windows")
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, number, status):
@@ -340,6 +496,7 @@ def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, numb
     process.send_signal(number)
     errors = process.communicate()[1].splitlines()
     assert process.returncode == status
-    assert "interrupted after iteration" in errors[-1]
+    assert "interrupted after iteration" in errors[-2]
+    assert errors[-1].endswith("to go on, add --initmodel m --resume s to the same command")
     assert "Traceback" not in "".join(errors)
     call("--iterations 1 --model m --state s -m m -r s")

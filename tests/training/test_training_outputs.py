@@ -1,6 +1,7 @@
 """Places to write to are made, or refused before anything else happens."""
 
 import os
+import re
 
 import pytest
 
@@ -28,6 +29,7 @@ def test_an_empty_path_is_passed_over():
     prepare_outputs({"--log": ""}, {"kifulist_train": ""})
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
 def test_two_outputs_are_two_files(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "model")
     with pytest.raises(OutputError, match=r"--state .* is the same file as --model"):
@@ -43,6 +45,21 @@ def test_an_input_is_not_overwritten(tmp_path):
 def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(OutputError, match="is a folder"):
         prepare_outputs({"--model": str(tmp_path)}, {})
+
+
+@pytest.mark.parametrize("separator", {os.sep, os.altsep or os.sep})
+def test_a_name_that_ends_as_a_folders_does_is_not_a_file(tmp_path, separator):
+    path = str(tmp_path / "new") + separator
+    with pytest.raises(OutputError, match=re.escape(f"--model {path} is a folder")):
+        prepare_outputs({"--model": path}, {})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("names", [("run", "run/state"), ("run/model", "run")])
+def test_the_folder_of_one_output_is_not_another_one(tmp_path, names):
+    paths = [str(tmp_path / name) for name in names]
+    with pytest.raises(OutputError, match="run is a folder"):
+        prepare_outputs(dict(zip(("--model", "--state"), paths)), {})
 
 
 def test_a_file_is_not_a_folder(tmp_path):

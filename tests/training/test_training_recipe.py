@@ -1,9 +1,10 @@
 """Recipes beside the published one: each option's effect, and its exact resume."""
 
+import dataclasses
+import json
 import logging
 import math
 import os
-import re
 import signal
 
 import numpy
@@ -27,7 +28,7 @@ from pydlshogi.training.checkpoint import OWN, StateFileError, load_pair
 from pydlshogi.training.loss import Loss, measure
 from pydlshogi.training.parser import build_parser
 from pydlshogi.training.recipe import Recipe, Schedule, make_optimizer, make_schedule
-from pydlshogi.training.trainer import Settings, train
+from pydlshogi.training.trainer import Settings, check_resumed, train
 
 CPU = chainer.get_device("@numpy")
 F = chainer.functions
@@ -260,19 +261,36 @@ def test_a_cosine_keeps_its_end_and_says_when_it_is_over(tmp_path, caplog):
     assert not caplog.text
 
 
-def test_another_recipe_than_that_of_the_run_resumed_is_told(tmp_path, caplog):
+def differences(folder, recipe, batchsize=8):
+    """What is told where the run in a folder is resumed by a recipe."""
+    own = {
+        key[len(OWN) :]: array
+        for key, array in read_npz(folder / "state").items()
+        if key.startswith(OWN)
+    }
+    settings = Settings(model="", state="", seed=1, batchsize=batchsize, recipe=recipe)
+    return check_resumed(settings, own)
+
+
+def test_other_options_than_those_of_the_run_resumed_are_told(tmp_path):
     run(tmp_path, RECIPES["everything"], iterations=1)
     changed = Recipe(**{**vars(RECIPES["everything"]), "mirror": False, "clip": None})
-    run(tmp_path, changed, resume=True, iterations=1)
-    assert re.findall("not as in the run that is resumed: (.*)", caplog.text) == [
+    assert differences(tmp_path, changed, batchsize=10) == [
         "--clip was 0.5 and is None now",
         "--mirror was True and is False now",
+        "--batchsize was 8 and is 10 now",
     ]
-    caplog.clear()
     run(tmp_path, changed, resume=True, iterations=1)
+    assert differences(tmp_path, changed) == []
     run(tmp_path / "steps", RECIPES["steps"], iterations=1)
-    run(tmp_path / "steps", RECIPES["steps"], resume=True, iterations=1)
-    assert "not as in" not in caplog.text
+    assert differences(tmp_path / "steps", RECIPES["steps"]) == []
+
+
+def test_a_state_of_an_older_version_or_of_the_books_passes():
+    settings = Settings(model="", state="", seed=1, batchsize=10)
+    assert check_resumed(settings, {}) == []
+    older = {"recipe/options": numpy.array(json.dumps(dataclasses.asdict(Recipe())))}
+    assert check_resumed(settings, older) == []
 
 
 def test_an_average_is_not_lost_by_resuming_without_it(tmp_path):

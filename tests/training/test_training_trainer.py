@@ -25,9 +25,13 @@ from training_helpers import (
 )
 
 from pydlshogi.compat import chainer
+from pydlshogi.npz import read_npz
 from pydlshogi.training import log, plot
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
-from pydlshogi.training.checkpoint import StateFileError
+from pydlshogi.training.checkpoint import SaveError, StateFileError, load_pair
+from pydlshogi.training.recipe import Recipe
+from pydlshogi.training.recipe import make_optimizer as make_optimizer_of
+from pydlshogi.training.trainer import Settings, train
 
 CPU = chainer.get_device("@numpy")
 
@@ -295,10 +299,53 @@ def test_a_signal_ends_a_run_after_the_iteration_and_saves(tmp_path, messages, n
     assert (result, optimizer.t) == (number, 3)
     assert signal.getsignal(number) is signal.default_int_handler
     lines = messages()
-    assert lines[-1].startswith("interrupted after iteration 3; saved.")
+    assert lines[-1] == "interrupted after iteration 3; saved"
     assert "save the model" not in lines
     network, _, _ = run(tmp_path, resume=True)
     assert_same_parameters(network, whole)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_signal_before_the_first_iteration_leaves_nothing_that_cannot_be_resumed(
+    tmp_path, messages, monkeypatch, number, resume
+):
+    recipe = Recipe(momentum=0.9, average=3)
+
+    def run_with_momentum(signals):
+        network = make_network()
+        optimizer = make_optimizer_of(network, recipe)
+        files = tmp_path / "model", tmp_path / "state"
+        own = load_pair(*files, network, optimizer) if files[1].exists() else None
+        settings = Settings(*files, seed=1, batchsize=8, iterations=2, recipe=recipe)
+        positions = make_positions(20, 1)
+        with monkeypatch.context() as patch:
+            if signals:
+                begin = chainer.training.Trainer.run
+
+                def signalled(self, **options):
+                    os.kill(os.getpid(), number)
+                    begin(self, **options)
+
+                patch.setattr(chainer.training.Trainer, "run", signalled)
+            return train(network, optimizer, positions, positions, settings, device=CPU, own=own)
+
+    if resume:
+        assert run_with_momentum(signals=False) is None
+    messages()
+    assert run_with_momentum(signals=True) == number
+    if resume:
+        assert messages()[-1] == "interrupted after iteration 2; saved"
+    else:
+        assert messages()[-1] == "interrupted before the first iteration; nothing was saved"
+        assert not list(tmp_path.iterdir())
+    assert run_with_momentum(signals=False) is None
+    assert int(read_npz(tmp_path / "state")["t"]) == (4 if resume else 2)
+
+
+def test_a_run_makes_no_folder(tmp_path):
+    with pytest.raises(SaveError, match=re.escape(str(tmp_path / "missing" / "model"))):
+        run(tmp_path / "missing", epoch=1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path, number):
@@ -356,6 +403,7 @@ with log.log_to(folder / "log"):
     if resume:
         logging.getLogger("pydlshogi").info(log.LOAD_STATE, folder / "state")
     logging.getLogger("pydlshogi").info(log.READ_START)
+    logging.getLogger("pydlshogi").info(log.START)
     run(folder, resume=resume, train_size=50, batchsize=3, eval_interval=int(sys.argv[3]),
         epoch=999, iterations=end - done)
 """

@@ -23,7 +23,7 @@ def write_log(path, *runs):
     for number, iterations in enumerate(runs):
         if number:
             lines.append(log.LOAD_STATE % "state")
-        lines.append(log.READ_START)
+        lines += [log.READ_START, log.START]
         for iteration in iterations:
             epoch = (iteration - 1) // 10 + 1
             lines += log.format_progress(log.ProgressPoint(epoch, iteration, 8 / iteration, 0.1))
@@ -132,11 +132,21 @@ def test_a_picture_that_is_only_half_written_leaves_the_old_one(tmp_path, capsys
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "picture.png"]
 
 
-def test_two_runs_in_one_log_have_two_curves(tmp_path):
+def test_two_runs_in_one_log_have_two_curves(tmp_path, monkeypatch):
     path = write_log(tmp_path / "log", [5, 10])
     path.write_text(path.read_text() * 2)
-    output = tmp_path / "picture.svg"
-    assert plot.main([str(path), "--output", str(output)]) == 0
+    figures, savefig = [], Figure.savefig
+
+    def watched(figure, *args, **kwargs):
+        figures.append(figure)
+        savefig(figure, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", watched)
+    assert plot.main([str(path), "--output", str(tmp_path / "picture.svg")]) == 0
+    # Of each run in the loss two marks and a line, in the accuracy a mark and a line.
+    assert [len(axes.lines) for axes in figures[0].axes] == [6, 4]
+    labels = [line.get_label().partition(":")[0] for line in figures[0].axes[1].lines]
+    assert labels == ["log, run 1"] * 2 + ["log, run 2"] * 2
 
 
 @pytest.mark.parametrize("content", [None, "", "no log of ours\n"])
