@@ -89,6 +89,19 @@ def test_killed_at_any_step_of_a_save_the_pair_is_the_old_or_the_new(paths, monk
     assert load(paths)[1].t == optimizer.t
 
 
+def kill_before_the_last_step(paths, network, iteration, monkeypatch):
+    rename = os.replace
+
+    def killed(source, target):
+        if target == paths[0]:
+            raise Killed
+        rename(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(os, "replace", killed)
+        save(paths, network, iteration)
+
+
 @pytest.mark.parametrize("before", [None, b"no model", chainer.links.Bias(shape=(3,))])
 def test_killed_before_the_last_step_of_the_first_save_the_pair_is_there(
     paths, monkeypatch, before
@@ -98,16 +111,7 @@ def test_killed_before_the_last_step_of_the_first_save_the_pair_is_there(
         paths[0].write_bytes(before)
     elif before is not None:
         chainer.serializers.save_npz(str(paths[0]), before)
-    replace = os.replace
-
-    def killed_before_model(source, target):
-        if target == paths[0]:
-            raise Killed
-        replace(source, target)
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(os, "replace", killed_before_model)
-        save(paths, make_network(1), 1)
+    kill_before_the_last_step(paths, make_network(1), 1, monkeypatch)
     network, optimizer = load(paths)
     assert optimizer.t == 1
     assert_same_parameters(network, make_network(1))
@@ -187,25 +191,12 @@ def test_a_model_that_stays_open_elsewhere_is_named_and_its_program_to_be_closed
     assert load(paths)[1].t == 2
 
 
-def kill_before_the_last_step(paths, network, monkeypatch):
-    rename = os.replace
-
-    def killed(source, target):
-        if target == paths[0]:
-            raise Killed
-        rename(source, target)
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(os, "replace", killed)
-        save(paths, network, 2)
-
-
 @pytest.mark.parametrize("name", [None, "policy_bn"])
 def test_a_save_that_was_killed_before_its_last_step_is_finished(paths, monkeypatch, name):
     # A named network has its mark in the file, and numbers that are no arrays.
     old, new = (make_named_network(name) if name else make_network(seed) for seed in (1, 2))
     save(paths, old, 1)
-    kill_before_the_last_step(paths, new, monkeypatch)
+    kill_before_the_last_step(paths, new, 2, monkeypatch)
     finish_save(*paths)
     assert sorted(paths[0].parent.iterdir()) == sorted(paths)
     load_model(paths[0], old)
@@ -215,7 +206,7 @@ def test_a_save_that_was_killed_before_its_last_step_is_finished(paths, monkeypa
 @pytest.mark.parametrize("state", [None, b"no state", make_optimizer(make_network(3))])
 def test_a_model_that_waits_for_no_state_that_is_there_stays(paths, monkeypatch, state):
     save(paths, make_network(1), 1)
-    kill_before_the_last_step(paths, make_network(2), monkeypatch)
+    kill_before_the_last_step(paths, make_network(2), 2, monkeypatch)
     paths[1].unlink()
     if isinstance(state, bytes):
         paths[1].write_bytes(state)
