@@ -20,17 +20,24 @@ class Loss:
     Args:
         network: A ``Network``.
         label_smoothing: In training, share of the target that is spread over all labels.
+        batchsize: In training, number of positions in a whole batch. The loss of one that
+            is short, the last of an epoch, is multiplied by its share of that, so that
+            each position counts the same: a step by the mean of the few positions left
+            over, at the rate of whole batches, throws a network back. 0: the mean.
     """
 
-    def __init__(self, network: Any, *, label_smoothing: float = 0.0) -> None:
+    def __init__(self, network: Any, *, label_smoothing: float = 0.0, batchsize: int = 0) -> None:
         self._network = network
         self._label_smoothing = label_smoothing
+        self._batchsize = batchsize
 
     def __call__(self, planes: Any, labels: Any, wins: Any) -> Any:
         """Computes the loss of a batch; see :func:`measure`."""
         smoothing = self._label_smoothing if chainer.config.train else 0.0
         loss, measured = measure(self._network, planes, labels, wins, label_smoothing=smoothing)
         chainer.report(measured, self._network)
+        if chainer.config.train and len(labels) < self._batchsize:
+            loss *= len(labels) / self._batchsize
         return loss
 
 

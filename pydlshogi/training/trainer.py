@@ -169,7 +169,12 @@ def make_trainer(
         optimizer,
         converter=PlanesConverter(train_positions, ply=network.ply),
         device=device,
-        loss_func=Loss(network, label_smoothing=recipe.label_smoothing),
+        loss_func=Loss(
+            network,
+            label_smoothing=recipe.label_smoothing,
+            # A set smaller than a batch is a whole batch.
+            batchsize=min(settings.batchsize, len(train_positions)),
+        ),
     )
     updater.iteration = optimizer.t
     measured = network

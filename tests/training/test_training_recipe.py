@@ -352,6 +352,18 @@ def test_label_smoothing_is_the_cross_entropy_with_the_smoothed_target(device):
     assert float(loss.array) == pytest.approx(plain)
 
 
+def test_each_position_counts_the_same_in_a_short_batch_too(device):
+    network = make_network()
+    network.to_device(device)
+    batch = PlanesConverter(make_positions(6, 1))(range(6), device)
+    mean = float(Loss(network)(*batch).array)
+    for batchsize, share in ((6, 1), (5, 1), (8, 6 / 8)):
+        loss = Loss(network, batchsize=batchsize)(*batch)
+        assert float(loss.array) == pytest.approx(share * mean)
+    with chainer.using_config("train", False):
+        assert float(Loss(network, batchsize=8)(*batch).array) == pytest.approx(mean)
+
+
 def test_half_of_the_positions_are_mirrored_and_others_every_epoch():
     plain, mirrored = (EpochIterator(1000, 50, 3, mirror=flag) for flag in (False, True))
     coins = []
