@@ -89,17 +89,21 @@ def test_killed_at_any_step_of_a_save_the_pair_is_the_old_or_the_new(paths, monk
     assert load(paths)[1].t == optimizer.t
 
 
-def kill_before_the_last_step(paths, network, iteration, monkeypatch):
+def kill_before_renaming_to(target, paths, network, iteration, monkeypatch):
     rename = os.replace
 
-    def killed(source, target):
-        if target == paths[0]:
+    def killed(source, to):
+        if to == target:
             raise Killed
-        rename(source, target)
+        rename(source, to)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(os, "replace", killed)
         save(paths, network, iteration)
+
+
+def kill_before_the_last_step(paths, network, iteration, monkeypatch):
+    kill_before_renaming_to(paths[0], paths, network, iteration, monkeypatch)
 
 
 @pytest.mark.parametrize("before", [None, b"no model", chainer.links.Bias(shape=(3,))])
@@ -129,25 +133,9 @@ def test_a_model_that_waits_for_another_state_is_not_taken(paths):
 def test_killed_in_two_saves_in_turn(paths, monkeypatch):
     # The second save must not overwrite the model that the first one's state needs.
     save(paths, make_network(1), 1)
-    replace = os.replace
-
-    def killed_before_model(source, target):
-        if target == paths[0]:
-            raise Killed
-        replace(source, target)
-
-    def killed_before_state(source, target):
-        if target == paths[1]:
-            raise Killed
-        replace(source, target)
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(os, "replace", killed_before_model)
-        save(paths, make_network(2), 2)
+    kill_before_the_last_step(paths, make_network(2), 2, monkeypatch)
     load(paths)
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(os, "replace", killed_before_state)
-        save(paths, make_network(3), 3)
+    kill_before_renaming_to(paths[1], paths, make_network(3), 3, monkeypatch)
     network, optimizer = load(paths)
     assert optimizer.t == 2
     assert_same_parameters(network, make_network(2))
