@@ -126,6 +126,12 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
 def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Gives a network its parameters, if the arrays are exactly those."""
     wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
+    # The two files of a checkpoint lie side by side, and an optimizer's has its count of updates.
+    if wrong and "t" in arrays:
+        raise ModelFileError(
+            f"model file {path} holds the state of an optimizer, not a model. "
+            "Choose a file that train_policy.py saved as --model."
+        )
     if wrong:
         raise ModelFileError(
             f"model file {path} is not of {_kind(network)}: {wrong}. "

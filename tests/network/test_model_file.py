@@ -76,6 +76,15 @@ def test_a_file_of_another_network_is_refused_and_nothing_changes(tmp_path, chan
     assert same(before, arrays(network))
 
 
+def test_a_state_file_is_refused_as_what_it_is(tmp_path):
+    network = Small()
+    optimizer = chainer.optimizers.SGD().setup(network)
+    optimizer.update(lambda x: chainer.functions.sum(network.l1(x)), numpy.ones((2, 3), "f"))
+    chainer.serializers.save_npz(tmp_path / "state.npz", optimizer)
+    with pytest.raises(model_file.ModelFileError, match="state.npz holds the state of"):
+        model_file.load_model(tmp_path / "state.npz", network)
+
+
 class Evil:
     def __reduce__(self):
         return (os.mkdir, ("executed",))
