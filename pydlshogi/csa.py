@@ -62,6 +62,8 @@ END_MARKS = {
 }
 #: End marks that name the side themselves, and what they mean for Black.
 END_MARKS_FOR_BLACK = {"%+ILLEGAL_ACTION": LOSS, "%-ILLEGAL_ACTION": WIN}
+# Programs write marks of their own, such as %OUTE_SENNICHITE; the moves before one are good.
+_OWN_END_MARK = re.compile("%[A-Z_]+")
 
 #: A result as the other side sees it.
 OTHER_RESULT = {LOSS: WIN, WIN: LOSS, DRAW: DRAW, UNKNOWN: UNKNOWN}
@@ -173,13 +175,14 @@ def end_result(mark: str, black_to_move: bool) -> int | None:
         black_to_move: Whether Black was to move when the game ended.
 
     Returns:
-        ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN``; None if there is no such mark.
+        ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN``, which is also that of a mark that the
+        standard does not have; None if it is no mark.
     """
     if mark in END_MARKS_FOR_BLACK:
         return END_MARKS_FOR_BLACK[mark]
     if mark in END_MARKS:
         return END_MARKS[mark] if black_to_move else OTHER_RESULT[END_MARKS[mark]]
-    return None
+    return UNKNOWN if _OWN_END_MARK.fullmatch(mark) else None
 
 
 def summary_result(black: bytes, white: bytes) -> int:
@@ -336,7 +339,7 @@ class _Reader:
         black_to_move = (self.game.turn == shogi.BLACK) == (len(self.game.moves) % 2 == 0)
         result = end_result(statement, black_to_move)
         if result is None:
-            self._fail(f"unknown end of the game {shown(statement)}")
+            self._fail(f"{shown(statement)} is no end of the game")
         self.game.end_mark, self.game.result = statement, result
 
     def _read_comment(self, line: str) -> None:

@@ -158,7 +158,7 @@ def _placement_hashes(positions: numpy.ndarray, chunk: int = 16384) -> numpy.nda
 # --- the cache file -----------------------------------------------------------------
 
 #: Changes whenever the file's layout, or the reading of records, does.
-CACHE_VERSION = 5
+CACHE_VERSION = 6
 
 _MAGIC = "pydlshogi positions"
 # What protocol 3, which has no frames, writes first for a tuple of more than three.

@@ -174,6 +174,13 @@ def test_draws_and_unknowns_are_no_losses():
     assert (without.result, without.end_mark, without.winner) == (UNKNOWN, None, None)
 
 
+@pytest.mark.parametrize("mark", ["%OUTE_SENNICHITE", "%TORY"])
+def test_an_end_mark_of_a_programs_own_costs_no_moves(mark):
+    read = game(HEADER + MOVES + mark)
+    assert (read.end_mark, read.result, read.winner) == (mark, UNKNOWN, None)
+    assert read.moves == game(HEADER + MOVES + "%TORYO").moves
+
+
 def test_a_game_that_white_begins_is_won_by_the_right_side():
     assert game("PI82HI22KA\n-\n-3334FU\n%TORYO\n").result == LOSS
     assert game("PI82HI22KA\n-\n-3334FU\n+7776FU\n%TORYO\n").result == WIN
@@ -251,7 +258,8 @@ def test_floodgate_comments():
         (HEADER + "+7776FU\n\n%TORYO\n-3334FU\n", 9, "after the end"),
         (HEADER + "+7776FU\n%TORYO\n%KACHI\n", 8, "second end"),
         (HEADER + "+7776FU\n%TORYO\n%TORYO\n", 8, "second end"),
-        (HEADER + "+7776FU\n%TORYX\n", 7, "unknown end"),
+        (HEADER + "+7776FU\n%7776FU\n", 7, "'%7776FU' is no end of the game"),
+        (HEADER + "+7776FU\n%\n", 7, "'%' is no end of the game"),
         (HEADER + "+0076OU\n", 6, "cannot be in hand"),
         (HEADER + "PI\n", 6, "after the side to move"),
         (HEADER + "+\n", 6, "given twice"),

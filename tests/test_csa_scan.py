@@ -93,7 +93,7 @@ DRESSES = [
     *(lambda text, mark=mark: text.replace(b"%TORYO", mark.encode()) for mark in [*END_MARKS][1:]),
     *(
         lambda text, mark=mark: text.replace(b"%TORYO", mark.encode())
-        for mark in END_MARKS_FOR_BLACK
+        for mark in [*END_MARKS_FOR_BLACK, "%OUTE_SENNICHITE"]
     ),
 ]
 
