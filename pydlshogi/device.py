@@ -83,6 +83,12 @@ def select_device(gpu: int | None = None) -> Any:
     return chainer.get_device("@numpy")
 
 
+def in_words(device: Any) -> str:
+    """Names a ``chainer.backend.Device`` for people: ``CPU``, or ``GPU 0`` and so on."""
+    name = str(device.name)
+    return f"GPU {name.partition(':')[2]}" if name.startswith("@cupy:") else "CPU"
+
+
 def _complaint(number: int) -> str:
     """Says why CuPy cannot compute on a GPU; nothing where it can.
 

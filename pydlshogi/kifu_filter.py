@@ -240,7 +240,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"filter_csa: {error.filename}: {error.strerror}.", file=sys.stderr)
         return 1
-    print(f"{len(files)} files, {len(fitting)} fit, {len(left_out)} do not:")
+    end = ":" if left_out else ""
+    print(f"{len(files)} files, {len(fitting)} fit, {len(left_out)} do not{end}")
     for objection, count in Counter(reason for _, reason, _ in left_out).most_common():
         print(f"  {count:7} {objection}")
     return 0

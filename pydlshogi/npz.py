@@ -21,8 +21,10 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
         The arrays by key.
 
     Raises:
-        NpzError: no such file, not an npz, damaged, or it holds a pickled object.
+        NpzError: no such file, a folder, not an npz, damaged, or it holds a pickled object.
     """
+    if os.path.isdir(path):  # Windows would say "Permission denied" of it
+        raise NpzError("is a folder, not a file")
     try:
         with open(path, "rb") as file:
             if file.read(2) != b"PK":  # as every zip begins

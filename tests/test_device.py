@@ -74,6 +74,11 @@ def test_with_a_gpu_it_is_the_default(monkeypatch):
     assert chosen == ["@cupy:0", "@cupy:1", "@numpy"]
 
 
+def test_a_device_is_named_in_words():
+    assert device.in_words(chainer.get_device("@numpy")) == "CPU"
+    assert device.in_words(types.SimpleNamespace(name="@cupy:3")) == "GPU 3"
+
+
 def no_library(*args):
     raise RuntimeError("libnvrtc.so.12:\ncannot open")
 

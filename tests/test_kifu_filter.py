@@ -93,6 +93,8 @@ def test_says_what_was_left_out_and_why(folder, tmp_path, capsys):
     assert len(rows) == 1 + 9
     assert any("broken.csa\tcannot be read\tline 69: " in row for row in rows), rows
     assert names(folder) == before
+    assert kifu_filter.main([str(folder / "sub"), "--list", str(tmp_path / "list")]) == 0
+    assert capsys.readouterr().out == "1 files, 1 fit, 0 do not\n"
 
 
 def test_copies_what_fits_to_the_same_places(folder, tmp_path):

@@ -79,3 +79,8 @@ def test_numpys_advice_to_load_pickles_is_not_passed_on(tmp_path):
 def test_a_missing_file_is_told_from_a_damaged_one(tmp_path):
     with pytest.raises(NpzError, match="does not exist"):
         read_npz(tmp_path / "file")
+
+
+def test_a_folder_is_named_as_one(tmp_path):
+    with pytest.raises(NpzError, match="^is a folder, not a file$"):
+        read_npz(tmp_path)

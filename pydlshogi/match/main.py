@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         names = [spec.name for spec in specs]
         if len(set(names)) < len(names):
             parser.error(f"two engines of {option} have the same name")
+    if args.output.exists() and not args.output.is_dir():
+        return _fail(f"--output {args.output} is a file. Name a folder; it is made if need be.")
     try:
         import cshogi.usi  # noqa: F401
     except ImportError as error:

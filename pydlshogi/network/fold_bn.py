@@ -71,12 +71,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.network.model_file import ModelFileError, load_network, save_model
 
     try:
-        save_model(args.output, fold(load_network(args.model)), half=args.float16)
+        folded = fold(load_network(args.model))
+        os.makedirs(os.path.dirname(args.output) or ".", exist_ok=True)
+        save_model(args.output, folded, half=args.float16)
     except FoldError as error:
         print(f"fold_bn: error: model file {args.model}: {error}", file=sys.stderr)
         return 1
-    except (ModelFileError, OSError) as error:
+    except ModelFileError as error:
         print(f"fold_bn: error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"fold_bn: error: {args.output} cannot be written ({error.strerror}). "
+            "Name a file in a folder that can be written to.",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

@@ -99,6 +99,7 @@ def compare(args: argparse.Namespace) -> int | None:
     Raises:
         Exception: ``CompareError`` or one of ``training.run.ERRORS``.
     """
+    from pydlshogi.device import in_words
     from pydlshogi.training.recipe import Recipe
 
     variants = {
@@ -111,7 +112,8 @@ def compare(args: argparse.Namespace) -> int | None:
     check_settings(output / "settings.json", args, SETTINGS, train_set, test_set)
     caption = (
         f"{len(train_set)} training and {len(test_set)} test positions, {epochs(args.epoch)}, "
-        f"batch {args.batchsize}, {Recipe.of(args)}, seed {args.seed}, {device}."
+        f"batch {args.batchsize}, {Recipe.of(args)}, seed {args.seed}, "
+        f"on the {in_words(device)}."
     )
     return train_all("network", variants, output, train_set, test_set, device, caption)
 

@@ -63,6 +63,8 @@ def compare_recipes(args: argparse.Namespace, words: Sequence[str]) -> int | Non
     Raises:
         Exception: ``CompareError`` or one of ``training.run.ERRORS``.
     """
+    from pydlshogi.device import in_words
+
     recipes = read_recipes(args, words)
     variants = {name: options for name, (_, options) in recipes.items()}
     device = prepare(args, variants)
@@ -77,7 +79,7 @@ def compare_recipes(args: argparse.Namespace, words: Sequence[str]) -> int | Non
     caption = "\n".join(lines) + (
         f"\n\n{len(train_set)} training positions, {epochs(args.epoch)}, tested on "
         f"{len(held_out)} positions of {args.held_out} games held out of the training list, "
-        f"seed {args.seed}, {device}."
+        f"seed {args.seed}, on the {in_words(device)}."
     )
     return train_all("recipe", variants, output, train_set, held_out, device, caption)
 
@@ -119,11 +121,16 @@ def read_recipes(
             continue
         # Windows and Mac take names in other letter case for one folder.
         folder = name.lower()
-        if folder in folders or not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
+        if folder in folders:
+            raise CompareError(
+                f"{place}: a recipe above has the name {name!r}, capital letters or not. "
+                "Give this one another name."
+            )
+        if not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
             raise CompareError(
                 f"{place}: {name!r} cannot be a recipe's name. "
-                "Begin the line with a name of its own, of letters a to z, digits, - and _; "
-                "capital letters make no other name."
+                "Begin the line with a name of letters (a to z, A to Z), digits, - and _, "
+                "a letter or _ first."
             )
         folders.add(folder)
         parser = build_recipes_parser()

@@ -175,7 +175,7 @@ def build_comparison_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="epochs of each network (default: %(default)s)",
     )
-    _add_comparison(parser)
+    _add_comparison(parser, output="comparison")
     return parser
 
 
@@ -220,7 +220,7 @@ def build_recipes_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="epochs of each recipe (default: %(default)s)",
     )
-    _add_comparison(parser)
+    _add_comparison(parser, output="recipes")
     return parser
 
 
@@ -243,13 +243,13 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_comparison(parser: argparse.ArgumentParser) -> None:
+def _add_comparison(parser: argparse.ArgumentParser, *, output: str) -> None:
     """Adds what all comparisons have in common."""
     add = parser.add_argument
     add(
         "--output",
         "-o",
-        default="comparison",
+        default=output,
         metavar="FOLDER",
         help="where everything goes (default: %(default)s)",
     )

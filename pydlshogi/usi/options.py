@@ -167,7 +167,9 @@ class Options:
         try:
             self._values[option.name] = option.parse(text, self._values[option.name])
         except ValueError as error:
+            value = self._values[option.name]
+            # As USI writes it: true, not True.
+            kept = str(value).lower() if isinstance(value, bool) else str(value)
             raise CommandError(
-                f"option {option.name} cannot be {quote(text)}: {error}; "
-                f"it stays {quote(str(self._values[option.name]))}"
+                f"option {option.name} cannot be {quote(text)}: {error}; it stays {quote(kept)}"
             ) from None

@@ -393,7 +393,7 @@ def test_an_output_that_cannot_be_written(fake, tmp_path, capsys):
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
     assert run(tmp_path / "file", *arguments) == 1
     error = capsys.readouterr().err
-    assert str(tmp_path / "file") in error
+    assert f"--output {tmp_path / 'file'} is a file. Name a folder" in error
     assert error.count("\n") == 1
 
 

@@ -103,6 +103,18 @@ def test_the_model_itself_is_not_replaced(tmp_path, capsys, monkeypatch, output)
     assert (tmp_path / "model").read_bytes() == before
 
 
+def test_the_folder_of_the_output_is_made_or_refused_in_one_sentence(tmp_path, capsys):
+    save_model(tmp_path / "model", make_network("policy"))
+    model = str(tmp_path / "model")
+    assert main([model, str(tmp_path / "new" / "folder" / "book")]) == 0
+    assert (tmp_path / "new" / "folder" / "book").is_file()
+    for output in (tmp_path / "new", tmp_path / "model" / "book"):
+        assert main([model, str(output)]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"fold_bn: error: {output} cannot be written (")
+        assert line.endswith("Name a file in a folder that can be written to.")
+
+
 def test_another_network_gets_one_sentence(tmp_path, capsys):
     for name in set(NETWORKS) - {"policy", *FOLDABLE}:
         with pytest.raises(FoldError):

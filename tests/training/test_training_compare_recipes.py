@@ -49,6 +49,7 @@ def test_recipes_are_trained_and_their_table_written(folder, capsys, monkeypatch
     rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")]
     assert rows == ["| recipe", "| published", "| fast", "| large"]
     assert "- fast: `--lr 0.1 --momentum 0.9`" in table
+    assert "seed 0, on the CPU." in table
     settings = json.loads(Path("out/large/settings.json").read_text(encoding="utf-8"))
     assert (settings["batchsize"], settings["average"], settings["lr"]) == (20, 3, 0.01)
     # All were trained and tested on the same: the first positions, and the last game.
@@ -163,9 +164,9 @@ def test_records_left_out_are_named(folder, capsys):
     "recipes, options, named",
     [
         ("", "", "no recipe"),
-        ("a\na", "", "line 2: 'a'"),
-        ("BN\nbn", "", "line 2: 'bn'"),
-        ("../a", "", "'../a'"),
+        ("a\na", "", "line 2: a recipe above has the name 'a'"),
+        ("BN\nbn", "", "line 2: a recipe above has the name 'bn', capital letters or not"),
+        ("../a", "", "'../a' cannot be a recipe's name"),
         ("été", "", "'été'"),
         ("a --seed 3", "", "--seed"),
         ("a '--lr", "", "line 1"),

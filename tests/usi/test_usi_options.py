@@ -71,6 +71,15 @@ def test_a_refused_value_leaves_the_old_one(options, name, text):
     assert options[name] == before
 
 
+@pytest.mark.parametrize(
+    "name, text, kept", [("flag", "TRUE", "true"), ("word", "Two", "two"), ("Number", "+7", "7")]
+)
+def test_a_refusal_says_what_stays_as_usi_writes_it(options, name, text, kept):
+    options.set(name, text)
+    with pytest.raises(CommandError, match=f"it stays '{kept}'$"):
+        options.set(name, "maybe")
+
+
 def test_an_unknown_option_is_named(options):
     with pytest.raises(CommandError, match="'nosuch'"):
         options.set("nosuch", "1")
