@@ -130,5 +130,5 @@ def test_a_damaged_file_is_refused(tmp_path):
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(model_file.ModelFileError, match="does not exist"):
         model_file.load_model(tmp_path / "none", Small())
-    with pytest.raises(model_file.ModelFileError, match="cannot be read"):
+    with pytest.raises(model_file.ModelFileError, match="is a folder, not a file"):
         model_file.load_model(tmp_path, Small())
