@@ -20,7 +20,7 @@ from typing import Any, Callable
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.device import select_device
+from pydlshogi.device import in_words, select_device
 from pydlshogi.features import HAND_MAX, make_input_planes
 from pydlshogi.network.layers import PiecesAndHands
 from pydlshogi.network.normalization import BatchNormalization
@@ -128,7 +128,7 @@ def main() -> None:
                     device.device.synchronize()
                 if turn:  # the first turn makes the buffers
                     times.setdefault((name, number), []).append(time.perf_counter() - start)
-    print(f"batch {args.batchsize}, {device}, median of {args.rounds}\n")
+    print(f"batch {args.batchsize}, {in_words(device)}, median of {args.rounds}\n")
     head = f"{measured} in play | {measured} forward and backward"
     print(f"| ms | {head} | training step |")
     print("|:--|--:|--:|--:|")

@@ -28,7 +28,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.device import select_device
+from pydlshogi.device import in_words, select_device
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.threads import get_threads
 from pydlshogi.read_kifu import read_kifu
@@ -136,7 +136,7 @@ def main() -> int:
     )
     kept = EVAL_INTERVAL * bare / (EVAL_INTERVAL * iteration + evaluation)
     print(
-        f"python {platform.python_version()}, numpy {numpy.__version__}, {device}, "
+        f"python {platform.python_version()}, numpy {numpy.__version__}, {in_words(device)}, "
         f"{get_threads()} threads, batch {args.batchsize}, {len(train)} training positions"
     )
     print(f"bare step   {bare * 1e3:8.2f} ms")

@@ -46,19 +46,27 @@ class Option:
         """
         raise NotImplementedError
 
+    def text(self, value: Any) -> str:
+        """Writes a value as a GUI does."""
+        return str(value)
+
 
 class Check(Option):
     """True or false."""
 
     def declaration(self) -> str:
         """See :class:`Option`."""
-        return f"check default {str(self.default).lower()}"
+        return f"check default {self.text(self.default)}"
 
     def parse(self, text: str, value: bool) -> bool:
         """See :class:`Option`."""
         if text.lower() not in ("true", "false"):
             raise ValueError("choose true or false")
         return text.lower() == "true"
+
+    def text(self, value: bool) -> str:
+        """See :class:`Option`."""
+        return str(value).lower()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,9 +175,7 @@ class Options:
         try:
             self._values[option.name] = option.parse(text, self._values[option.name])
         except ValueError as error:
-            value = self._values[option.name]
-            # As USI writes it: true, not True.
-            kept = str(value).lower() if isinstance(value, bool) else str(value)
+            kept = quote(option.text(self._values[option.name]))
             raise CommandError(
-                f"option {option.name} cannot be {quote(text)}: {error}; it stays {quote(kept)}"
+                f"option {option.name} cannot be {quote(text)}: {error}; it stays {kept}"
             ) from None
