@@ -40,6 +40,6 @@ def go_over_to_venv() -> None:
 
 if __name__ == "__main__":
     go_over_to_venv()
-    from pydlshogi.usi.main import main
+    from pydlshogi.commands.policy_player_usi import main
 
     sys.exit(main())

@@ -5,7 +5,7 @@ import sys
 
 if __name__ == "__main__":
     try:
-        from pydlshogi.training.main import main
+        from pydlshogi.commands.train_policy import main
 
         sys.exit(main())
     except KeyboardInterrupt:  # while it was still being imported

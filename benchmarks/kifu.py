@@ -40,7 +40,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import kifu_reference  # noqa: E402
 
 from pydlshogi.features import make_input_features_from_board, make_input_planes  # noqa: E402
-from pydlshogi.kifu_list import read_list  # noqa: E402
+from pydlshogi.kifu.sources import read_list  # noqa: E402
 from pydlshogi.positions import load_cache, save_cache  # noqa: E402
 from pydlshogi.read_kifu import Report, read_kifu  # noqa: E402
 

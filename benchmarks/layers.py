@@ -22,8 +22,8 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.device import in_words, select_device
 from pydlshogi.features import HAND_MAX, make_input_planes
+from pydlshogi.network.cpu.normalization import BatchNormalization
 from pydlshogi.network.layers import PiecesAndHands
-from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.policy import PolicyNetwork, ch
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import POSITION

@@ -1,6 +1,6 @@
 """Kifu lists to packed positions, and the cache beside the list.
 
-Files are read in batches (:mod:`pydlshogi.kifu_batch`), two at a time. A record that
+Files are read in batches (:mod:`pydlshogi.kifu.batch`), two at a time. A record that
 cannot be read, or whose moves are not possible, is left out whole and named in the
 report; it never ends the reading.
 """
@@ -19,9 +19,10 @@ import numpy
 from tqdm import tqdm
 
 from pydlshogi.files import remove_leftovers
-from pydlshogi.kifu_batch import Batch, File, read_batch
-from pydlshogi.kifu_list import KifuError, Source, is_archive, read_archive, read_list
-from pydlshogi.kifu_report import Note, Report
+from pydlshogi.kifu.batch import Batch, File, read_batch
+from pydlshogi.kifu.replay import rows_of
+from pydlshogi.kifu.report import Note, Report
+from pydlshogi.kifu.sources import KifuError, Source, is_archive, read_archive, read_list
 from pydlshogi.positions import (
     POSITION,
     CacheError,
@@ -31,7 +32,6 @@ from pydlshogi.positions import (
     load_cache,
     save_cache,
 )
-from pydlshogi.replay import rows_of
 
 __all__ = [
     "KifuError",
@@ -79,7 +79,7 @@ def read_kifu(
 
     Args:
         kifu_list_file: A text file with the path of a CSA or KIF file, a folder or an
-            archive a line; see :mod:`pydlshogi.kifu_list`.
+            archive a line; see :mod:`pydlshogi.kifu.sources`.
         strict: Leave out also the games with a move that is possible but not legal,
             such as one that leaves the king in check. Much slower.
         drop_duplicates: Of games with the same moves use the first only.

@@ -1,8 +1,7 @@
 """What the tests of every folder share.
 
-They can import kifu_reference; the fixture ``device`` runs a numeric test on the CPU and
-on a GPU; and no example of a hypothesis test is timed, since a busy machine may take its
-time.
+They can import the modules of this folder. The fixture ``device`` runs a numeric test on the
+CPU and on a GPU. No example of a hypothesis test is timed: a busy machine may take its time.
 """
 
 import sys

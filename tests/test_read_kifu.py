@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from pydlshogi import read_kifu as module
 from pydlshogi.features import make_features, make_input_features_from_board
-from pydlshogi.kifu_report import Note
+from pydlshogi.kifu.report import Note
 from pydlshogi.positions import DRAW, LOSS, POSITION, UNKNOWN, WIN, save_cache
 from pydlshogi.read_kifu import KifuError, Report, load_positions, read_kifu
 
@@ -412,7 +412,7 @@ def test_a_file_that_cannot_be_read_is_left_out_and_no_cache_made(tmp_path, monk
             raise OSError(5, "Input/output error")
         return whole(descriptor, size)
 
-    monkeypatch.setattr("pydlshogi.kifu_batch.os.read", fail)
+    monkeypatch.setattr("pydlshogi.kifu.batch.os.read", fail)
     loaded = load_positions(kifu_list)
     (note,) = loaded.report.excluded
     assert (note.file, "Input/output error" in note.reason) == ("b.csa", True)

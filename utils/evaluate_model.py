@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.training.evaluate import main
+from pydlshogi.commands.evaluate_model import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.kifu_filter import main
+from pydlshogi.kifu.filter import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.network.fold_bn import main
+from pydlshogi.network.fold import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.kifu_split import main
+from pydlshogi.kifu.split import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.match.main import main
+from pydlshogi.commands.match import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import shogi
 
-from pydlshogi.csa import RecordError, parse_game
 from pydlshogi.files import write_beside
+from pydlshogi.kifu.csa import RecordError, parse_game
 from pydlshogi.match.referee import FAULT_MARKS
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLY_PLANES
-from pydlshogi.network.convolution import Convolution2D
-from pydlshogi.network.normalization import BatchNormalization
+from pydlshogi.network.cpu.convolution import Convolution2D
+from pydlshogi.network.cpu.normalization import BatchNormalization
 
 F = chainer.functions
 
@@ -23,7 +23,7 @@ class NormalizedConvolution(chainer.Chain):
     Args:
         inputs: Number of planes in.
         outputs: Number of planes out.
-        convolution: One of :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
     """
 
     def __init__(self, inputs: int, outputs: int, convolution: str) -> None:
@@ -46,7 +46,7 @@ class ResidualBlock(chainer.Chain):
 
     Args:
         channels: Number of planes in and out.
-        convolution: One of :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
     """
 
     def __init__(self, channels: int, convolution: str) -> None:
@@ -73,7 +73,7 @@ class PiecesAndHands(chainer.Chain):
 
     Args:
         outputs: Number of planes out.
-        convolution: One of :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
         ply: Whether planes of the move number follow the 104; they too are the same
             everywhere.
         normalize: Whether a batch normalization comes before ReLU, in place of the bias.

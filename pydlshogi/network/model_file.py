@@ -15,8 +15,8 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.files import write_beside
 from pydlshogi.network.network import Network
+from pydlshogi.network.npz import NpzError, read_npz
 from pydlshogi.network.registry import DEFAULT, UnknownNetwork, form_of, make_network, name_of
-from pydlshogi.npz import NpzError, read_npz
 
 #: Key of the array that holds the network's name.
 MARK = "pydlshogi/network"
@@ -83,7 +83,7 @@ def load_network(path: str | os.PathLike[str], convolution: str = "auto") -> Net
 
     Args:
         path: As in :func:`load_model`.
-        convolution: One of :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
 
     Returns:
         The network that the file names, the book's where it names none, on the CPU.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.value import ValueKind
+from pydlshogi.network.value_kind import ValueKind
 
 
 class Network(chainer.Chain):

@@ -10,7 +10,7 @@ from typing import Any
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.convolution import Convolution2D, check_convolution
+from pydlshogi.network.cpu.convolution import Convolution2D, check_convolution
 from pydlshogi.network.network import Network
 
 F = chainer.functions
@@ -34,7 +34,7 @@ class PolicyNetwork(Network):
 
     Args:
         convolution: How the layers are computed, one of
-            :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+            :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
 
     Raises:
         ValueError: ``convolution`` is not known.

@@ -10,11 +10,11 @@ from typing import Any
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.convolution import Convolution2D
+from pydlshogi.network.cpu.convolution import Convolution2D
+from pydlshogi.network.cpu.linear import Linear
 from pydlshogi.network.layers import NormalizedConvolution, ResidualBlock
-from pydlshogi.network.linear import Linear
 from pydlshogi.network.policy import PolicyNetwork, ch
-from pydlshogi.network.value import WinLogit
+from pydlshogi.network.value_kind import WinLogit
 
 F = chainer.functions
 

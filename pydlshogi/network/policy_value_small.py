@@ -10,10 +10,10 @@ from typing import Any
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.convolution import Convolution2D, check_convolution
-from pydlshogi.network.linear import Linear
+from pydlshogi.network.cpu.convolution import Convolution2D, check_convolution
+from pydlshogi.network.cpu.linear import Linear
 from pydlshogi.network.network import Network
-from pydlshogi.network.value import ExpectedResult
+from pydlshogi.network.value_kind import ExpectedResult
 
 F = chainer.functions
 
@@ -29,7 +29,7 @@ class PolicyValueSmallNetwork(Network):
 
     Args:
         convolution: How the layers are computed, one of
-            :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+            :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
 
     Raises:
         ValueError: ``convolution`` is not known.

@@ -40,7 +40,7 @@ def make_network(name: str, convolution: str = "auto") -> Network:
 
     Args:
         name: One of :data:`NETWORKS`.
-        convolution: One of :data:`pydlshogi.network.convolution.CONVOLUTIONS`.
+        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
 
     Raises:
         UnknownNetwork: no network has that name.

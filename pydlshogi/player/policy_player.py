@@ -19,10 +19,10 @@ from pydlshogi import rules
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.files import shipped_model
+from pydlshogi.network.cpu.threads import limit_blas
+from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError
-from pydlshogi.network.threads import limit_blas
 from pydlshogi.player.base_player import BasePlayer
-from pydlshogi.player.evaluator import Evaluation, Evaluator
 from pydlshogi.player.policy_options import SHIPPED_MODEL, policy_options
 from pydlshogi.player.strategy import boltzmann, greedy, score, softmax
 from pydlshogi.rules import Repetition

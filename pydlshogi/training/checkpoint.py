@@ -39,7 +39,7 @@ from pydlshogi.network.model_file import (
     load_model,
     save_model,
 )
-from pydlshogi.npz import NpzError, read_npz
+from pydlshogi.network.npz import NpzError, read_npz
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"

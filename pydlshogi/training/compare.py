@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydlshogi.commands.program import out_of_memory, signal_of, terminable
+from pydlshogi.commands.train_options import build_comparison_parser
 from pydlshogi.files import write_beside
-from pydlshogi.program import out_of_memory, signal_of, terminable
 from pydlshogi.training import log
 from pydlshogi.training.outputs import prepare_outputs
-from pydlshogi.training.parser import build_comparison_parser
 
 if TYPE_CHECKING:
     import numpy

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydlshogi.commands.train_options import build_recipes_parser
 from pydlshogi.text import decode
 from pydlshogi.training.compare import (
     SETTINGS,
@@ -26,7 +27,6 @@ from pydlshogi.training.compare import (
     read_positions,
     train_all,
 )
-from pydlshogi.training.parser import build_recipes_parser
 
 if TYPE_CHECKING:
     import numpy

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.value import ValueKind
+from pydlshogi.network.value_kind import ValueKind
 
 F = chainer.functions
 

@@ -94,7 +94,7 @@ def check_report(path: str) -> None:
     Raises:
         OutputError: a file is there that is no such table.
     """
-    from pydlshogi.kifu_report import TITLES
+    from pydlshogi.kifu.report import TITLES
 
     if not path or not os.path.isfile(path):
         return

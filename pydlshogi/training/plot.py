@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydlshogi.commands.program import program
 from pydlshogi.files import write_beside
-from pydlshogi.program import program
 from pydlshogi.text import decode
 from pydlshogi.training.log import Curve, read_log
 from pydlshogi.training.outputs import real_path

@@ -13,9 +13,9 @@ import shogi
 
 cshogi = pytest.importorskip("cshogi")
 
-from pydlshogi.csa import parse_game  # noqa: E402
+from pydlshogi.commands.match import main  # noqa: E402
+from pydlshogi.kifu.csa import parse_game  # noqa: E402
 from pydlshogi.match import main as program  # noqa: E402
-from pydlshogi.match.main import main  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
 from pydlshogi.match.usi_client import Limit  # noqa: E402
@@ -162,7 +162,7 @@ def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_an_interrupted_match_goes_on(finished, tmp_path):
     output = tmp_path / "match"
-    command = [sys.executable, "-m", "pydlshogi.match.main"]
+    command = [sys.executable, "-m", "pydlshogi.commands.match"]
     command += ["--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2)]
     command += ["--games", "200", "--max-plies", "60", "--plies", "6", "--output", str(output)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -185,7 +185,15 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
     output = tmp_path / "match"
-    command = [sys.executable, "-m", "pydlshogi.match.main", "--games", "4", "--concurrency", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "pydlshogi.commands.match",
+        "--games",
+        "4",
+        "--concurrency",
+        "2",
+    ]
     command += ["--engine", fake("thinks at go"), "--opponent", fake("thinks at go", "other")]
     with subprocess.Popen([*command, "--output", str(output)], stderr=subprocess.PIPE) as process:
         while len(list(tmp_path.glob("fake engine.py.*"))) < 2:
@@ -223,7 +231,7 @@ def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
 def test_the_policy_player_plays_a_match(tmp_path):
     model = tmp_path / "model"
     save_model(model, PolicyNetwork())
-    engine = f"policy='{sys.executable}' -m pydlshogi.usi.main;modelfile={model}"
+    engine = f"policy='{sys.executable}' -m pydlshogi.commands.policy_player_usi;modelfile={model}"
     arguments = ("--engine", engine, "--opponent", "random", "--games", 2, "--max-plies", 30)
     assert run(tmp_path / "match", *arguments) == 0
     found = row(tmp_path / "match")

@@ -14,8 +14,8 @@ from pydlshogi.features import (
     PLY_PLANE_NUM,
     make_input_planes,
 )
+from pydlshogi.network.cpu.linear import Linear
 from pydlshogi.network.layers import NormalizedConvolution, ResidualBlock
-from pydlshogi.network.linear import Linear
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.policy_hand1x1 import PolicyHand1x1Network, PolicyHand1x1UnpoolNetwork
 from pydlshogi.network.registry import NETWORKS, UnknownNetwork, make_network, name_of

@@ -10,10 +10,10 @@ import shogi
 from pydlshogi import rules
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, make_input_features_from_board, make_output_label
+from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.player import policy_player
-from pydlshogi.player.evaluator import Evaluation, Evaluator
 from pydlshogi.player.policy_options import policy_options
 from pydlshogi.player.policy_player import CHUNK, PolicyPlayer
 from pydlshogi.usi.protocol import Clock, FatalError, Go

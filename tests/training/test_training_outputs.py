@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from pydlshogi.kifu_report import Report
-from pydlshogi.training.main import main
+from pydlshogi.commands.train_policy import main
+from pydlshogi.kifu.report import Report
 from pydlshogi.training.outputs import OutputError, check_report, prepare_outputs
 
 

@@ -17,16 +17,16 @@ from training_helpers import (
     make_positions,
 )
 
+from pydlshogi.commands.train_options import build_parser
 from pydlshogi.compat import chainer
 from pydlshogi.features import mirror
 from pydlshogi.network.model_file import load_model
-from pydlshogi.npz import read_npz
+from pydlshogi.network.npz import read_npz
 from pydlshogi.training import log
 from pydlshogi.training.average import Average
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import OWN, StateFileError, load_pair
 from pydlshogi.training.loss import Loss, measure
-from pydlshogi.training.parser import build_parser
 from pydlshogi.training.recipe import Recipe, Schedule, make_optimizer, make_schedule
 from pydlshogi.training.trainer import Settings, check_resumed, train
 

@@ -25,7 +25,7 @@ from training_helpers import (
 )
 
 from pydlshogi.compat import chainer
-from pydlshogi.npz import read_npz
+from pydlshogi.network.npz import read_npz
 from pydlshogi.training import log, plot
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import SaveError, StateFileError, load_pair
@@ -416,7 +416,7 @@ INTERVAL = 2
 def start(folder, end):
     """Starts or resumes a run of ``end`` iterations in a process of its own."""
     root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(root), str(Path(__file__).parent)])
+    path = os.pathsep.join([str(root), str(root / "tests")])
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(folder), str(end), str(INTERVAL)],
         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},

@@ -9,7 +9,7 @@ from training_helpers import assert_same_parameters, make_positions, run
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.network import Network
-from pydlshogi.network.value import ExpectedResult, WinLogit
+from pydlshogi.network.value_kind import ExpectedResult, WinLogit
 from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter

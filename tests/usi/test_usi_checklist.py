@@ -49,7 +49,7 @@ def patched(*lines):
     code = [
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})",
         *lines,
-        "from pydlshogi.usi.main import main",
+        "from pydlshogi.commands.policy_player_usi import main",
         "sys.exit(main([]))",
     ]
     return [sys.executable, "-c", "\n".join(code)]
@@ -322,7 +322,7 @@ def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
     engine = start(
         patched(
             "import time",
-            "from pydlshogi.player.evaluator import Evaluator",
+            "from pydlshogi.network.evaluator import Evaluator",
             "evaluate = Evaluator.evaluate",
             "Evaluator.evaluate = lambda *args: time.sleep(0.2) or evaluate(*args)",
         )

@@ -1,0 +1,1 @@
+"""The programs: a module each, with its options and its ``main``."""

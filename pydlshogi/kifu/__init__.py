@@ -1,0 +1,1 @@
+"""Game records: lists of them, their formats, and the positions read from them."""

@@ -1,0 +1,241 @@
+"""A batch of files to positions.
+
+The plain CSA records of a batch are understood together (:mod:`pydlshogi.kifu.csa_scan`),
+the others one by one (:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`), then all games are
+played together (:mod:`pydlshogi.kifu.replay`). A record that cannot be read, or whose moves
+are not possible, is left out whole, with a note.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy
+
+from pydlshogi.kifu.csa import Game, RecordError, parse_game, split_records
+from pydlshogi.kifu.csa_scan import scan
+from pydlshogi.kifu.kif import is_kif, parse_kif
+from pydlshogi.kifu.legality import first_illegal
+from pydlshogi.kifu.replay import Games, replay, rows_of
+from pydlshogi.kifu.report import Note
+from pydlshogi.positions import DRAW, LOSS, POSITION, UNKNOWN, WIN
+
+
+class File(NamedTuple):
+    """A file to read.
+
+    Attributes:
+        name: What notes call it; its ending tells KIF from CSA, or else its text does.
+        size: Its size in bytes.
+        path: Where it is, if ``data`` is None.
+        data: Its content, if it comes out of an archive.
+    """
+
+    name: str
+    size: int
+    path: str
+    data: bytes | None = None
+
+
+class Record(NamedTuple):
+    """One record of a file.
+
+    Attributes:
+        text: Its bytes.
+        file: The file's name.
+        number: Its number in the file, from 1.
+        lines_before: The number of lines in the file before its first.
+        kif: Whether it is KIF; else it is CSA.
+    """
+
+    text: bytes
+    file: str
+    number: int
+    lines_before: int
+    kif: bool
+
+    def parse(self) -> Game:
+        """Reads it with care; raises ``RecordError``."""
+        return parse_kif(self.text) if self.kif else parse_game(self.text)
+
+    def note(self, line: int, reason: str) -> Note:
+        """Makes a note; ``line`` counts within the record, 0 for none."""
+        return Note(self.file, self.number, line + self.lines_before if line else 0, reason)
+
+
+@dataclass
+class Batch:
+    """What a batch of files gave, for each game that can be used and in their order.
+
+    Attributes:
+        files: The number of files it came from.
+        unreadable: How many of them are there but could not be read.
+        positions: All positions, ``POSITION`` (n,).
+        lengths: The number of positions of each game, (games,) int64.
+        results: The result of each game for Black, (games,) uint8.
+        keys: A digest of start and moves of each game.
+        records: The record of each game.
+        excluded: Notes about the files and records that cannot be used.
+        contradictions: Notes about games whose summary contradicts the end mark.
+    """
+
+    files: int
+    unreadable: int = 0
+    positions: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=POSITION))
+    lengths: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.int64))
+    results: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.uint8))
+    keys: list[bytes] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    excluded: list[Note] = field(default_factory=list)
+    contradictions: list[Note] = field(default_factory=list)
+
+
+def read_batch(files: list[File], strict: bool = False) -> Batch:
+    """Reads some files to positions.
+
+    Args:
+        files: The files.
+        strict: Whether to leave out games with moves that are possible but not legal.
+
+    Returns:
+        What they gave; nothing in a file raises.
+    """
+    batch = Batch(len(files))
+    records = list(_records(files, batch))
+    understood = _understand(records, batch.excluded) if records else None
+    if understood is None:
+        return batch
+    games, records, summaries = understood
+    positions, faults = replay(games)
+    good = numpy.ones(len(records), dtype=bool)
+    for fault in faults:
+        good[fault.game] = False
+        reason = f"move {fault.ply + 1} is not possible: {fault.reason}"
+        batch.excluded.append(_note_of_move(records[fault.game], fault.ply, reason))
+    if strict:
+        for game, ply in _illegal(games, good):
+            good[game] = False
+            reason = f"move {ply + 1} is not legal"
+            batch.excluded.append(_note_of_move(records[game], ply, reason))
+    batch.contradictions.extend(
+        records[game].note(0, reason)
+        for game, reason in _contradictions(games.results, summaries)
+        if good[game]
+    )
+    if not good.all():
+        kept = numpy.flatnonzero(good)
+        positions = positions[rows_of(games.lengths, kept)]
+        games = games.select(kept)
+        records = [records[game] for game in kept.tolist()]
+    batch.positions, batch.records, batch.keys = positions, records, list(_keys(games))
+    batch.lengths, batch.results = games.lengths, games.results
+    return batch
+
+
+def _records(files: list[File], batch: Batch) -> Iterator[Record]:
+    """Reads files and splits them into records."""
+    for file in files:
+        try:
+            data = file.data if file.data is not None else _read_file(file.path, file.size)
+        except OSError as error:
+            batch.unreadable += 1
+            batch.excluded.append(Note(file.name, 0, 0, f"it cannot be read ({error.strerror})"))
+            continue
+        kif = is_kif(file.name, data)
+        parts = [(0, data)] if kif else split_records(data)
+        for number, (lines_before, text) in enumerate(parts, 1):
+            yield Record(text, file.name, number, lines_before, kif)
+
+
+def _read_file(path: str, size: int) -> bytes:
+    """Reads a file that was ``size`` bytes long when the list was read.
+
+    Thousands of small files: ``open()`` would ask the system thrice as often.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        data = os.read(descriptor, size + 1)
+    finally:
+        os.close(descriptor)
+    return data if len(data) == size else Path(path).read_bytes()
+
+
+def _understand(
+    records: list[Record], excluded: list[Note]
+) -> tuple[Games, list[Record], numpy.ndarray] | None:
+    """Reads records to games, plain ones together.
+
+    Returns:
+        The games that could be read, in the order of the records; the record of each;
+        and the summary of each, ``UNKNOWN`` for none. None if there is no game.
+    """
+    # KIF is read one by one: not even CSA text under a name of KIF may pass here.
+    scanned = scan([b"" if record.kif else record.text for record in records])
+    numbers: list[int] = numpy.flatnonzero(scanned.plain).tolist()
+    summaries = scanned.summaries.tolist()
+    careful: list[Game] = []
+    for number in numpy.flatnonzero(~scanned.plain).tolist():
+        try:
+            game = records[number].parse()
+        except RecordError as error:
+            excluded.append(records[number].note(error.line, error.reason))
+            continue
+        careful.append(game)
+        numbers.append(number)
+        summaries.append(UNKNOWN if game.summary is None else game.summary)
+    parts = [] if scanned.games is None else [scanned.games]
+    if careful:
+        parts.append(Games.of(careful))
+    if not parts:
+        return None
+    games = parts[0]
+    if careful:
+        order = numpy.argsort(numbers)
+        games = Games.join(parts).select(order)
+        numbers = [numbers[place] for place in order]
+        summaries = [summaries[place] for place in order]
+    return games, [records[number] for number in numbers], numpy.array(summaries, numpy.uint8)
+
+
+def _note_of_move(record: Record, ply: int, reason: str) -> Note:
+    """Makes a note about a move, whose line only the careful reading knows."""
+    return record.note(record.parse().moves[ply].line, reason)
+
+
+def _illegal(games: Games, good: numpy.ndarray) -> Iterator[tuple[int, int]]:
+    """Finds the good games with an illegal move, and the number of that move from 0."""
+    end = numpy.cumsum(games.lengths)
+    for game in numpy.flatnonzero(good).tolist():
+        rows = slice(end[game] - games.lengths[game], end[game])
+        columns = (games.origin[rows], games.target[rows], games.piece[rows])
+        moves = list(zip(*(column.tolist() for column in columns)))
+        ply = first_illegal(games.starts[game].tobytes(), int(games.turns[game]), moves)
+        if ply is not None:
+            yield game, ply
+
+
+def _contradictions(results: numpy.ndarray, summaries: numpy.ndarray) -> Iterator[tuple[int, str]]:
+    """Finds the games whose end mark and summary cannot both be right."""
+    words = {WIN: "Black won", LOSS: "White won", DRAW: "a draw"}
+    known = (results != UNKNOWN) & (summaries != UNKNOWN)
+    for game in numpy.flatnonzero(known & (results != summaries)).tolist():
+        by_mark, by_summary = words[results[game]], words[summaries[game]]
+        yield game, f"{by_mark} by the end mark, {by_summary} by the summary"
+
+
+def _keys(games: Games) -> Iterator[bytes]:
+    """Digests start and moves of each game."""
+    moves = numpy.stack([games.origin, games.target, games.piece], axis=1).tobytes()
+    starts = games.starts.tobytes()
+    size = games.starts.shape[1]
+    end = 0
+    for number, length in enumerate(games.lengths.tolist()):
+        start, end = end, end + 3 * length
+        digest = hashlib.blake2b(moves[start:end], digest_size=16)
+        digest.update(starts[number * size : (number + 1) * size])
+        yield digest.digest()

@@ -1,0 +1,410 @@
+"""CSA text to games, one record at a time and with every care.
+
+Reads CSA V1, V2.x and V3.0 as files really are: UTF-8 with or without a BOM, CP932,
+EUC-JP, any line ends, ``'`` comments on lines of their own or behind a comma, times as
+``T`` lines or ``,T5``, several statements on one line, start positions by ``PI``,
+``P1`` … ``P9`` and ``P+``/``P-``, floodgate's ratings and summary. Whatever is none of
+these raises ``RecordError`` with the line: a record is read wholly or not at all.
+
+The text of a record is not played here: whether its moves are possible is for
+:mod:`pydlshogi.kifu.replay` to say. :mod:`pydlshogi.kifu.csa_scan` reads many records at once,
+the plain ones among them, to the same result.
+
+Source: the CSA standard, http://www2.computer-shogi.org/protocol/record_v22.html and
+record_v3.html; the comments are those of the floodgate server (shogi-server).
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+
+import shogi
+
+from pydlshogi.common import SQUARE_NUM
+from pydlshogi.kifu.csa_board import (
+    EVEN_GAME,
+    NO_SQUARE,
+    PIECE_CODES,
+    PIECE_NAMES,
+    SQUARES,
+    StartPosition,
+    shown,
+)
+from pydlshogi.positions import (
+    DRAW,
+    HAND_NUM,
+    LOSS,
+    UNKNOWN,
+    WIN,
+)
+
+#: What the end marks mean for the side to move.
+END_MARKS = {
+    "%TORYO": LOSS,
+    "%TIME_UP": LOSS,
+    "%TSUMI": LOSS,
+    "%ILLEGAL_MOVE": LOSS,
+    "%KACHI": WIN,
+    "%SENNICHITE": DRAW,
+    "%JISHOGI": DRAW,
+    "%HIKIWAKE": DRAW,
+    "%MAX_MOVES": DRAW,
+    "%CHUDAN": UNKNOWN,
+    "%MATTA": UNKNOWN,
+    "%FUZUMI": UNKNOWN,
+    "%ERROR": UNKNOWN,
+}
+#: End marks that name the side themselves, and what they mean for Black.
+END_MARKS_FOR_BLACK = {"%+ILLEGAL_ACTION": LOSS, "%-ILLEGAL_ACTION": WIN}
+# Programs write marks of their own, such as %OUTE_SENNICHITE; the moves before one are good.
+_OWN_END_MARK = re.compile("%[A-Z_]+")
+
+#: A result as the other side sees it.
+OTHER_RESULT = {LOSS: WIN, WIN: LOSS, DRAW: DRAW, UNKNOWN: UNKNOWN}
+
+_MOVE = re.compile(rf"([+-])(00|[1-9][1-9])([1-9][1-9])({'|'.join(PIECE_NAMES)})")
+_TIME = re.compile(r"T[0-9.]*")
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_RECORD_SEPARATOR = re.compile(rb"(?<![^\r\n])/[ \t]*(?=[\r\n]|\Z)")
+#: Matches floodgate's summary: how the game ended, the results of Black and of White.
+SUMMARY = re.compile(
+    rb"^'summary:([^:\r\n]*):[^\r\n]* (win|lose|draw):[^\r\n]* (win|lose|draw)", re.MULTILINE
+)
+#: How a summary calls the end of a game whose ``%KACHI`` the server did not accept.
+FALSE_DECLARATION = b"illegal kachi"
+_SUMMARY_RESULTS = {
+    (b"win", b"lose"): WIN,
+    (b"lose", b"win"): LOSS,
+    (b"draw", b"draw"): DRAW,
+}
+_ENCODING = re.compile(rb"^'CSA encoding=([-\w]+)", re.MULTILINE)
+# Encodings from the most to the least particular, and the names records give them. No
+# other name is followed: Python knows encodings that are none of text, or always fail.
+_ENCODINGS = ("utf-8", "euc_jp", "cp932")
+_DECLARED = {
+    b"UTF-8": "utf-8",
+    b"UTF8": "utf-8",
+    b"SHIFT_JIS": "cp932",
+    b"SHIFT-JIS": "cp932",
+    b"SJIS": "cp932",
+    b"CP932": "cp932",
+    b"WINDOWS-31J": "cp932",
+    b"EUC-JP": "euc_jp",
+    b"EUCJP": "euc_jp",
+}
+_UTF_16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+#: What old systems put behind a text's end: DOS its Ctrl-Z, others zeros.
+END_OF_FILE = b"\x1a\0"
+
+
+class RecordError(Exception):
+    """A record that cannot be read.
+
+    Attributes:
+        line: The number of the line in the record, from 1; 0 where there is none to name.
+        reason: What is wrong, a clause in words.
+    """
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}" if line else reason)
+        self.line = line
+        self.reason = reason
+
+
+class Move(NamedTuple):
+    """A move as its mover sees it.
+
+    Attributes:
+        origin: The square it comes from, 0..80, or 81..87 for a drop: the place of the
+            mover's own pawn … rook in a placement.
+        target: The square it goes to, 0..80.
+        piece: The piece's code after the move, 1..14.
+        claimed: The piece's code before the move where the record names it, else 0.
+        line: The number of its line in the record, from 1.
+    """
+
+    origin: int
+    target: int
+    piece: int
+    claimed: int
+    line: int
+
+
+@dataclass
+class Game:
+    """A record's text, understood but not yet played.
+
+    Attributes:
+        names: Black's and White's, empty where not given.
+        ratings: Black's and White's floodgate ratings, None where not given.
+        start: Placement before the first move, seen from the side that makes it.
+        turn: That side, ``shogi.BLACK`` or ``shogi.WHITE``.
+        moves: The moves, the two sides by turns.
+        end_mark: ``%TORYO`` and the like as written, None where there is none.
+        result: ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN`` for Black: by the end mark, or
+            by the summary where there is none, or where it says that ``%KACHI`` was wrong.
+        summary: The same by floodgate's summary, None where there is none.
+    """
+
+    names: list[str] = field(default_factory=lambda: ["", ""])
+    ratings: list[float | None] = field(default_factory=lambda: [None, None])
+    start: bytes = EVEN_GAME
+    turn: int = shogi.BLACK
+    moves: list[Move] = field(default_factory=list)
+    end_mark: str | None = None
+    result: int = UNKNOWN
+    summary: int | None = None
+
+    @property
+    def winner(self) -> int | None:
+        """``shogi.BLACK``, ``shogi.WHITE``, or None if neither has won."""
+        return {WIN: shogi.BLACK, LOSS: shogi.WHITE}.get(self.result)
+
+
+def end_result(mark: str, black_to_move: bool) -> int | None:
+    """Says what an end mark means for Black.
+
+    Args:
+        mark: ``%TORYO`` and the like.
+        black_to_move: Whether Black was to move when the game ended.
+
+    Returns:
+        ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN``, which is also that of a mark that the
+        standard does not have; None if it is no mark.
+    """
+    if mark in END_MARKS_FOR_BLACK:
+        return END_MARKS_FOR_BLACK[mark]
+    if mark in END_MARKS:
+        return END_MARKS[mark] if black_to_move else OTHER_RESULT[END_MARKS[mark]]
+    return UNKNOWN if _OWN_END_MARK.fullmatch(mark) else None
+
+
+def summary_result(black: bytes, white: bytes) -> int:
+    """Gives Black's result of a summary's two words, ``UNKNOWN`` if they disagree."""
+    return _SUMMARY_RESULTS.get((black, white), UNKNOWN)
+
+
+def refuse_utf_16(data: bytes) -> None:
+    """Raises ``RecordError`` if a text begins as UTF-16 does, and says what to do."""
+    if data.startswith(_UTF_16_BOMS):
+        raise RecordError(0, "it is UTF-16 text, which records never are; save it as UTF-8")
+
+
+def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Splits a file at its ``/`` lines.
+
+    Args:
+        data: The whole file.
+
+    Yields:
+        For each record the number of lines before it, and its bytes. What follows the
+        last ``/`` is no record if it is blank. A file of blanks and ``/`` is one.
+    """
+    if data.startswith(codecs.BOM_UTF8):
+        data = data[len(codecs.BOM_UTF8) :]
+    data = data.rstrip(END_OF_FILE)
+    if b"\n/" not in data and b"\r/" not in data and not data.startswith(b"/"):
+        yield 0, data
+        return
+    # Each of several files that were joined may have had its own.
+    data = data.replace(b"\n" + codecs.BOM_UTF8, b"\n")
+    start = lines = 0
+    found = False
+    for separator in [*_RECORD_SEPARATOR.finditer(data), None]:
+        end = separator.start() if separator else len(data)
+        record = data[start:end]
+        if record.strip():
+            found = True
+            yield lines, record
+        # The end of the separator's line stays with the next record, as a blank line.
+        lines += len(_LINE_END.findall(record.decode("latin-1")))
+        start = separator.end() if separator else end
+    if not found:
+        yield 0, data
+
+
+def parse_game(record: bytes) -> Game:
+    """Reads one record.
+
+    Args:
+        record: Its text, without ``/`` lines, in any encoding that keeps ASCII.
+
+    Returns:
+        The game; its moves may still turn out to be impossible on the board.
+
+    Raises:
+        RecordError: something in it cannot be understood, or there is no move.
+    """
+    refuse_utf_16(record)
+    return _Reader(record).game
+
+
+class _Reader:
+    """Reads the statements of one record in turn."""
+
+    def __init__(self, record: bytes) -> None:
+        self.game = Game()
+        self._decode = _name_decoder(record)
+        self._position = StartPosition()
+        self._turn: int | None = None
+        self._ended = False
+        self._false_declaration = False
+        # Latin-1 keeps each byte one character; only names are decoded further.
+        for number, line in enumerate(_LINE_END.split(record.decode("latin-1")), 1):
+            self._line = number
+            # Most lines are moves: they go the short way.
+            move = _read_move(line)
+            if move:
+                self._add_move(line, *move)
+            else:
+                self._read_line(line.rstrip(" \t"))
+        if not self.game.moves:
+            raise RecordError(0, "it has no moves")
+        self._heed_summary()
+
+    def _read_line(self, line: str) -> None:
+        if not line or line[0] in "V$":
+            return
+        if line[0] == "'":
+            self._read_comment(line)
+        elif line[0] == "N":
+            if line[1:2] not in ("+", "-"):
+                self._fail(f"unknown statement {shown(line)}")
+            self.game.names["+-".index(line[1])] = self._decode(line[2:])
+        else:
+            for statement in line.split(",") if "," in line else (line,):
+                statement = statement.strip(" \t")
+                if statement.startswith("'"):
+                    break  # a comment, to the end of the line
+                self._read_statement(statement)
+
+    def _read_statement(self, statement: str) -> None:
+        move = _read_move(statement)
+        if move:
+            self._add_move(statement, *move)
+        elif _TIME.fullmatch(statement):
+            pass
+        elif statement in ("+", "-"):
+            if self._turn is not None:
+                self._fail("the side to move is given twice")
+            self._start(shogi.BLACK if statement == "+" else shogi.WHITE)
+        elif statement.startswith("P"):
+            if self._turn is not None:
+                self._fail("a start position after the side to move")
+            try:
+                self._position.add(statement)
+            except ValueError as error:
+                self._fail(str(error))
+        elif statement.startswith("%"):
+            self._read_end_mark(statement)
+        else:
+            self._fail(f"unknown statement {shown(statement)}")
+
+    def _start(self, turn: int) -> None:
+        """Fixes the start position, now that it is known who moves first."""
+        try:
+            placement = self._position.placement(turn)
+        except ValueError as error:
+            self._fail(str(error))
+        self._turn = self.game.turn = turn
+        self.game.start = placement
+
+    def _add_move(self, statement: str, mover: int, origin: int, target: int, piece: int) -> None:
+        if self._turn is None:
+            # Without a line for the side to move, the even game begins with Black and
+            # a handicap game with whoever makes the first move.
+            self._start(shogi.BLACK if self._position.is_even() else mover)
+        if self._ended:
+            self._fail(f"the move {statement} after the end of the game")
+        moves = self.game.moves
+        if (mover == self.game.turn) != (len(moves) % 2 == 0):
+            self._fail(f"the move {statement} is not of the side to move")
+        if origin == SQUARE_NUM + piece - 1 and piece > HAND_NUM:
+            self._fail(f"the move {statement} drops what cannot be in hand")
+        moves.append(Move(origin, target, piece, 0, self._line))
+
+    def _read_end_mark(self, statement: str) -> None:
+        if self._ended:
+            # Floodgate's server writes %KACHI twice: as it hears it and as it accepts it.
+            if statement == self.game.end_mark == "%KACHI":
+                return
+            self._fail(f"a second end of the game, {shown(statement)}")
+        self._ended = True
+        black_to_move = (self.game.turn == shogi.BLACK) == (len(self.game.moves) % 2 == 0)
+        result = end_result(statement, black_to_move)
+        if result is None:
+            self._fail(f"{shown(statement)} is no end of the game")
+        self.game.end_mark, self.game.result = statement, result
+
+    def _read_comment(self, line: str) -> None:
+        if line.startswith("'summary:"):
+            match = SUMMARY.match(line.encode("latin-1"))
+            if match:
+                kind, *words = match.groups()
+                self.game.summary = summary_result(*words)
+                self._false_declaration = kind == FALSE_DECLARATION
+            return
+        for side, start in enumerate(("'black_rate:", "'white_rate:")):
+            if line.startswith(start):
+                try:
+                    rating = float(line.rsplit(":", 1)[1])
+                except ValueError:
+                    rating = math.nan
+                self.game.ratings[side] = rating if math.isfinite(rating) else None
+
+    def _heed_summary(self) -> None:
+        """Takes the result from the summary where the end mark tells none, or a wrong one.
+
+        The server writes the summary when a game has ended, and for repetition, time and
+        illegal moves nothing else. Where there is an end mark too, that one counts; but
+        ``%KACHI`` is only what the mover declared.
+        """
+        game = self.game
+        false = self._false_declaration and game.end_mark == "%KACHI"
+        if game.summary is not None and (game.end_mark is None or false):
+            game.result = game.summary
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise RecordError(self._line, reason)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _read_move(statement: str) -> tuple[int, int, int, int] | None:
+    """Reads a move: who makes it, origin, target and piece; None if it is none.
+
+    Moves repeat from game to game, so that remembering them saves most of the work.
+    """
+    match = _MOVE.fullmatch(statement)
+    if not match:
+        return None
+    sign, origin_name, target_name, name = match.groups()
+    mover = shogi.BLACK if sign == "+" else shogi.WHITE
+    piece = PIECE_CODES[name]
+    target = SQUARES[target_name]
+    origin = SQUARES.get(origin_name, -1)
+    if mover == shogi.WHITE:
+        target, origin = SQUARE_NUM - 1 - target, SQUARE_NUM - 1 - origin
+    if origin_name == NO_SQUARE:
+        origin = SQUARE_NUM + piece - 1
+    return mover, origin, target, piece
+
+
+def _name_decoder(record: bytes) -> Callable[[str], str]:
+    """Chooses how the names of a record, given as latin-1, are decoded."""
+    if record.isascii():
+        return str
+    match = _ENCODING.search(record)
+    declared = _DECLARED.get(match[1].upper()) if match else None
+    for encoding in (declared, *_ENCODINGS) if declared else _ENCODINGS:
+        try:
+            record.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return lambda name: name.encode("latin-1").decode(encoding, "replace")
+    return lambda name: name.encode("latin-1").decode("utf-8", "replace")

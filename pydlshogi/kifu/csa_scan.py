@@ -1,0 +1,311 @@
+"""CSA text to games, thousands of records at once.
+
+Joins the records to one array of bytes and finds out about all lines together. A
+record is read here if each of its lines is of a plain kind (a move and perhaps its
+time and a comment, a time, a header, a comment) and they stand in the usual order:
+``PI`` or the nine rows of the even game, ``+``, moves by turns, at most one end mark.
+That is how game servers write an even game. Every other record is left to
+:func:`pydlshogi.kifu.csa.parse_game`, which reads these to the same result too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy
+import shogi
+
+from pydlshogi.common import SQUARE_NUM
+from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, end_result, summary_result
+from pydlshogi.kifu.csa_board import EVEN_GAME, PIECE_NAMES, SQUARE_NAMES
+from pydlshogi.kifu.replay import Games
+from pydlshogi.positions import HAND_NUM, PIECE_NUM, UNKNOWN
+
+_LF, _CR, _COMMA, _DOT, _QUOTE, _T, _PLUS, _MINUS = b"\n\r,.'T+-"
+_BAD = 255
+_MOVE_SIZE = len("+7776FU")
+
+
+def _even_rows() -> Iterator[bytes]:
+    """Writes the even game in rows, as real files have them."""
+    rows = []
+    for y in range(9):
+        cells = [" * "] * 9
+        for x, code in enumerate(EVEN_GAME[9 * y : 9 * y + 9]):
+            if code:
+                side, piece = divmod(code - 1, PIECE_NUM)
+                cells[x] = "+-"[side] + PIECE_NAMES[piece]
+        rows.append(f"P{y + 1}{''.join(cells)}")
+    for line_end in ("\n", "\r\n"):
+        yield line_end.join(rows).encode()
+        yield line_end.join(row.rstrip() for row in rows).encode()
+
+
+_EVEN_ROWS = tuple(_even_rows())
+
+
+class Scanned(NamedTuple):
+    """What was read of a batch of records.
+
+    Attributes:
+        plain: Whether each record was read here, (records,) bool.
+        games: The games of those that were, in order; None if there are none.
+        summaries: Black's result by floodgate's summary for each game, ``UNKNOWN``
+            where there is none.
+    """
+
+    plain: numpy.ndarray
+    games: Games | None
+    summaries: numpy.ndarray
+
+
+def scan(records: list[bytes]) -> Scanned:
+    """Reads the plain records of a batch.
+
+    Args:
+        records: The text of each, without ``/`` lines; at least one.
+
+    Returns:
+        Which records were read, and their games.
+    """
+    records = [_with_short_start(record) for record in records]
+    # Every record ends with a line end; the padding lets a word be read anywhere.
+    joined = b"\n".join(records) + b"\n" + bytes(8)
+    text = numpy.frombuffer(joined, dtype=numpy.uint8)
+    sizes = numpy.fromiter(map(len, records), dtype=numpy.int64, count=len(records)) + 1
+    record_start = numpy.cumsum(sizes) - sizes
+    plain = numpy.ones(len(records), dtype=bool)
+
+    line_start, line_end = _find_lines(joined, text, record_start, plain)
+    first_line = numpy.searchsorted(line_start, record_start)
+    size = line_end - line_start
+    first = text[line_start]
+    is_move = ((first == _PLUS) | (first == _MINUS)) & (size >= _MOVE_SIZE)
+    move_line = numpy.flatnonzero(is_move)
+    move_number = numpy.searchsorted(move_line, first_line)
+    lengths = numpy.diff(move_number, append=len(move_line))
+    record_of_move = numpy.repeat(numpy.arange(len(records)), lengths)
+    origin, target, piece, good = _read_moves(
+        text, line_start[move_line], line_end[move_line], first[move_line] == _MINUS
+    )
+    ply = numpy.arange(len(move_line)) - numpy.repeat(move_number, lengths)
+    good &= (ply & 1) == (first[move_line] == _MINUS)
+    plain[record_of_move[~good]] = False
+    plain &= lengths > 0
+
+    line = numpy.flatnonzero(~is_move)
+    lines = _Lines(
+        joined,
+        text,
+        line,
+        line_start[line],
+        line_end[line],
+        numpy.searchsorted(first_line, line, side="right") - 1,
+    )
+    results, summaries = _read_other_lines(lines, plain, move_line, move_number, lengths)
+    keep = plain[record_of_move]
+    games = None
+    if keep.any():
+        count = int(plain.sum())
+        games = Games(
+            origin=origin[keep],
+            target=target[keep],
+            piece=piece[keep],
+            claimed=numpy.zeros(int(keep.sum()), dtype=numpy.uint8),
+            lengths=lengths[plain],
+            starts=numpy.tile(numpy.frombuffer(EVEN_GAME, dtype=numpy.uint8), (count, 1)),
+            turns=numpy.full(count, shogi.BLACK, dtype=numpy.uint8),
+            results=results[plain],
+        )
+    return Scanned(plain, games, summaries[plain])
+
+
+def _with_short_start(record: bytes) -> bytes:
+    """Puts ``PI`` for the nine rows of the even game."""
+    if b"P1" in record:
+        for rows in _EVEN_ROWS:
+            if record.startswith(rows):
+                record = b"PI" + record[len(rows) :]
+            record = record.replace(b"\n" + rows, b"\nPI")
+    return record
+
+
+def _find_lines(
+    joined: bytes, text: numpy.ndarray, record_start: numpy.ndarray, plain: numpy.ndarray
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Finds where lines start and end; records with an odd line end are not ``plain``."""
+    end = numpy.flatnonzero(text == _LF)
+    start = numpy.empty_like(end)
+    start[0] = 0
+    start[1:] = end[:-1] + 1
+    if b"\r" in joined:
+        returns = numpy.flatnonzero(text == _CR)
+        lone = returns[text[returns + 1] != _LF]
+        plain[numpy.searchsorted(record_start, lone, side="right") - 1] = False
+        end -= (text[end - 1] == _CR) & (end > start)
+    return start, end
+
+
+def _read_moves(
+    text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray, white: numpy.ndarray
+) -> tuple[numpy.ndarray, ...]:
+    """Reads lines that begin as moves do.
+
+    Returns:
+        Origin, target and piece, as uint8 and seen from the mover, and whether the
+        line is nothing but a move and perhaps its time and a comment.
+    """
+    squares, pieces, turned = _number_tables()
+    word = numpy.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))[start]
+    origin = squares[(word >> numpy.uint64(8)).astype(numpy.uint16)]
+    target = squares[(word >> numpy.uint64(24)).astype(numpy.uint16)]
+    piece = pieces[(word >> numpy.uint64(40)).astype(numpy.uint16)]
+    drop = origin == SQUARE_NUM
+    good = (origin != _BAD) & (target < SQUARE_NUM) & (piece != _BAD)
+    good &= ~drop | (piece <= HAND_NUM)
+    origin = numpy.where(
+        drop, piece + numpy.uint8(SQUARE_NUM - 1), turned[white.view("u1"), origin]
+    )
+    target = turned[white.view("u1"), target]
+    longer = numpy.flatnonzero(end - start > _MOVE_SIZE)
+    if len(longer):
+        good[longer] &= _is_time_or_comment(text, start[longer] + _MOVE_SIZE, end[longer])
+    return origin, target, piece, good
+
+
+def _is_time_or_comment(
+    text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray
+) -> numpy.ndarray:
+    """Says of each stretch of text, none empty, whether it is ``,T5``, ``,'…`` or both."""
+    timed = (text[start] == _COMMA) & (text[start + 1] == _T)
+    rest = start.copy()
+    rest[timed] = _after_digits(text, start[timed] + 2, end[timed])
+    comment = (text[rest] == _COMMA) & (text[rest + 1] == _QUOTE)
+    return comment | (timed & (rest == end))
+
+
+class _Lines(NamedTuple):
+    """The lines that are no moves.
+
+    Attributes:
+        joined: The text of all records, as bytes.
+        text: The same as an array.
+        number: The line's number among all lines.
+        start, end: Where it stands in the text.
+        record: The record that it belongs to.
+    """
+
+    joined: bytes
+    text: numpy.ndarray
+    number: numpy.ndarray
+    start: numpy.ndarray
+    end: numpy.ndarray
+    record: numpy.ndarray
+
+
+def _read_other_lines(
+    lines: _Lines,
+    plain: numpy.ndarray,
+    move_line: numpy.ndarray,
+    move_number: numpy.ndarray,
+    lengths: numpy.ndarray,
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Reads what is not a move, and takes back ``plain`` where it is not plain.
+
+    Returns:
+        The results and the summaries for Black, a uint8 for each record.
+    """
+    text, size = lines.text, lines.end - lines.start
+    first, second = text[lines.start], text[lines.start + 1]
+    is_comment = first == ord("'")
+    is_start = (size == 2) & (first == ord("P")) & (second == ord("I"))
+    is_turn = (size == 1) & (first == _PLUS)
+    is_end = first == ord("%")
+    known = (size == 0) | is_comment | is_start | is_turn | is_end
+    known |= (first == ord("V")) | (first == ord("$"))
+    known |= (first == ord("N")) & ((second == _PLUS) | (second == _MINUS)) & (size >= 2)
+    time = numpy.flatnonzero((first == _T) & (size > 0))
+    known[time] = _after_digits(text, lines.start[time] + 1, lines.end[time]) == lines.end[time]
+    plain[lines.record[~known]] = False
+
+    # One PI, one + behind it, then the moves, then at most one end mark.
+    some = lengths > 0
+    first_move = move_line[move_number[some]]
+    last_move = move_line[move_number[some] + lengths[some] - 1]
+    start_line, start_count = _place_in_record(lines, is_start, len(plain))
+    turn_line, turn_count = _place_in_record(lines, is_turn, len(plain))
+    end_line, end_count = _place_in_record(lines, is_end, len(plain))
+    plain &= (start_count == 1) & (turn_count == 1) & (end_count <= 1) & (start_line < turn_line)
+    plain[some] &= turn_line[some] < first_move
+    plain[some] &= (end_count[some] == 0) | (end_line[some] > last_move)
+
+    results = numpy.full(len(plain), UNKNOWN, dtype=numpy.uint8)
+    for index in numpy.flatnonzero(is_end):
+        record = lines.record[index]
+        mark = _end_mark(lines.joined[lines.start[index] : lines.end[index]])
+        if mark is None:
+            plain[record] = False
+        else:
+            results[record] = mark[lengths[record] & 1]
+    summaries = numpy.full(len(plain), UNKNOWN, dtype=numpy.uint8)
+    for index in numpy.flatnonzero(is_comment & (second == ord("s"))):
+        match = SUMMARY.match(lines.joined, lines.start[index], lines.end[index])
+        if match:
+            record = lines.record[index]
+            kind, *words = match.groups()
+            summaries[record] = summary_result(*words)
+            plain[record] &= kind != FALSE_DECLARATION
+    return numpy.where(end_count > 0, results, summaries), summaries
+
+
+def _place_in_record(
+    lines: _Lines, chosen: numpy.ndarray, record_num: int
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Gives the number of each record's (last) chosen line, and how many there are."""
+    place = numpy.full(record_num, -1, dtype=numpy.int64)
+    place[lines.record[chosen]] = lines.number[chosen]
+    return place, numpy.bincount(lines.record[chosen], minlength=record_num)
+
+
+def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray) -> numpy.ndarray:
+    """Finds where the digits and dots end that each stretch of text begins with."""
+    place = start.copy()
+    left = numpy.flatnonzero(start < end)
+    while len(left):
+        byte = text[place[left]]
+        left = left[((byte >= ord("0")) & (byte <= ord("9"))) | (byte == _DOT)]
+        place[left] += 1
+        left = left[place[left] < end[left]]
+    return place
+
+
+@functools.lru_cache(maxsize=1024)
+def _end_mark(line: bytes) -> tuple[int, int] | None:
+    """Gives what an end mark means for Black with Black and with White to move."""
+    mark, comma, rest = line.partition(b",'")[0].decode("latin-1").partition(",")
+    if comma and (rest[:1] != "T" or rest[1:].strip("0123456789.")):
+        return None
+    results = end_result(mark, True), end_result(mark, False)
+    return None if None in results else results  # type: ignore[return-value]
+
+
+@functools.lru_cache(maxsize=1)
+def _number_tables() -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
+    """Makes the tables that read numbers of two letters.
+
+    Returns:
+        By two letters as a little-endian number, the square and the piece, ``_BAD`` for
+        none, and ``SQUARE_NUM`` for the square 00; and [white, square] as the mover
+        sees it.
+    """
+    squares = numpy.full(1 << 16, _BAD, dtype=numpy.uint8)
+    pieces = numpy.full(1 << 16, _BAD, dtype=numpy.uint8)
+    for square, name in enumerate((*SQUARE_NAMES, "00")):
+        squares[int.from_bytes(name.encode(), "little")] = square
+    for code, name in enumerate(PIECE_NAMES, 1):
+        pieces[int.from_bytes(name.encode(), "little")] = code
+    turned = numpy.tile(numpy.arange(256, dtype=numpy.uint8), (2, 1))
+    turned[1, :SQUARE_NUM] = turned[1, :SQUARE_NUM][::-1]
+    return squares, pieces, turned

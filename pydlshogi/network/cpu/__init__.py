@@ -1,0 +1,1 @@
+"""Convolution, normalization and linear layers, computed fast on a CPU."""

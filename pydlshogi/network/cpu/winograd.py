@@ -1,0 +1,296 @@
+"""Winograd's minimal filtering F(3×3, 3×3) for 9×9 boards, forward and backward.
+
+**One dimension.** A filter g of 3 numbers and 3 numbers h make two polynomials of
+degree 2. Their product has 5 coefficients, so it is known from its values at 5 points,
+and a value of the product is the product of the values: 5 multiplications, not 9.
+With the points p = 0, 1, −1, 2 and infinity (whose "value" is the leading coefficient)
+
+- values of g and of h: V g and V h, where V (5×3) has the rows (1, p, p²) and (0, 0, 1);
+- back to coefficients (Lagrange): N · diag(1/f) · values, where column p of N (5×5) holds
+  the coefficients of the product of (x − q) over the other finite points q, f is that
+  product's value at p (1 for infinity).
+
+So ``g * h = N diag(1/f) [(V g) ⊙ (V h)]``. Filtering, y_i = Σ_k g_k d_{i+k}, three
+outputs from five inputs d, is the transpose of that map for fixed g:
+
+    y = Aᵀ [(G g) ⊙ (Bᵀ d)]     with  Aᵀ = Vᵀ (3×5),  G = diag(1/f) V (5×3),  Bᵀ = Nᵀ (5×5).
+
+**Two dimensions.** The same along rows, then along columns. A board is exactly 3×3 tiles
+of 3×3 outputs, each from 5×5 inputs of the board padded by one: 25 multiplications give
+9 outputs, where direct filtering takes 81. Over the channels each of the 25 is a matrix
+product, and that is where the time goes.
+
+**On a board.** The three overlapping tiles of a padded row of 9 are one constant matrix
+``SPREAD`` (15×9; the padding is in its zeros), and the outputs of three tiles one matrix
+``GATHER`` (9×15). So with x of shape (row, column, board, channel) the whole is
+
+    tiles = SPREAD x SPREADᵀ         (25, 9·boards, channels in)      rows, then columns
+    products = tiles · filters       (25, 9·boards, channels out)     25 matrix products
+    y = GATHER products GATHERᵀ
+
+Everything is a matrix product on memory as it lies. Each map is linear, so the gradients
+are the transposes: GATHERᵀ gy GATHER are the gradients of the products, from which come
+those of the filters (a product with the tiles), and of the tiles (a product with the
+filters), and SPREADᵀ · SPREAD gives gx.
+
+**Bias.** Aᵀ is 1 throughout for the point 1: what is added to the product at the point
+(1, 1) is added to each of the tile's nine outputs, and the bias's gradient lies there.
+
+Sources: S. Winograd, Arithmetic Complexity of Computations, SIAM 1980; A. Lavin and
+S. Gray, Fast Algorithms for Convolutional Neural Networks, arXiv:1509.09308 (2015).
+
+Arrays keep Chainer's shape (boards, channels, 9, 9), but lie in memory as (9, 9, boards,
+channels): with board and channel together the rows of each of the 25 products are evenly
+spaced, and nothing is copied between two layers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.network.cpu.threads import Workspace, in_threads, plan, shares
+
+#: Squares along a side of the board.
+SIDE = 9
+
+#: Outputs along a side of a tile, taps of the filter, tiles along a side of the board.
+_OUT, _TAPS, _TILES = 3, 3, 3
+
+#: The finite points; the last point is infinity.
+_POINTS = (0, 1, -1, 2)
+_VALUES = len(_POINTS) + 1
+
+
+def _one_dimension() -> tuple[Any, Any, Any]:
+    """Returns Aᵀ (3×5), G (5×3) and Bᵀ (5×5) of the module's docstring, in float64."""
+    values = numpy.vander(_POINTS, _OUT, increasing=True).astype(float)
+    values = numpy.vstack([values, numpy.eye(_OUT)[-1]])
+    others = [[q for q in _POINTS if q != p] for p in _POINTS]
+    numerators = numpy.zeros((_VALUES, _VALUES))
+    for row, roots in enumerate([*others, list(_POINTS)]):
+        numerators[row, : len(roots) + 1] = numpy.poly(roots)[::-1]
+    scale = [numpy.prod([p - q for q in rest]) for p, rest in zip(_POINTS, others)] + [1]
+    return values.T, values / numpy.array(scale)[:, None], numerators
+
+
+def _board_matrices() -> tuple[Any, Any, Any]:
+    """Returns SPREAD (15×9), GATHER (9×15) and the filter's matrix (25×9), in float32."""
+    a_t, g, b_t = _one_dimension()
+    spread = numpy.zeros((_VALUES, _TILES, SIDE + 2))
+    gather = numpy.zeros((_TILES, _OUT, _VALUES, _TILES))
+    for tile in range(_TILES):
+        first = tile * _OUT
+        spread[:, tile, first : first + _VALUES] = b_t
+        gather[tile, :, :, tile] = a_t
+    return (
+        spread[:, :, 1:-1].reshape(_VALUES * _TILES, SIDE).astype(numpy.float32),
+        gather.reshape(SIDE, _VALUES * _TILES).astype(numpy.float32),
+        numpy.kron(g, g).astype(numpy.float32),
+    )
+
+
+SPREAD, GATHER, FILTER = _board_matrices()
+
+#: Axes from (board, channel, row, column) to (row, column, board, channel), and back.
+_IN_MEMORY = (2, 3, 0, 1)
+
+#: Number of the product at the point (1, 1), where the bias goes.
+_BIAS = _POINTS.index(1) * _VALUES + _POINTS.index(1)
+
+#: Most boards of a chunk: enough for the products to run at full speed, few enough for
+#: the chunk's tiles to stay near the processor.
+_CHUNK = 16
+
+#: Fewer boards than this are not worth a thread of their own.
+_LEAST = 2
+
+_workspace = Workspace()
+
+
+def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
+    """Filters boards with 3×3 filters, the board padded by one square of zeros.
+
+    Args:
+        x: (n, channels in, 9, 9) float32, numpy or cupy; in any order in memory, fastest
+            as this function and :func:`backward` make their results.
+        W: (channels out, channels in, 3, 3) float32.
+        b: (channels out,) float32, or None.
+        relu: Whether to put 0 for what is negative in the result.
+
+    Returns:
+        (n, channels out, 9, 9) float32.
+    """
+    xp = chainer.backend.get_array_module(x)
+    x = x.transpose(_IN_MEMORY)
+    n, inputs, outputs = x.shape[2], x.shape[3], W.shape[0]
+    y = xp.empty((SIDE, SIDE, n * outputs), numpy.float32)
+    chunks = _chunks(xp, n)
+    shares_of_filters = shares(inputs, len(chunks))
+    W = W.reshape(outputs, inputs, _TAPS**2).transpose(1, 2, 0)
+    filters = _room(xp, "filters", (_VALUES**2, inputs, outputs))
+    spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
+    # numpy compares with an array several times faster than with a number.
+    zero = xp.zeros(outputs, numpy.float32)
+
+    def transform(thread: int) -> None:
+        _transform(W, filters, slice(*shares_of_filters[thread]))
+
+    def compute(thread: int) -> None:
+        for start, stop in chunks[thread]:
+            tiles = _to_tiles(spread, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
+            products = _room(xp, "products", (_VALUES**2, tiles[0].size // inputs, outputs))
+            xp.matmul(tiles.reshape(_VALUES**2, -1, inputs), filters, out=products)
+            if b is not None:
+                products[_BIAS] += b
+            out = y[:, :, start * outputs : stop * outputs]
+            _from_tiles(gather, products.reshape(_VALUES**2, _TILES**2, -1), out)
+            if relu:
+                out = out.reshape(SIDE, SIDE, stop - start, outputs)
+                xp.maximum(out, zero, out=out)
+
+    _run(xp, len(chunks), transform, compute)
+    return y.reshape(SIDE, SIDE, n, outputs).transpose(_IN_MEMORY)
+
+
+def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, Any]:
+    """Computes the gradients of :func:`forward`.
+
+    Args:
+        x: As in :func:`forward`.
+        W: As in :func:`forward`.
+        y: What :func:`forward` returned where ``relu`` was true, else None.
+        gy: The gradient of what it returned, of the same shape.
+        need_gx: Whether the gradient of x is wanted: about a third of the work.
+
+    Returns:
+        The gradients of x (None unless wanted), W and b, in float32.
+    """
+    xp = chainer.backend.get_array_module(x)
+    x, gy = x.transpose(_IN_MEMORY), gy.transpose(_IN_MEMORY)
+    y = None if y is None else y.transpose(_IN_MEMORY)
+    n, inputs, outputs = x.shape[2], x.shape[3], W.shape[0]
+    chunks = _chunks(xp, n)
+    shares_of_filters = shares(outputs, len(chunks))
+    W = W.reshape(outputs, inputs, _TAPS**2).transpose(0, 2, 1)
+    filters = _room(xp, "filters", (_VALUES**2, outputs, inputs))
+    # A sum for each thread, added up in the order of the threads: the same every time.
+    sums = _room(xp, "sums", (len(chunks), _VALUES**2, outputs, inputs))
+    gb = xp.zeros((len(chunks), outputs), numpy.float32)
+    gW = xp.empty((outputs, inputs, _TAPS**2), numpy.float32)
+    gx = xp.empty((SIDE, SIDE, n * inputs), numpy.float32) if need_gx else None
+    spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
+
+    def transform(thread: int) -> None:
+        if need_gx:
+            _transform(W, filters, slice(*shares_of_filters[thread]))
+
+    def compute(thread: int) -> None:
+        for number, (start, stop) in enumerate(chunks[thread]):
+            g = gy[:, :, start:stop]
+            if y is not None:
+                g = xp.multiply(g, y[:, :, start:stop] > 0, out=_room(xp, "masked", g.shape))
+            gproducts = _to_tiles(gather.T, g.reshape(SIDE, SIDE, -1), "products")
+            gproducts = gproducts.reshape(_VALUES**2, -1, outputs)
+            gb[thread] += gproducts[_BIAS].sum(axis=0)
+            tiles = _to_tiles(spread, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
+            tiles = tiles.reshape(_VALUES**2, -1, inputs)
+            if number == 0:
+                xp.matmul(gproducts.transpose(0, 2, 1), tiles, out=sums[thread])
+            else:
+                term = _room(xp, "term", sums.shape[1:])
+                sums[thread] += xp.matmul(gproducts.transpose(0, 2, 1), tiles, out=term)
+            if gx is not None:
+                gtiles = xp.matmul(gproducts, filters, out=tiles)
+                out = gx[:, :, start * inputs : stop * inputs]
+                _from_tiles(spread.T, gtiles.reshape(_VALUES**2, _TILES**2, -1), out)
+
+    def reduce(thread: int) -> None:
+        rows = slice(*shares_of_filters[thread])
+        total = sums[0, :, rows]
+        for term in sums[1:, :, rows]:
+            total += term
+        xp.matmul(total.transpose(1, 2, 0), xp.asarray(FILTER), out=gW[rows])
+
+    _run(xp, len(chunks), transform, compute, reduce)
+    if gx is not None:
+        gx = gx.reshape(SIDE, SIDE, n, inputs).transpose(_IN_MEMORY)
+    return gx, gW.reshape(outputs, inputs, _TAPS, _TAPS), gb.sum(axis=0)
+
+
+def _transform(W: Any, filters: Any, rows: slice) -> None:
+    """Transforms some rows of the filters.
+
+    Args:
+        W: (rows, 9, columns): channels in and out, or out and in, as the product needs it.
+        filters: (25, rows, columns), to be filled.
+        rows: Which.
+    """
+    xp = chainer.backend.get_array_module(W)
+    xp.matmul(xp.asarray(FILTER), W[rows], out=filters[:, rows].transpose(1, 0, 2))
+
+
+def _to_tiles(matrix: Any, x: Any, name: str = "tiles") -> Any:
+    """Applies a 15×9 matrix to the rows, then to the columns of boards.
+
+    Args:
+        matrix: SPREAD or GATHERᵀ.
+        x: (9, 9, n), n being boards times channels.
+        name: Of the workspace to use.
+
+    Returns:
+        (25, 9, n): point, tile, n.
+    """
+    xp = chainer.backend.get_array_module(x)
+    n = x.shape[-1]
+    rows = _room(xp, "rows", (_VALUES * _TILES, SIDE, n))
+    xp.matmul(matrix, x.transpose(1, 0, 2), out=rows.transpose(1, 0, 2))
+    tiles = _room(xp, name, (_VALUES**2, _TILES**2, n))
+    xp.matmul(matrix, rows.reshape(_VALUES, _TILES, SIDE, n), out=_by_columns(tiles))
+    return tiles
+
+
+def _from_tiles(matrix: Any, tiles: Any, y: Any) -> None:
+    """Applies a 9×15 matrix to the columns, then to the rows of tiles.
+
+    Args:
+        matrix: GATHER or SPREADᵀ.
+        tiles: (25, 9, n), n being boards times channels.
+        y: (9, 9, n), to be filled.
+    """
+    xp = chainer.backend.get_array_module(y)
+    n = y.shape[-1]
+    rows = _room(xp, "rows", (_VALUES * _TILES, SIDE, n))
+    xp.matmul(matrix, _by_columns(tiles), out=rows.reshape(_VALUES, _TILES, SIDE, n))
+    xp.matmul(matrix, rows.transpose(1, 0, 2), out=y.transpose(1, 0, 2))
+
+
+def _by_columns(tiles: Any) -> Any:
+    """Views tiles (25, 9, n) as (point of the row, row of tiles, 15, n).
+
+    A tile's number is its column times 3 plus its row, so that the 15 (point of the
+    column, column of tiles) are evenly spaced in memory, as BLAS needs them.
+    """
+    shape = (_VALUES, _VALUES * _TILES, _TILES, tiles.shape[-1])
+    return tiles.reshape(shape).transpose(0, 2, 1, 3)
+
+
+def _chunks(xp: Any, n: int) -> list[list[tuple[int, int]]]:
+    """Divides n boards among threads and chunks; on a GPU they are one chunk."""
+    return plan(n, _LEAST, _CHUNK) if xp is numpy else [[(0, n)]]
+
+
+def _run(xp: Any, threads: int, *steps: Callable[[int], None]) -> None:
+    """Takes steps one after another: in threads on the CPU, once each on a GPU."""
+    if xp is numpy:
+        in_threads(threads, *steps)
+    else:
+        for step in steps:
+            step(0)
+
+
+def _room(xp: Any, name: str, shape: tuple[int, ...]) -> Any:
+    """Returns float32 room of a shape: on the CPU the thread's own of that name."""
+    return _workspace(name, shape) if xp is numpy else xp.empty(shape, numpy.float32)

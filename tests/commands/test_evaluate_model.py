@@ -1,0 +1,138 @@
+"""The program evaluate_model: its figures, and its phases."""
+
+import math
+
+import numpy
+import pytest
+from training_helpers import make_network, make_positions
+
+from pydlshogi.commands.evaluate_model import main, measure, summarize
+from pydlshogi.compat import chainer
+from pydlshogi.network.model_file import save_model
+from pydlshogi.network.registry import make_network as make_named_network
+from pydlshogi.read_kifu import read_kifu
+from pydlshogi.training import evaluate
+from pydlshogi.training.batches import PlanesConverter
+from pydlshogi.training.loss import measure as measure_in_training
+
+CPU = chainer.get_device("@numpy")
+
+
+def test_ranks_and_losses_are_those_of_sorted_logits(device):
+    network, positions = make_network(), make_positions(10, 1)
+    planes, labels, _ = PlanesConverter(positions)(range(10), CPU)
+    logits = network(planes).array.astype(float)
+    losses, ranks = measure(network.to_device(device), positions, device, batch_size=4)
+    for position in range(10):
+        order = sorted(range(2187), key=lambda label: -logits[position, label])  # stable
+        assert order.index(labels[position]) == ranks[position]
+        total = math.log(numpy.exp(logits[position]).sum())
+        assert losses[position] == pytest.approx(total - logits[position, labels[position]], 1e-5)
+
+
+def test_equal_logits_are_taken_in_their_order():
+    network = make_network()
+    network.layer.W.array[...] = 0
+    positions = make_positions(4, 1)
+    positions["label"] = [0, 2, 700, 2186]
+    losses, ranks = measure(network, positions, CPU)
+    assert list(ranks) == [0, 2, 700, 2186]
+    assert losses == pytest.approx([math.log(2187)] * 4, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["policy_value_small", "policy_hand1x1_ply"])
+def test_they_are_what_training_measures_of_any_network(device, name):
+    numpy.random.seed(1)
+    network, positions = make_named_network(name), make_positions(9, 1)
+    planes = PlanesConverter(positions, ply=network.ply)(range(9), CPU)[0]
+    with chainer.using_config("train", False):
+        output = network(planes)
+    logits = (output[0] if isinstance(output, tuple) else output).array
+    positions["label"][:4] = logits[:4].argmax(axis=1)  # right about these
+    network.to_device(device)
+    losses, ranks = measure(network, positions, device, batch_size=4)
+    with chainer.using_config("train", False):
+        batch = PlanesConverter(positions, ply=network.ply)(range(9), device)
+        _, expected = measure_in_training(network, *batch)
+    assert losses.mean() == pytest.approx(float(expected["loss"][0]), rel=1e-5)
+    assert (ranks == 0).sum() == 4
+    assert float(expected["accuracy"][0]) == pytest.approx(4 / 9)
+
+
+def test_phases_divide_the_positions():
+    ply = numpy.array([1, 20, 21, 150, 151, 400])
+    losses = numpy.array([1.0, 3.0, 5.0, 7.0, 9.0, 11.0])
+    ranks = numpy.array([0, 2, 4, 1, 3, 9])
+    rows = {row.moves: row[1:] for row in summarize(ply, losses, ranks)}
+    assert rows == {
+        "1-20": (2, 2.0, (0.5, 1.0, 1.0)),
+        "21-40": (1, 5.0, (0.0, 0.0, 1.0)),
+        "121-150": (1, 7.0, (0.0, 1.0, 1.0)),
+        "151-": (2, 10.0, (0.0, 0.0, 0.5)),
+        "all": (6, 6.0, (1 / 6, 0.5, 5 / 6)),
+    }
+
+
+def test_the_program_prints_a_table_either_way(folder, capsys):
+    numpy.random.seed(1)
+    save_model("model", make_named_network("policy_value_small"))
+    assert main(["model", "test.txt", "--gpu", "-1"]) == 0
+    markdown = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    assert main(["model", "test.txt", "--gpu", "-1", "--tsv", "-b", "7"]) == 0
+    tsv = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert markdown[0] == ["moves", "positions", "loss", "top 1", "top 3", "top 5"]
+    assert tsv[0] == ["moves", "positions", "loss", "top_1", "top_3", "top_5"]
+    assert [row[:2] for row in markdown[2:]] == [row[:2] for row in tsv[1:]]
+    assert tsv[-1][:2] == ["all", str(len(read_kifu("test.txt")))]
+    assert sum(int(row[1]) for row in tsv[1:-1]) == int(tsv[-1][1])
+    for shown, exact in zip(markdown[2:], tsv[1:]):
+        assert [float(cell) for cell in shown[2:]] == pytest.approx(
+            [float(cell) for cell in exact[2:]], abs=1e-4
+        )
+
+
+@pytest.mark.parametrize(
+    "words, named",
+    [
+        ("missing test.txt", "missing"),
+        ("test.txt test.txt", "test.txt"),
+        ("model missing.txt", "missing.txt"),
+        ("model test.txt --gpu 99", "GPU 99"),
+    ],
+)
+def test_what_cannot_go_on_gets_one_sentence(folder, capsys, words, named):
+    save_model("model", make_named_network("policy_value_small"))
+    assert main(words.split()) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("evaluate_model: error: ")
+    assert named in line
+
+
+def test_records_left_out_are_named(folder, capsys):
+    save_model("model", make_named_network("policy_value_small"))
+    with open("test.txt", "a", encoding="utf-8") as kifulist:
+        kifulist.write("missing.csa\n")
+    for _ in ("read", "from the cache"):
+        assert main(["model", "test.txt", "--gpu", "-1"]) == 0
+        assert "missing.csa: " in capsys.readouterr().err
+
+
+def test_a_model_that_answers_no_numbers_is_named(folder, capsys):
+    network = make_named_network("policy_value_small")
+    for parameter in network.params():
+        parameter.array *= 1e12
+    save_model("model", network)
+    assert main(["model", "test.txt", "--gpu", "-1"]) == 1
+    output = capsys.readouterr()
+    assert "not finite" in output.err.splitlines()[-1]
+    assert not output.out
+
+
+def test_an_interrupt_gets_one_sentence(folder, capsys, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    save_model("model", make_named_network("policy_value_small"))
+    monkeypatch.setattr(evaluate, "measure", interrupt)
+    assert main(["model", "test.txt", "--gpu", "-1"]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "evaluate_model: interrupted."

@@ -1,0 +1,77 @@
+"""The command line of train_policy."""
+
+import pytest
+
+from pydlshogi.commands.train_options import build_parser
+from pydlshogi.commands.train_policy import main
+from pydlshogi.network.cpu.convolution import CONVOLUTIONS
+
+LISTS = ["train.txt", "test.txt"]
+
+
+def test_defaults_are_those_of_the_book():
+    args = vars(build_parser().parse_args(LISTS))
+    expected = {
+        "kifulist_train": "train.txt",
+        "kifulist_test": "test.txt",
+        "batchsize": 32,
+        "test_batchsize": 512,
+        "epoch": 10,
+        "model": "model/model_policy",
+        "state": "model/state_policy",
+        "initmodel": "",
+        "resume": "",
+        "log": "",
+        "lr": 0.01,
+        "eval_interval": 1000,
+        "gpu": None,
+    }
+    assert {name: args[name] for name in expected} == expected
+
+
+def test_short_options():
+    words = ["-b", "4", "-e", "2", "-m", "M", "-r", "R", "-i", "7", "-g", "-1"]
+    args = build_parser().parse_args([*LISTS, *words])
+    assert (args.batchsize, args.epoch, args.initmodel) == (4, 2, "M")
+    assert (args.resume, args.eval_interval, args.gpu) == ("R", 7, -1)
+
+
+def test_every_convolution_can_be_chosen():
+    for name in CONVOLUTIONS:
+        assert build_parser().parse_args([*LISTS, "--convolution", name]).convolution == name
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--batchsize 0",
+        "--batchsize -3",
+        "--test_batchsize 0",
+        "--epoch 0",
+        "--epoch 1.5",
+        "--eval_interval 0",
+        "--iterations 0",
+        "--threads 0",
+        "--lr nan",
+        "--lr inf",
+        "--lr -0.1",
+        "--lr fast",
+        "--seed -1",
+        "--seed 4294967296",
+        "--gpu first",
+        "--gpu -2",
+        "--convolution fft",
+        "--unknown",
+        "--resume state",
+        "--dirac --initmodel model",
+    ],
+)
+def test_a_value_that_cannot_be_used_gets_one_sentence(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        main([*LISTS, *words.split()])
+    assert caught.value.code == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("train_policy: error: ")
+    assert words.split()[0] in message
+    assert not list(tmp_path.iterdir())

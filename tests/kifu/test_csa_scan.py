@@ -1,0 +1,270 @@
+"""Records read together equal records read one by one, and python-shogi's reading."""
+
+import random
+from pathlib import Path
+
+import kifu_reference
+import numpy
+import pytest
+import shogi
+import shogi.CSA
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pydlshogi.kifu.csa import END_MARKS, END_MARKS_FOR_BLACK, RecordError, parse_game
+from pydlshogi.kifu.csa_scan import scan
+from pydlshogi.kifu.replay import Games, replay
+from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
+
+KIFU = Path(__file__).parents[2] / "kifu"
+TEXTS = [path.read_bytes() for path in sorted(KIFU.rglob("*.csa"))[::5]]
+
+
+def one_by_one(text):
+    """Reads a record with care; None where it is refused."""
+    try:
+        game = parse_game(text)
+    except RecordError:
+        return None
+    return game, Games.of([game])
+
+
+def assert_scan_agrees(texts):
+    """Compares the records that were read together with the careful reading."""
+    scanned = scan(texts)
+    rows = 0
+    number = 0
+    for text, plain in zip(texts, scanned.plain):
+        if not plain:
+            continue
+        game, games = one_by_one(text)
+        size = len(game.moves)
+        for name in ("origin", "target", "piece", "claimed"):
+            found = getattr(scanned.games, name)[rows : rows + size]
+            assert found.tolist() == getattr(games, name).tolist()
+        for name in ("lengths", "starts", "turns", "results"):
+            found = getattr(scanned.games, name)[number]
+            assert numpy.array_equal(found, getattr(games, name)[0])
+        summary = UNKNOWN if game.summary is None else game.summary
+        assert scanned.summaries[number] == summary
+        rows += size
+        number += 1
+    assert number == (0 if scanned.games is None else len(scanned.games.lengths))
+    assert rows == (0 if scanned.games is None else len(scanned.games.origin))
+    return scanned.plain
+
+
+def test_records_of_a_server_are_read_together():
+    assert assert_scan_agrees(TEXTS).all()
+
+
+HANDICAPS = [
+    kifu_reference.to_csa(sfen, kifu_reference.random_moves(sfen, 40, seed)).encode()
+    for seed, sfen in enumerate(
+        [
+            "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+            "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+            "ln2k2nl/1r1s1g1b1/p1ppppppp/9/9/1p7/P1PPPPPPP/1B1S3R1/LN1GKGSNL b GPsp 1",
+        ]
+    )
+]
+
+EVEN_ROWS = kifu_reference.to_csa(shogi.STARTING_SFEN, []).split("\n")[3:12]
+ROWS = "\n".join(EVEN_ROWS).encode()
+TRIMMED_ROWS = "\n".join(row.rstrip() for row in EVEN_ROWS).encode()
+
+DRESSES = [
+    lambda text: text.replace(b"PI", ROWS),
+    lambda text: text[text.index(b"PI") :].replace(b"PI", ROWS),
+    lambda text: text.replace(b"PI", TRIMMED_ROWS).replace(b"\n", b"\r\n"),
+    lambda text: text.replace(b"\n", b"\r\n"),
+    lambda text: text.replace(b"FU\n", b"FU\nT12\n"),
+    lambda text: text.replace(b"FU\n", b"FU,T1.25\n"),
+    lambda text: text.replace(b"FU\n", b"FU,'v=0.5,+7776FU\n"),
+    lambda text: text.replace(b"FU\n", b"FU,T12,'v=0.5,T\n").replace(b"YO\n", b"YO,'v=0.1\n"),
+    lambda text: text.replace(b"%TORYO", b"%TORYO,T3,'resigned"),
+    lambda text: text.replace(b"%TORYO\n", b"'summary:time up:a win:b lose\n"),
+    lambda text: text.replace(b"%TORYO\n", b"%KACHI\n'summary:kachi:a win:b lose\n"),
+    lambda text: text.replace(b"KI\n", b"KI\n'** 12 +7776FU,\n\n"),
+    lambda text: text.replace(b"%TORYO", b"%TORYO,T9"),
+    lambda text: text.rstrip(b"\n"),
+    lambda text: text.replace(b"N+", "N+先手".encode("cp932")),
+    lambda text: text.replace(b"%TORYO\n", b""),
+    *(lambda text, mark=mark: text.replace(b"%TORYO", mark.encode()) for mark in [*END_MARKS][1:]),
+    *(
+        lambda text, mark=mark: text.replace(b"%TORYO", mark.encode())
+        for mark in [*END_MARKS_FOR_BLACK, "%OUTE_SENNICHITE"]
+    ),
+]
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_usual_variations_are_read_together(dress):
+    texts = [dress(text) for text in TEXTS[:6]]
+    assert texts != TEXTS[:6]
+    assert assert_scan_agrees(texts).all()
+
+
+ODDITIES = [
+    lambda text: text.replace(b"PI", ROWS.replace(b"-OU", b" * ")),
+    lambda text: text.replace(b"PI", b"'" + ROWS),
+    lambda text: text.replace(b"PI", b"PI\n" + ROWS),
+    lambda text: text.replace(b"PI", b"PI\n$X:" + ROWS),
+    lambda text: text.replace(b"PI", ROWS + b"+00FU"),
+    lambda text: text.replace(b"PI\n", b""),
+    lambda text: text.replace(b"PI\n", b"PI82HI\n"),
+    lambda text: text.replace(b"FU\n", b"FU \n", 1),
+    lambda text: text.replace(b"FU\n", b"FU,", 1),
+    lambda text: text.replace(b"FU\n", b"FU,X1\n", 1),
+    lambda text: text.replace(b"FU\n", b"FU\nTx\n", 1),
+    lambda text: text.replace(b"FU\n", b"FU\r", 1),
+    lambda text: text.replace(b"N+", b"N*"),
+    lambda text: text.replace(b"%TORYO", b"%TORYO2"),
+    lambda text: text.replace(b"%TORYO", b"%TORYO\n%TORYO"),
+    lambda text: text.replace(b"%TORYO", b"%KACHI\nT3\n%KACHI"),
+    lambda text: text.replace(b"%TORYO", b"%KACHI\n'summary:illegal kachi:a win:b lose"),
+    lambda text: text.replace(b"FU\n", b"FU,T12 ,'c\n", 1),
+    lambda text: text.replace(b"FU\n", b"FU,T12'c\n", 1),
+    lambda text: text.replace(b"\n+\n", b"\n-\n"),
+    lambda text: b"\xef\xbb\xbf" + text,
+    lambda text: text.replace(b"PI\n+\n", b"+\nPI\n"),
+    lambda text: text.replace(b"PI\n+\n", b"%CHUDAN\nPI\n+\n"),
+    lambda text: b"",
+    lambda text: b"\n\n",
+    lambda text: b"+",
+]
+
+
+@pytest.mark.parametrize("oddity", ODDITIES)
+def test_everything_else_is_left_to_care(oddity):
+    texts = [TEXTS[0], oddity(TEXTS[1]), TEXTS[2]]
+    assert assert_scan_agrees(texts).tolist() == [True, False, True]
+
+
+def test_nothing_but_oddities():
+    scanned = scan([b"", b"+"])
+    assert scanned.games is None
+    assert not scanned.plain.any()
+
+
+LINES = [
+    b"V2.2", b"N+a", b"N-b", b"N", b"PI", b"+", b"-", b"+7776FU", b"-3334FU", b"+2726FU",
+    b"-8384FU", b"+0055FU", b"T5", b"Tx", b"'c", b"'summary:t:a win:b lose", b"%TORYO",
+    b"%KACHI,T3", b"%X", b"", b"+7776FU,T5", b"-3334FU,T", b"+7776FUx", b"$X:1", ROWS, b"P1", b" ",
+    b"+00", b"+7776FU,-3334FU", b"+7776FU,'c", b"-3334FU,T1,'", b"+2726FU,T1,", b"%TORYO,'c",
+    b"'summary:illegal kachi:a win:b lose",
+]  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(LINES), max_size=12).map(b"\n".join)
+        | st.binary(max_size=40)
+        | st.lists(st.sampled_from(LINES[7:10]), max_size=6).map(
+            lambda moves: b"\n".join([b"PI", b"+", *moves, b"%TORYO"])
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_any_lines_are_read_alike(texts):
+    assert_scan_agrees(texts)
+
+
+def mutated(text, source):
+    """Changes a record at one to three random places."""
+    for _ in range(source.choice((1, 1, 2))):
+        # Half of the changes strike where names, start and end are, not among the moves.
+        place = source.choice((source.randrange(len(text)), source.randrange(400), -30))
+        place %= len(text)
+        kind = source.randrange(5)
+        if kind == 0:
+            text = text[:place] + bytes([source.randrange(256)]) + text[place + 1 :]
+        elif kind == 1:
+            text = text[:place] + text[place + source.randint(1, 9) :]
+        elif kind == 2:
+            text = (
+                text[:place]
+                + source.choice(b"+-0123456789FUKYGIOUT,%'\n\r/ P").to_bytes(1, "big")
+                + text[place:]
+            )
+        else:
+            lines = text.split(b"\n")
+            one, other = source.randrange(len(lines)), source.randrange(len(lines))
+            if kind == 3:
+                lines[one], lines[other] = lines[other], lines[one]
+            else:
+                lines.insert(one, lines[other])
+            text = b"\n".join(lines)
+        text = text or b"\n"
+    return text
+
+
+def judged(text):
+    """Reads a record with python-shogi alone; None where it cannot.
+
+    What it is known to misread is mended first: it knows no times behind a comma, no
+    line ends but LF, no rows without their last blank, and too few end marks.
+    """
+    lines = []
+    mark = None
+    for line in text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1").split("\n"):
+        statements = [line]
+        if line[:1] not in ("'", "N", "$", "V"):
+            statements = [statement.strip(" \t") for statement in line.split(",")]
+        for statement in statements:
+            if statement.startswith("%"):
+                mark = statement
+            elif not statement.startswith("T") and statement:
+                row = statement[:1] == "P" and statement[1:2].isdigit()
+                lines.append(statement.ljust(29) if row else statement)
+    try:
+        record = shogi.CSA.Parser.parse_str("\n".join(lines))[0]
+        board = shogi.Board(record["sfen"])
+    except Exception:
+        return None
+    black_to_move = (board.turn == shogi.BLACK) == (len(record["moves"]) % 2 == 0)
+    result = UNKNOWN
+    if mark in END_MARKS_FOR_BLACK:
+        result = END_MARKS_FOR_BLACK[mark]
+    elif mark in END_MARKS:
+        result = END_MARKS[mark]
+        if not black_to_move:
+            result = {WIN: LOSS, LOSS: WIN, DRAW: DRAW, UNKNOWN: UNKNOWN}[result]
+    return kifu_reference.play(board, record["moves"], result)
+
+
+def check_mutations(count, seed):
+    """Reads mutated records together, and compares each with the two judges."""
+    source = random.Random(seed)
+    sound = TEXTS + HANDICAPS + [text.replace(b"PI", ROWS) for text in TEXTS[:10]]
+    texts = [mutated(source.choice(sound), source) for _ in range(count)]
+    plain = assert_scan_agrees(texts)
+    assert plain.any() and not plain.all()
+    accepted = 0
+    for text in texts:
+        read = one_by_one(text)
+        if read is None:
+            continue
+        positions, faults = replay(read[1])
+        if faults:
+            continue
+        accepted += 1
+        expected = judged(text)
+        if expected is not None:
+            assert positions.tobytes() == expected.tobytes()
+        else:
+            # python-shogi wants a start position and a side to move.
+            lines = text.replace(b"\r", b"\n").split(b"\n")
+            assert not {b"PI", b"P9"} & {line[:2] for line in lines} or b"+" not in lines
+    assert count // 10 < accepted < count
+
+
+def test_mutated_records_are_read_right_or_refused():
+    check_mutations(800, 1)
+
+
+@pytest.mark.slow
+def test_five_thousand_mutated_records_are_read_right_or_refused():
+    check_mutations(5000, 2)

@@ -1,0 +1,238 @@
+"""Choosing records: each criterion, each action, nothing deleted unasked."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from pydlshogi.kifu import filter as kifu_filter
+from pydlshogi.kifu.sources import read_list
+
+KIFU = Path(__file__).parents[2] / "kifu"
+
+
+def record(black=3000.0, white=3100.0, moves=60, end="%TORYO"):
+    lines = ["V2.2", "N+a", "N-b", "PI", "+"]
+    if black is not None:
+        lines += [f"'black_rate:a:{black}", f"'white_rate:b:{white}"]
+    # Whether moves are lawful on the board is not this module's question.
+    lines += ["+2726FU", "-8384FU"] * (moves // 2) + ["+2625FU"] * (moves % 2)
+    return "\n".join([*lines, *([end] if end else []), ""])
+
+
+FILES = {
+    "good.csa": record(),
+    "sub/good too.CSA": record(2500, 2500, 50),
+    "weak.csa": record(2499.9),
+    "nan.csa": record("nan"),
+    "unrated.csa": record(None),
+    "short.csa": record(moves=49),
+    "time.csa": record(end="%TIME_UP"),
+    "open.csa": record(end=None),
+    "broken.csa": record() + "garbage\n",
+    "two.csa": record() + "/\n" + record(moves=10),
+    "empty.csa": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "games"
+    (folder / "sub").mkdir(parents=True)
+    for name, text in FILES.items():
+        (folder / name).write_bytes(text.encode())
+    (folder / "notes.txt").write_text("no record", encoding="utf-8")
+    return folder
+
+
+def names(folder):
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+def listed(folder, *flags):
+    path = folder.parent / "list.txt"
+    assert kifu_filter.main([str(folder), "--list", str(path), *flags]) == 0
+    return {line.split("/", 1)[1] for line in path.read_text(encoding="utf-8").splitlines()}
+
+
+def test_the_defaults_are_the_books(folder):
+    assert listed(folder) == {"good.csa", "sub/good too.CSA"}
+
+
+@pytest.mark.parametrize(
+    "flags, more",
+    [
+        (["--min-rating", "2400"], {"weak.csa"}),
+        (["--min-rating", "0"], {"weak.csa", "unrated.csa", "nan.csa"}),
+        (["--min-moves", "49"], {"short.csa"}),
+        (["--min-moves", "1"], {"short.csa", "two.csa"}),
+        (["--result", "%TORYO,time_up"], {"time.csa"}),
+        (["--result", "TORYO,NONE"], {"open.csa"}),
+        (["--result", "any"], {"time.csa", "open.csa"}),
+    ],
+)
+def test_a_wider_criterion_lets_more_in(folder, flags, more):
+    assert listed(folder, *flags) == {"good.csa", "sub/good too.CSA"} | more
+
+
+def test_upper_limits(folder):
+    assert listed(folder, "--max-rating", "3000") == {"sub/good too.CSA"}
+    assert listed(folder, "--max-moves", "50") == {"sub/good too.CSA"}
+
+
+def test_says_what_was_left_out_and_why(folder, tmp_path, capsys):
+    report = tmp_path / "report.tsv"
+    before = names(folder)
+    assert kifu_filter.main([str(folder), "--report", str(report)]) == 0
+    said = capsys.readouterr().out
+    assert "11 files, 2 fit, 9 do not:" in said
+    for line in ("2 fewer than 50 moves", "2 cannot be read", "1 ended by %TIME_UP"):
+        assert line in said
+    rows = report.read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 1 + 9
+    assert any("broken.csa\tcannot be read\tline 69: " in row for row in rows), rows
+    assert names(folder) == before
+    assert kifu_filter.main([str(folder / "sub"), "--list", str(tmp_path / "list")]) == 0
+    assert capsys.readouterr().out == "1 files, 1 fit, 0 do not\n"
+
+
+def test_copies_what_fits_to_the_same_places(folder, tmp_path):
+    assert kifu_filter.main([str(folder), "--copy-to", str(tmp_path / "copy")]) == 0
+    assert names(tmp_path / "copy") == {"good.csa", "sub/good too.CSA"}
+    assert (tmp_path / "copy" / "good.csa").read_bytes() == (folder / "good.csa").read_bytes()
+    assert set(FILES) < names(folder)
+
+
+def test_deletes_only_when_told_and_only_records(folder):
+    assert kifu_filter.main([str(folder), "--delete"]) == 0
+    assert names(folder) == {"good.csa", "sub/good too.CSA", "notes.txt"}
+
+
+def test_what_cannot_be_opened_is_not_deleted(folder, monkeypatch):
+    whole = Path.read_bytes
+
+    def fail(path):
+        if path.name in ("good.csa", "weak.csa"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    assert kifu_filter.main([str(folder), "--delete"]) == 0
+    assert names(folder) == {"good.csa", "weak.csa", "sub/good too.CSA", "notes.txt"}
+
+
+def test_names_that_are_not_utf_8_are_listed_and_reported(folder, tmp_path):
+    strange = os.fsdecode(b"\x81\xff")
+    try:
+        (folder / f"{strange}.csa").write_text(record())
+        (folder / f"{strange}2.csa").write_text("bad")
+    except (OSError, UnicodeError):
+        pytest.skip("this file system takes text only")
+    report = tmp_path / "report.tsv"
+    arguments = ["--report", str(report), "--list", str(tmp_path / "list.txt")]
+    assert kifu_filter.main([str(folder), *arguments]) == 0
+    assert "\\udc81\\udcff2.csa\tcannot be read" in report.read_text(encoding="utf-8")
+    assert f"games/{strange}.csa" in [s.name for s in read_list(tmp_path / "list.txt")]
+
+
+def test_an_interrupt_gets_one_sentence(folder, monkeypatch, capsys):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kifu_filter, "file_objection", interrupt)
+    assert kifu_filter.main([str(folder)]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "filter_csa: interrupted."
+
+
+def test_sigterm_ends_it_with_a_sentence_too(folder, monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(
+        kifu_filter, "file_objection", lambda *args: signal.raise_signal(signal.SIGTERM)
+    )
+    assert kifu_filter.main([str(folder)]) == 143
+    assert capsys.readouterr().err.splitlines()[-1] == "filter_csa: interrupted."
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_full_memory_gets_advice_that_can_be_followed(folder, monkeypatch, capsys):
+    def fill(*args):
+        raise MemoryError
+
+    monkeypatch.setattr(kifu_filter, "file_objection", fill)
+    assert kifu_filter.main([str(folder)]) == 1
+    error = capsys.readouterr().err
+    assert "not enough memory" in error and "batchsize" not in error
+
+
+def test_the_folders_of_list_and_report_are_made(folder, tmp_path):
+    outputs = [tmp_path / "new" / "list.txt", tmp_path / "new too" / "report.tsv"]
+    flags = ["--list", str(outputs[0]), "--report", str(outputs[1])]
+    assert kifu_filter.main([str(folder), *flags]) == 0
+    assert all(path.is_file() for path in outputs)
+
+
+def test_what_an_earlier_run_copied_is_told(folder, tmp_path, capsys):
+    target = tmp_path / "strong"
+    flags = [str(folder), "--copy-to", str(target)]
+    assert kifu_filter.main([*flags, "--min-rating", "0", "--min-moves", "0"]) == 0
+    assert "other records" not in capsys.readouterr().err
+    earlier = len(names(target))
+    assert kifu_filter.main(flags) == 0
+    assert f"holds {earlier - 2} other records" in capsys.readouterr().err
+
+
+def test_help_is_ascii(capsys):
+    with pytest.raises(SystemExit):
+        kifu_filter.main(["--help"])
+    assert capsys.readouterr().out.isascii()
+
+
+def test_the_embedded_games_are_what_their_readme_says(tmp_path):
+    for part, count in (("train", 200), ("test", 30)):
+        flags = ["--list", str(tmp_path / "list"), "--min-rating", "3000"]
+        assert kifu_filter.main([str(KIFU / part), *flags]) == 0
+        assert len((tmp_path / "list").read_text(encoding="utf-8").splitlines()) == count
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["nowhere"], "not a folder"),
+        (["games/sub/none"], "holds no .csa"),
+        (["games", "--list", "games/good.csa/list"], "File exists"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(folder.parent)
+    (folder / "sub" / "none").mkdir()
+    assert kifu_filter.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "flags", [["--result", "MATE"], ["--min-rating", "nan"], ["--delete", "--copy-to", "x"]]
+)
+def test_unknown_values_are_refused(folder, flags):
+    before = names(folder)
+    with pytest.raises(SystemExit) as stop:
+        kifu_filter.main([str(folder), *flags])
+    assert stop.value.code == 2
+    assert names(folder) == before
+
+
+def test_copies_below_the_folder_are_not_copied_again(folder, capsys):
+    for _ in range(2):
+        assert kifu_filter.main([str(folder), "--copy-to", str(folder / "sub" / "strong")]) == 0
+        assert f"{len(FILES)} files, 2 fit" in capsys.readouterr().out
+    assert names(folder / "sub" / "strong") == {"good.csa", "sub/good too.CSA"}
+    assert kifu_filter.main([str(folder), "--copy-to", str(folder / "sub" / "..")]) == 1
+    assert "is DIR itself" in capsys.readouterr().err
+    assert kifu_filter.main([str(folder), "--copy-to", str(folder.parent)]) == 0
+    assert (folder.parent / "good.csa").exists()
+
+
+def test_what_macos_puts_beside_a_record_is_none(folder):
+    (folder / "._good.csa").write_text(record(), encoding="utf-8")
+    assert listed(folder) == {"good.csa", "sub/good too.CSA"}

@@ -1,0 +1,406 @@
+import concurrent.futures
+import copy
+import functools
+import importlib
+import sys
+import types
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from pydlshogi.compat import chainer
+from pydlshogi.network.cpu import convolution, direct, pointwise, threads, winograd
+from pydlshogi.network.cpu.convolution import CONVOLUTIONS, Convolution2D, convolution_2d
+
+F = chainer.functions
+L = chainer.links
+
+#: Relative error (L2) that a layer may have in float32.
+LAYER_ERROR = 3e-6
+
+SIZES = st.one_of(st.integers(1, 8), st.integers(1, 300))
+CHANNELS = st.one_of(st.integers(1, 8), st.integers(1, 200))
+
+CPU = chainer.get_device("@numpy")
+to_cpu = chainer.backends.cuda.to_cpu
+
+
+@pytest.fixture(autouse=True)
+def machines_threads():
+    yield
+    threads.set_threads(None)
+
+
+@pytest.fixture
+def gradient_check(monkeypatch):
+    """Chainer's module, whose import asks for a package that setuptools has dropped."""
+    monkeypatch.setitem(sys.modules, "pkg_resources", types.ModuleType("pkg_resources"))
+    return importlib.import_module("chainer.gradient_check")
+
+
+def relative_error(found, expected):
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+
+def random_layer(seed, n, inputs, outputs, ksize=3, bias=True):
+    """Makes the arrays x, W, b, gy of a layer."""
+    random = np.random.RandomState(seed)
+    x = random.standard_normal((n, inputs, 9, 9)).astype(np.float32)
+    W = random.standard_normal((outputs, inputs, ksize, ksize)).astype(np.float32)
+    b = random.standard_normal(outputs).astype(np.float32) if bias else None
+    gy = random.standard_normal((n, outputs, 9, 9)).astype(np.float32)
+    return x, W, b, gy
+
+
+def in_memory_as(x, order):
+    """Copies an array to another order of axes in memory, its shape unchanged."""
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+
+def output_and_gradients(x, W, b, gy, relu, convolution="winograd", device=CPU):
+    """Computes on a device; returns arrays on the CPU."""
+    arrays = [device.send(array) for array in (x, W, b) if array is not None]
+    variables = [chainer.Variable(array) for array in arrays]
+    y = convolution_2d(*variables, relu=relu, convolution=convolution)
+    y.grad = device.send(gy)
+    y.backward()
+    found = [y.array, *(variable.grad for variable in variables)]
+    assert all(isinstance(array, device.xp.ndarray) for array in found)
+    return [to_cpu(array) for array in found]
+
+
+def exact_output_and_gradients(x, W, b, gy, positive):
+    """Computes the same in float64; positive tells where ReLU lets through, or is None."""
+    x, W, b, gy = (None if array is None else array.astype(np.float64) for array in (x, W, b, gy))
+    variables = [chainer.Variable(array) for array in (x, W, b) if array is not None]
+    inputs = [*variables, None][:3]
+    y = F.convolution_2d(*inputs, pad=W.shape[2] // 2)
+    y.grad = gy if positive is None else gy * positive
+    y.backward()
+    output = y.array if positive is None else np.maximum(y.array, 0)
+    return [output, *(variable.grad for variable in variables)]
+
+
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(
+    n=SIZES,
+    inputs=CHANNELS,
+    outputs=CHANNELS,
+    ksize=st.sampled_from([3, 3, 1]),
+    bias=st.booleans(),
+    relu=st.booleans(),
+    order=st.sampled_from([(0, 1, 2, 3), (2, 3, 0, 1), (0, 2, 3, 1), (3, 1, 2, 0)]),
+    number=st.integers(1, 4),
+)
+def test_outputs_and_gradients_are_those_of_float64(
+    device, n, inputs, outputs, ksize, bias, relu, order, number
+):
+    # Chainer's own in float64 needs much memory and time for many channels of many boards.
+    n = max(1, min(n, 3000 // max(inputs, outputs)))
+    threads.set_threads(number)
+    x, W, b, gy = random_layer(n, n, inputs, outputs, ksize, bias)
+    x, gy = in_memory_as(x, order), in_memory_as(gy, order)
+    found = output_and_gradients(x, W, b, gy, relu, device=device)
+    positive = found[0] > 0 if relu else None
+    expected = exact_output_and_gradients(x, W, b, gy, positive)
+    # What so many random terms come to; their sum itself may by chance be near 0.
+    squares = (None if array is None else array**2 for array in (x, W, b, gy))
+    scale = exact_output_and_gradients(*squares, positive)
+    for array, exact, square in zip(found, expected, scale):
+        assert array.shape == exact.shape
+        assert array.dtype == np.float32
+        # Not below it: where nothing passes ReLU, gradients are exactly 0.
+        assert np.linalg.norm(array - exact) <= LAYER_ERROR * np.linalg.norm(np.sqrt(square))
+
+
+@pytest.mark.parametrize("n", [1, direct.MOST, direct.MOST + 1, 33])
+@pytest.mark.parametrize("inputs", [104, 192])
+def test_the_networks_own_layers(device, n, inputs):
+    x, W, b, gy = random_layer(n, n, inputs, 192)
+    found = output_and_gradients(x, W, b, gy, relu=True, device=device)
+    expected = exact_output_and_gradients(x, W, b, gy, found[0] > 0)
+    assert max(map(relative_error, found, expected)) < LAYER_ERROR
+
+
+@pytest.mark.parametrize("convolution", CONVOLUTIONS)
+@pytest.mark.parametrize("ksize", [3, 1])
+def test_every_way_computes_the_same(device, convolution, ksize):
+    layer = random_layer(0, 19, 40, 30, ksize)
+    found = output_and_gradients(*layer, relu=False, convolution=convolution, device=device)
+    expected = exact_output_and_gradients(*layer, None)
+    for array, exact in zip(found, expected):
+        assert relative_error(array, exact) < LAYER_ERROR
+
+
+def test_boards_in_one_chunk_as_on_a_gpu(monkeypatch):
+    x, W, b, gy = random_layer(5, 40, 20, 30)
+    expected = output_and_gradients(x, W, b, gy, relu=True)
+    # Numpy under another name: the module takes it for a GPU's.
+    other = types.SimpleNamespace(**vars(np))
+    monkeypatch.setattr(chainer.backend, "get_array_module", lambda *arrays: other)
+    y = winograd.forward(x, W, b, True)
+    found = [y, *winograd.backward(x, W, y, gy, True)]
+    for array, other_array in zip(found, expected):
+        assert relative_error(array, other_array) < LAYER_ERROR
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("ksize", [3, 1])
+@pytest.mark.parametrize("n", [2, 5])
+def test_gradient_check(device, gradient_check, relu, ksize, n):
+    x, W, b, gy = map(device.send, random_layer(1, n, 3, 2, ksize))
+    if relu:
+        # Far from 0, where ReLU has a corner, for the differences to be taken.
+        b += 100
+
+    def function(*variables):
+        return convolution_2d(*variables, relu=relu, convolution="winograd")
+
+    gradient_check.check_backward(function, (x, W, b), gy, eps=1e-1, atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("ksize", [3, 1])
+def test_gradients_have_gradients(device, gradient_check, ksize):
+    x, W, b, gy = map(device.send, random_layer(2, 5, 3, 2, ksize))
+    ggx, ggW, ggb, _ = map(device.send, random_layer(3, 5, 3, 2, ksize))
+
+    def function(*variables):
+        y = convolution_2d(*variables, convolution="winograd")
+        return y * y
+
+    gradient_check.check_double_backward(
+        function, (x, W, b), gy, (ggx, ggW, ggb), eps=1e-2, atol=1e-1, rtol=1e-1
+    )
+
+
+def test_gradients_for_gradients_are_the_gradients(device):
+    x, W, b, gy = map(device.send, random_layer(2, 5, 3, 2))
+    expected = output_and_gradients(x, W, b, gy, relu=True, device=device)[1:]
+    variables = [chainer.Variable(array) for array in (x, W, b)]
+    y = convolution_2d(*variables, relu=True)
+    found = chainer.grad([y], variables, [chainer.Variable(gy)], enable_double_backprop=True)
+    for variable, array in zip(found, expected):
+        assert relative_error(to_cpu(variable.array), array) < LAYER_ERROR
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_results_are_the_same_to_the_last_bit(number):
+    threads.set_threads(number)
+    x, W, b, gy = random_layer(4, 71, 50, 60)
+    first = output_and_gradients(x, W, b, gy, relu=True)
+    for _ in range(3):
+        for array, again in zip(first, output_and_gradients(x, W, b, gy, relu=True)):
+            np.testing.assert_array_equal(array, again)
+
+
+def test_results_stay_and_inputs_are_left_alone(device):
+    layer = random_layer(6, 20, 8, 8)
+    saved = copy.deepcopy(layer)
+    first = output_and_gradients(*layer, relu=True, device=device)
+    kept = copy.deepcopy(first)
+    # The rooms that the first call worked in are used again.
+    output_and_gradients(*random_layer(7, 20, 8, 8), relu=True, device=device)
+    for array, expected in zip([*layer, *first], [*saved, *kept]):
+        np.testing.assert_array_equal(array, expected)
+
+
+def test_boards_do_not_touch_each_other(device):
+    x, W, b, _ = map(device.send, random_layer(8, 40, 5, 7))
+    expected = to_cpu(winograd.forward(x, W, b, True))
+    x[13] = np.nan
+    found = to_cpu(winograd.forward(x, W, b, True))
+    assert np.isnan(found[13]).all()
+    others = np.arange(40) != 13
+    np.testing.assert_array_equal(found[others], expected[others])
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_a_change_of_the_weights_in_place_is_seen(device, n):
+    x = device.send(random_layer(9, n, 6, 7)[0])
+    link = Convolution2D(6, 7, ksize=3, pad=1, convolution="winograd")
+    link.to_device(device)
+    link(x)
+    link.W.array[3, 2, 1, 0] += 1
+    found = to_cpu(link(x).array)
+    expected = F.convolution_2d(to_cpu(x), to_cpu(link.W.array), to_cpu(link.b.array), pad=1)
+    np.testing.assert_allclose(found, expected.array, rtol=1e-4, atol=1e-4)
+
+
+def test_the_gradient_of_the_planes_is_not_computed(monkeypatch):
+    wanted = []
+
+    def backward(x, W, y, gy, need_gx):
+        wanted.append(need_gx)
+        return original(x, W, y, gy, need_gx)
+
+    original = winograd.backward
+    monkeypatch.setattr(winograd, "backward", backward)
+    x, W, b, gy = random_layer(10, 5, 2, 3)
+    W, b = chainer.Variable(W), chainer.Variable(b)
+    F.sum(
+        convolution_2d(convolution_2d(x, W, b), chainer.Variable(np.ones((1, 3, 3, 3), "f")))
+    ).backward()
+    assert wanted == [True, False]
+
+
+@pytest.mark.parametrize("convolution", CONVOLUTIONS)
+@pytest.mark.parametrize(("ksize", "module"), [(3, winograd), (1, pointwise)])
+def test_the_way_asked_for_is_taken(monkeypatch, convolution, ksize, module):
+    calls = []
+    original = module.forward
+    monkeypatch.setattr(module, "forward", lambda *args: calls.append(1) or original(*args))
+    x, W, b, _ = random_layer(11, 9, 2, 3, ksize)
+    convolution_2d(x, W, b, convolution=convolution)
+    assert len(calls) == (convolution != "chainer")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"in_channels": 4, "out_channels": 6, "ksize": 3, "pad": 1, "stride": 2},
+        {"in_channels": 4, "out_channels": 6, "ksize": 3, "pad": 0},
+        {"in_channels": 4, "out_channels": 6, "ksize": 3, "pad": 2, "dilate": 2},
+        {"in_channels": 4, "out_channels": 6, "ksize": 3, "pad": 1, "groups": 2},
+        {"in_channels": 4, "out_channels": 6, "ksize": 5, "pad": 2},
+        {"in_channels": 4, "out_channels": 6, "ksize": (1, 3), "pad": (0, 1)},
+        {"in_channels": 4, "out_channels": 6, "ksize": 2},
+        {"in_channels": 4, "out_channels": 6, "ksize": 1, "pad": 1},
+        {"in_channels": 4, "out_channels": 6, "ksize": 1, "nobias": True},
+        {"in_channels": None, "out_channels": 6, "ksize": 3, "pad": 1},
+        {"in_channels": 4, "out_channels": 6, "ksize": 3, "pad": 1, "initial_bias": 0.5},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(5, 4, 9, 9), (5, 4, 7, 9), (2, 4, 19, 19)])
+def test_the_link_is_a_drop_in(device, arguments, shape):
+    x = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
+    results = []
+    ours = functools.partial(Convolution2D, convolution="winograd")
+    for kind, place in ((L.Convolution2D, CPU), (ours, device)):
+        np.random.seed(3)
+        link = kind(**arguments)
+        link(x)  # gives a link its channels where it has none: a GPU would draw other weights
+        link.to_device(place)
+        link.cleargrads()
+        y = link(place.send(x))
+        F.sum(y * y).backward()
+        gradients = {name: to_cpu(parameter.grad) for name, parameter in link.namedparams()}
+        results.append((to_cpu(y.array), gradients))
+    (expected, expected_gradients), (found, found_gradients) = results
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert found_gradients.keys() == expected_gradients.keys()
+    for name, gradient in expected_gradients.items():
+        np.testing.assert_allclose(found_gradients[name], gradient, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+@pytest.mark.parametrize("ksize", [3, 1])
+def test_other_dtypes_are_chainers(device, dtype, ksize):
+    layer = random_layer(12, 5, 4, 3, ksize)
+    x, W, b, _ = (device.send(array.astype(dtype)) for array in layer)
+    found = convolution_2d(x, W, b, convolution="winograd")
+    assert found.dtype == dtype
+    # Chainer's own on the same device, which this is to be.
+    expected = F.convolution_2d(x, W, b, pad=ksize // 2)
+    np.testing.assert_array_equal(to_cpu(found.array), to_cpu(expected.array))
+
+
+def test_mixed_precision_is_chainers(device):
+    with chainer.using_config("dtype", chainer.mixed16):
+        link = Convolution2D(4, 3, ksize=3, pad=1)
+    link.to_device(device)
+    assert link(device.xp.zeros((2, 4, 9, 9), np.float16)).dtype == np.float16
+
+
+def test_an_empty_batch(device):
+    link = Convolution2D(4, 3, ksize=3, pad=1, relu=True)
+    link.to_device(device)
+    assert link(device.xp.zeros((0, 4, 9, 9), np.float32)).shape == (0, 3, 9, 9)
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 9, 9), (4, 9, 9), (2, 4)])
+def test_wrong_shapes_are_refused_as_by_chainer(shape):
+    link = Convolution2D(4, 3, ksize=3, pad=1)
+    with pytest.raises(chainer.utils.type_check.InvalidType):
+        link(np.zeros(shape, np.float32))
+
+
+def test_unknown_way():
+    x, W, b, _ = random_layer(13, 2, 4, 3)
+    for function in (
+        lambda: Convolution2D(4, 3, 3, convolution="x"),
+        lambda: convolution_2d(x, W, b, convolution="x"),
+    ):
+        with pytest.raises(ValueError, match=r"'x'.*auto, winograd, chainer"):
+            function()
+
+
+class Residual(chainer.Chain):
+    """A residual block with Chainer's own batch normalization."""
+
+    def __init__(self, convolution):
+        super().__init__()
+        with self.init_scope():
+            self.conv1 = Convolution2D(6, 6, 3, pad=1, nobias=True, convolution=convolution)
+            self.bn1 = L.BatchNormalization(6)
+            self.conv2 = Convolution2D(6, 6, 3, pad=1, convolution=convolution)
+            self.bn2 = L.BatchNormalization(6)
+
+    def forward(self, x):
+        h = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(h)) + x)
+
+
+def test_batch_normalization_and_residual_layers(device):
+    x, _, _, gy = random_layer(14, 10, 6, 6)
+    results = []
+    for way, place in (("chainer", CPU), ("winograd", device)):
+        np.random.seed(1)
+        network = chainer.Sequential(Residual(way), Residual(way))
+        network.to_device(place)
+        network.cleargrads()
+        v = chainer.Variable(place.send(x))
+        y = network(v)
+        y.grad = place.send(gy)
+        y.backward()
+        with chainer.using_config("train", False):
+            evaluated = network(place.send(x)).array
+        found = [y.array, v.grad, evaluated, *(p.grad for p in network.params())]
+        results.append([to_cpu(array) for array in found])
+    for expected, found in zip(*results):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_copies_and_files_of_the_link(tmp_path):
+    link = Convolution2D(4, 3, ksize=3, pad=1, relu=True)
+    x, _, _, _ = random_layer(15, 6, 4, 3)
+    expected = link(x).array
+    np.testing.assert_array_equal(copy.deepcopy(link)(x).array, expected)
+    chainer.serializers.save_npz(tmp_path / "link.npz", link)
+    plain = L.Convolution2D(4, 3, ksize=3, pad=1)
+    chainer.serializers.load_npz(tmp_path / "link.npz", plain)
+    np.testing.assert_array_equal(plain.W.array, link.W.array)
+    chainer.serializers.save_npz(tmp_path / "plain.npz", plain)
+    other = Convolution2D(4, 3, ksize=3, pad=1, relu=True)
+    chainer.serializers.load_npz(tmp_path / "plain.npz", other)
+    np.testing.assert_array_equal(other(x).array, expected)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_several_threads_may_call_at_once(number):
+    threads.set_threads(number)
+    layers = [random_layer(seed, 3 + 7 * seed, 10, 12) for seed in range(6)]
+    expected = [output_and_gradients(*layer, relu=True) for layer in layers]
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for _ in range(5):
+            tasks = [pool.submit(output_and_gradients, *layer, relu=True) for layer in layers]
+            for task, arrays in zip(tasks, expected):
+                for found, array in zip(task.result(timeout=60), arrays):
+                    np.testing.assert_array_equal(found, array)
+
+
+def test_threads_are_chosen_here_too():
+    convolution.set_threads(5)
+    assert convolution.get_threads() == threads.get_threads() == 5
