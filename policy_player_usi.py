@@ -6,18 +6,18 @@ import os
 import sys
 from pathlib import Path
 
-#: Environment variable that tells the Python of .venv that it was started from here.
+#: Environment variable that tells the Python of .venv that this file has started it.
 GONE_OVER = "PYDLSHOGI_VENV"
 
-#: What the engine imports and Python does not bring.
+#: Modules that the engine needs and Python does not bring.
 NEEDED = ("chainer", "numpy", "shogi", "threadpoolctl")
 
 
 def is_unfit() -> bool:
-    """Says whether this Python is too old for the engine, or lacks what it needs.
+    """Says whether this Python is too old for the engine, or lacks a module.
 
-    Readers of the book have such a one: Chainer is there, in a Python of its time. This
-    file itself must not use anything that is newer than that.
+    Readers of the book may have such a Python, with Chainer and of the same age. This file
+    itself must therefore run on an old Python.
     """
     return sys.version_info < (3, 9) or any(
         importlib.util.find_spec(name) is None for name in NEEDED
@@ -25,17 +25,26 @@ def is_unfit() -> bool:
 
 
 def go_over_to_venv() -> None:
-    """Goes on in the Python of .venv where this one is unfit.
+    """Restarts in the Python of .venv if this Python is unfit.
 
-    A GUI starts this file by its first line, with no environment activated.
+    A GUI starts this file by its first line, without an activated environment.
     """
     folder = Path(__file__).resolve().parent
     venv = folder / ".venv"
-    python = venv / "bin" / "python"
-    # Once only: a .venv may be no environment of its own, and be unfit too.
-    if is_unfit() and python.exists() and os.environ.get(GONE_OVER) != str(venv):
-        os.environ[GONE_OVER] = str(venv)
-        os.execv(str(python), [str(python), str(folder / "policy_player_usi.py"), *sys.argv[1:]])
+    # Only once: .venv may be no environment of its own, and be unfit too.
+    if not is_unfit() or os.environ.get(GONE_OVER) == str(venv):
+        return
+    python = str(venv / "bin" / "python")
+    os.environ[GONE_OVER] = str(venv)
+    try:
+        os.execv(python, [python, str(folder / Path(__file__).name), *sys.argv[1:]])
+    except (FileNotFoundError, NotADirectoryError):
+        del os.environ[GONE_OVER]  # there is no .venv
+    except OSError as error:
+        sys.exit(
+            f"{Path(__file__).name}: {python} cannot be executed ({error.strerror}). "
+            "Make it executable for this user, or remove .venv and run make train."
+        )
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ class Evaluator:
         self._device = device
         self._device.use()
         self._network.to_device(device)
+        self.has_policy = getattr(self._network, "has_policy", True)
         self.has_value = self._network.value_kind is not None
 
     def planes(self, board: shogi.Board) -> numpy.ndarray:
