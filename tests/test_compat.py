@@ -43,6 +43,35 @@ def test_plain_import_works_after_ours():
     assert result.returncode == 0, result.stderr
 
 
+def test_a_plain_import_works_first_where_the_finder_is_installed():
+    hook = "from pydlshogi.chainer_import import install; install(); import sys;"
+    loaded = "assert not {'numpy', 'chainer', 'typing'} & set(sys.modules);"
+    result = run("import sys;" + hook + loaded + "import chainer, chainer.links, pydlshogi.compat")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_the_finder_is_installed_once_and_finds_nothing_else():
+    result = run(
+        "import sys; from pydlshogi.chainer_import import install; before = len(sys.meta_path);"
+        "install(); install(); import json, wave; assert len(sys.meta_path) == before + 1;"
+        "assert 'Chainer' not in type(wave.__loader__).__name__"
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_inspection_of_chainer_finds_its_source():
+    result = run("import pydlshogi.compat, chainer, inspect; inspect.getsource(chainer)")
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_file_for_site_packages_survives_a_package_that_is_gone(tmp_path):
+    pth = Path(pydlshogi.__file__).parents[1] / "pydlshogi.pth"
+    (line,) = pth.read_text(encoding="utf-8").splitlines()
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": ""}
+    result = subprocess.run([sys.executable, "-S", "-c", line], cwd=tmp_path, env=environment)
+    assert result.returncode == 0
+
+
 def test_importing_the_package_loads_nothing_heavy():
     result = run(
         "import sys, pydlshogi; heavy = {'numpy', 'chainer', 'cupy', 'shogi'} & set(sys.modules);"
