@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 def install() -> None:
     """Adds the finder, once. It imports neither numpy nor Chainer."""
-    if not any(isinstance(finder, _ChainerFinder) for finder in sys.meta_path):
+    # By name: pydlshogi.pth drops this module, so that scripts import their own clone's package.
+    if not any(type(finder).__name__ == _ChainerFinder.__name__ for finder in sys.meta_path):
         sys.meta_path.insert(0, _ChainerFinder())  # type: ignore[arg-type]
 
 
