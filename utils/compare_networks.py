@@ -1,8 +1,11 @@
-"""Trains several networks alike and compares them: table and curves."""
+#!/usr/bin/env python3
+"""Trains several networks on the same positions and compares them: table and curves."""
 
+import os
 import sys
 
-from pydlshogi.training.compare import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

@@ -73,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import numpy
 
     from pydlshogi.device import select_device
+    from pydlshogi.network.cpu.convolution import set_convolution
     from pydlshogi.network.model_file import load_network
     from pydlshogi.read_kifu import load_positions
     from pydlshogi.training.run import ERRORS, choose_threads
@@ -80,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         device = select_device(args.gpu)
         choose_threads(args.threads)
-        network = load_network(args.model, args.convolution)
+        set_convolution(args.convolution)
+        network = load_network(args.model)
         network.to_device(device)
         games = load_positions(args.kifulist)
     except ERRORS as error:
@@ -126,7 +128,7 @@ def measure(
     from pydlshogi.training.batches import PlanesConverter
 
     device.use()
-    convert = PlanesConverter(positions, ply=network.ply)
+    convert = PlanesConverter(positions)
     losses = numpy.empty(len(positions))
     ranks = numpy.empty(len(positions), numpy.int64)
     starts = tqdm(range(0, len(positions), batch_size), disable=not sys.stderr.isatty())

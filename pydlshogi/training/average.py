@@ -92,7 +92,7 @@ class Statistics(chainer.training.Extension):
         self, network: Any, positions: numpy.ndarray, iterator: EpochIterator, device: Any
     ) -> None:
         self._network = network
-        self._convert = PlanesConverter(positions, ply=network.ply)
+        self._convert = PlanesConverter(positions)
         self._iterator = iterator
         self._device = device
 

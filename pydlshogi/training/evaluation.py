@@ -44,7 +44,7 @@ class Progress(chainer.training.Extension):
         means: Mapping[str, LossMeans],
     ) -> None:
         self._network = network
-        self._convert = PlanesConverter(positions, ply=network.ply)
+        self._convert = PlanesConverter(positions)
         self._size = len(positions)
         self._count = count
         self._seed = seed
@@ -96,7 +96,7 @@ class Validation(chainer.training.extensions.Evaluator):
                 range(len(positions)), batch_size, repeat=False, shuffle=False
             ),
             network,
-            converter=PlanesConverter(positions, ply=network.ply),
+            converter=PlanesConverter(positions),
             device=device,
             eval_func=Loss(network),
             progress_bar=progress_bar,

@@ -15,6 +15,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import read_list
+from pydlshogi.network.cpu.convolution import set_convolution
 from pydlshogi.network.cpu.threads import limit_blas, set_threads
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import ModelFileError, load_model
@@ -152,7 +153,7 @@ def choose_threads(number: int | None) -> None:
     try:
         limit_blas()
     except ValueError as error:
-        raise ThreadsError(f"{error}.") from None
+        raise ThreadsError(str(error)) from None
 
 
 def make_first_network(args: argparse.Namespace, seed: int) -> Network:
@@ -167,7 +168,8 @@ def make_first_network(args: argparse.Namespace, seed: int) -> Network:
         FirstWeightsError: ``dirac`` is asked for, and no layer of the network is fit for it.
     """
     numpy.random.seed(seed)  # Chainer's initializers draw from numpy's own generator.
-    network = make_network(args.network, args.convolution)
+    set_convolution(args.convolution)
+    network = make_network(args.network)
     if args.dirac and not getattr(args, "resume", "") and not add_identity(network):
         raise FirstWeightsError(
             "--dirac is for 3x3 convolutions of as many planes out as in, outside of residual "

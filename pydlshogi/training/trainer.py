@@ -167,7 +167,7 @@ def make_trainer(
     updater = chainer.training.updaters.StandardUpdater(
         iterator,
         optimizer,
-        converter=PlanesConverter(train_positions, ply=network.ply),
+        converter=PlanesConverter(train_positions),
         device=device,
         loss_func=Loss(
             network,
