@@ -164,7 +164,7 @@ class NetworkPlayer(EnginePlayer):
 
         def is_over() -> bool:
             late = seconds is not None and time.perf_counter() - start >= seconds
-            return late or go.stop.is_set()
+            return late or go.stop.is_set() or go.ponderhit.is_set()
 
         return Task(moves, *self._without_bad_repetitions(moves), is_over)
 

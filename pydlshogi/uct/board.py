@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy
@@ -54,5 +55,29 @@ class SearchBoard(Protocol):
     def mate(self, plies: int) -> Mate | None:
         """Finds a mate in at most ``plies`` plies, the shortest first."""
 
+    def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
+        """Searches a mate by df-pn, if the board's library can; not to be interrupted.
+
+        Args:
+            nodes: Most positions to look at.
+            plies: Longest mate.
+
+        Returns:
+            The moves of a mate, empty where none was found; and whether more nodes would
+            make no difference.
+        """
+
     def write_planes(self, out: numpy.ndarray) -> None:
         """Writes the network's input (:mod:`pydlshogi.features`) into (104, 9, 9) float32."""
+
+
+def play(board: SearchBoard, moves: Sequence[int]) -> None:
+    """Plays moves."""
+    for move in moves:
+        board.push(move)
+
+
+def take_back(board: SearchBoard, number: int) -> None:
+    """Takes back moves."""
+    for _ in range(number):
+        board.pop()

@@ -30,6 +30,12 @@ class Cache:
             if len(self._policies) > self._capacity:
                 del self._policies[next(iter(self._policies))]
 
+    def resize(self, capacity: int) -> None:
+        """Changes the number of positions."""
+        self._capacity = capacity
+        while len(self._policies) > capacity:
+            del self._policies[next(iter(self._policies))]
+
     def clear(self) -> None:
         """Forgets everything."""
         self._policies.clear()

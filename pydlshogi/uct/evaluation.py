@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import queue
+import threading
 from typing import Callable, Optional
 
 import numpy
@@ -14,6 +16,8 @@ Answer = tuple[numpy.ndarray, Optional[numpy.ndarray]]
 #: Evaluates planes (n, 104, 9, 9) float32. It is called in a thread, one call at a time.
 Evaluate = Callable[[numpy.ndarray], Answer]
 
+_Future = concurrent.futures.Future[Answer]
+
 #: Seconds between two looks at whether the search was stopped.
 _POLL = 0.01
 
@@ -21,21 +25,25 @@ _POLL = 0.01
 class Evaluations:
     """The evaluations under way.
 
+    The thread runs until the process ends. It refers to ``evaluate``, and so keeps alive what
+    that belongs to: a large tree is then not freed node by node when Python exits.
+
     Args:
         evaluate: The function that computes them.
     """
 
     def __init__(self, evaluate: Evaluate) -> None:
         self._evaluate = evaluate
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "pydlshogi-evaluation")
+        self._waiting: queue.SimpleQueue[tuple[numpy.ndarray, _Future]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name="evaluation", daemon=True).start()
 
-    def begin(self, planes: numpy.ndarray) -> concurrent.futures.Future[Answer]:
+    def begin(self, planes: numpy.ndarray) -> _Future:
         """Begins an evaluation; it waits until those before it have ended."""
-        return self._thread.submit(self._evaluate, planes)
+        future: _Future = concurrent.futures.Future()
+        self._waiting.put((planes, future))
+        return future
 
-    def wait(
-        self, future: concurrent.futures.Future[Answer], is_stopped: Callable[[], bool]
-    ) -> Answer | None:
+    def wait(self, future: _Future, is_stopped: Callable[[], bool]) -> Answer | None:
         """Waits for an evaluation.
 
         Args:
@@ -53,4 +61,14 @@ class Evaluations:
                 return future.result(_POLL)
             except concurrent.futures.TimeoutError:
                 if is_stopped():
+                    future.cancel()
                     return None
+
+    def _work(self) -> None:
+        while True:
+            planes, future = self._waiting.get()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(self._evaluate(planes))
+                except Exception as error:
+                    future.set_exception(error)

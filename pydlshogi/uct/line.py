@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pydlshogi.uct.board import SearchBoard
+from pydlshogi.uct.board import SearchBoard, play, take_back
+from pydlshogi.uct.mate import mate_line
 from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import DRAW, Proof
+from pydlshogi.uct.proof import DRAW, WIN, Proof
+from pydlshogi.uct.search import Search
 
 
 class Candidate(NamedTuple):
@@ -29,6 +31,22 @@ class Candidate(NamedTuple):
     node: Node | None
 
 
+class Line(NamedTuple):
+    """A line of best moves.
+
+    Attributes:
+        moves: At least one.
+        value: Probability that the side to move wins.
+        proof: The proven result for the side to move; None while there is none.
+        visits: Number of visits of its first move.
+    """
+
+    moves: list[int]
+    value: float
+    proof: Proof | None
+    visits: int
+
+
 def candidates(node: Node) -> list[Candidate]:
     """Lists all moves of a node that the network has answered for, the best first.
 
@@ -45,6 +63,43 @@ def candidates(node: Node) -> list[Candidate]:
     return sorted(_visited(node) + others, key=_rank, reverse=True)
 
 
+def best_lines(search: Search, number: int) -> list[Line]:
+    """Lists the best lines of a search.
+
+    Args:
+        search: A search whose root has been visited.
+        number: Most lines.
+
+    Returns:
+        The best first; a single one where a mate search at the root found a mate, none where
+        there is no legal move or the network has not answered yet.
+    """
+    root, board = search.root, search.board
+    if root.proof and root.proof.outcome == WIN:
+        mate = search.mate or mate_line(board, root.proof.plies if root.mate_move else 0)
+        if mate:
+            return [Line(mate, 1.0, root.proof, root.visits)]
+    lines = []
+    for candidate in candidates(root)[:number]:
+        moves = [candidate.move, *_continuation(board, candidate)]
+        lines.append(Line(moves, candidate.value, candidate.proof, candidate.visits))
+    return lines
+
+
+def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
+    """The moves that follow a candidate, to the mate where there is one."""
+    if candidate.node is None:
+        return []
+    moves, leaf = line_of(candidate.node)
+    if leaf.mate_move is None or leaf.proof is None:
+        return moves
+    way = [candidate.move, *moves]
+    play(board, way)
+    moves += mate_line(board, leaf.proof.plies)
+    take_back(board, len(way))
+    return moves
+
+
 def line_of(node: Node) -> tuple[list[int], Node]:
     """Follows the best moves of a node.
 
@@ -58,27 +113,6 @@ def line_of(node: Node) -> tuple[list[int], Node]:
         assert best.node is not None
         node = best.node
     return moves, node
-
-
-def mate_line(board: SearchBoard, plies: int) -> list[int]:
-    """Lists the moves of a mate that the board's mate search finds: the longest defence.
-
-    Args:
-        board: The position; the side to move mates.
-        plies: Most plies of the mate.
-    """
-    mate = board.mate(plies)
-    if mate is None:
-        return []
-    board.push(mate.move)
-    line = [mate.move]
-    defences = []
-    for move in board.moves().tolist():
-        board.push(move)
-        defences.append([move, *mate_line(board, mate.plies - 2)])
-        board.pop()
-    board.pop()
-    return line + max(defences, key=len, default=[])
 
 
 def _visited(node: Node) -> list[Candidate]:

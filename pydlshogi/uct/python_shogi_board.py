@@ -64,6 +64,10 @@ class PythonShogiBoard:
         move = rules.mate_in_one(self._board, rules.legal_moves(self._board))
         return Mate(_number(move.usi()), 1) if move else None
 
+    def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
+        """Finds nothing: python-shogi has no mate search."""
+        return [], False
+
     def write_planes(self, out: numpy.ndarray) -> None:
         """Writes the network's input."""
         out[...] = make_input_features_from_board(self._board)

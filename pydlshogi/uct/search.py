@@ -15,10 +15,12 @@ import numpy
 
 from pydlshogi.features import PLANE_NUM
 from pydlshogi.uct.backup import Path, back_up, give_back, prove
+from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.cache import Cache
 from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
-from pydlshogi.uct.judge import judge
+from pydlshogi.uct.judge import Verdict, judge
+from pydlshogi.uct.mate import RootMate
 from pydlshogi.uct.move import label_table
 from pydlshogi.uct.node import LISTS_BYTES, NODE_BYTES, Node
 from pydlshogi.uct.policy import Policy
@@ -27,8 +29,8 @@ from pydlshogi.uct.selection import select
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Tree
 
-#: Part of the memory for the cache, 1 in so many; and the bytes of one of its entries.
-_CACHE_PART, _CACHE_ENTRY = 8, 1000
+#: Part of the memory for the tree; the cache has the rest, and its entries this many bytes.
+_TREE_PART, _CACHE_ENTRY = 0.875, 1000
 
 #: A batch has at most 1 in so many of the root's visits: early ones need each other's values.
 _GROWTH = 8
@@ -82,14 +84,14 @@ class Search:
         evaluations: Number of positions that the network was asked about since :meth:`begin`.
         collisions: Number of visits that met a leaf under way.
         deepest: Longest path from the root, in plies.
+        mate: The moves of a mate that the mate search at the root has found; else empty.
     """
 
     def __init__(self, evaluate: Evaluate, settings: Settings) -> None:
         self.settings = settings
         self.tree = Tree()
         self._evaluations = Evaluations(evaluate)
-        self._cache = Cache(settings.megabytes * 10**6 // _CACHE_PART // _CACHE_ENTRY)
-        self._tree_bytes = settings.megabytes * 10**6 * (_CACHE_PART - 1) / _CACHE_PART
+        self._cache = Cache(_cache_capacity(settings))
         self._under_way: collections.deque[Batch] = collections.deque()
 
     @property
@@ -97,22 +99,49 @@ class Search:
         """The position searched."""
         return self.tree.root
 
-    def fullness(self) -> float:
-        """Tells how much of its memory the tree uses, 1 for all of it."""
-        return self.tree.size / self._tree_bytes
+    @property
+    def board(self) -> SearchBoard:
+        """The board, with the position searched."""
+        return self._game.board
 
-    def begin(self, game: Game, only: frozenset[int] | None = None) -> None:
+    def fullness(self) -> float:
+        """Returns how much of its memory the tree uses, 1 for all of it."""
+        return self.tree.size / (_TREE_PART * 10**6 * self.settings.megabytes)
+
+    def is_full(self) -> bool:
+        """Says whether the tree must not grow."""
+        return self.fullness() >= 1 and not self.tree.has_garbage
+
+    def forget(self) -> None:
+        """Drops all evaluations: the network has changed."""
+        self.tree.clear()
+        self._cache.clear()
+
+    def begin(
+        self, game: Game, settings: Settings | None = None, only: frozenset[int] | None = None
+    ) -> None:
         """Begins to search the position that ``tree.root`` stands for.
 
         Args:
             game: The position with the moves that led to it; played on during the search.
-            only: The moves to choose from, legal ones; None for all. The tree then starts anew.
+            settings: The constants from now on; None for those before. The tree must not have
+                been made with others.
+            only: The moves to choose from, legal ones; None for all. The tree must be new.
         """
+        if settings and settings != self.settings:
+            self._change(settings)
         self._game = game
         self._only = only
+        self._root_mate = RootMate(game.board, _plies_left(game, self.settings))
+        self.mate: list[int] = []
         self.evaluations = self.collisions = self.deepest = 0
-        if only is not None:
-            self.tree.clear()
+
+    def _change(self, settings: Settings) -> None:
+        """Changes the constants."""
+        if settings.temperature != self.settings.temperature:
+            self._cache.clear()
+        self._cache.resize(_cache_capacity(settings))
+        self.settings = settings
 
     def step(self, most: int, is_stopped: Callable[[], bool] = lambda: False) -> None:
         """Collects batches until enough are under way, and backs up the oldest.
@@ -127,6 +156,8 @@ class Search:
         while len(self._under_way) < self.settings.batches and self._collect(most):
             pass
         self.tree.free(_FREED)
+        if not self.root.proof:
+            self._search_root_mate()
         if self._under_way:
             batch = self._under_way.popleft()
             answer = self._evaluations.wait(batch.answer, is_stopped)
@@ -139,6 +170,13 @@ class Search:
         """Gives up all visits under way."""
         while self._under_way:
             _give_up(self._under_way.pop())
+
+    def _search_root_mate(self) -> None:
+        """Searches a slice of the mate search at the root."""
+        line = self._root_mate.step()
+        if line and (self._only is None or line[0] in self._only):
+            self.mate = line
+            self.root.proof = Proof(WIN, len(line))
 
     def _collect(self, most: int) -> bool:
         """Collects a batch and begins its evaluation.
@@ -202,7 +240,7 @@ class Search:
     def _visit(self, path: Path, node: Node) -> Leaf | None:
         """Backs up a leaf whose value is known; returns one that the network has to value."""
         if not node.proof:
-            verdict = judge(self._game, self.settings, is_root=not path)
+            verdict = self._judge(is_root=not path)
             if verdict and verdict.proof:
                 node.mate_move = verdict.mate_move
                 prove(path, node, verdict.proof)
@@ -213,6 +251,13 @@ class Search:
             back_up(path, node, self._value(node.proof.outcome))
             return None
         return self._look_up(path, node)
+
+    def _judge(self, is_root: bool) -> Verdict | None:
+        """Judges a leaf; at the root not by a mate whose move is excluded."""
+        verdict = judge(self._game, self.settings, is_root)
+        if is_root and verdict and self._only is not None and verdict.mate_move not in self._only:
+            return None
+        return verdict
 
     def _look_up(self, path: Path, node: Node) -> Leaf | None:
         """Backs up a leaf that the cache knows or that has no moves; returns any other."""
@@ -258,6 +303,16 @@ class Search:
             policy = policy.restrict(self._only)
         node.policy = policy
         self.tree.size += policy.size()
+
+
+def _cache_capacity(settings: Settings) -> int:
+    """Number of positions that the cache has memory for."""
+    return int((1 - _TREE_PART) * 10**6 * settings.megabytes / _CACHE_ENTRY)
+
+
+def _plies_left(game: Game, settings: Settings) -> int:
+    """Number of plies until the game is drawn by its length."""
+    return settings.draw_ply - game.ply if settings.draw_ply else 10**6
 
 
 def _give_up(batch: Batch) -> None:

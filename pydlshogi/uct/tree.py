@@ -22,6 +22,11 @@ class Tree:
         self._moves: list[int] = []
         self._garbage: list[Node] = []
 
+    @property
+    def has_garbage(self) -> bool:
+        """Whether there are nodes to be freed."""
+        return bool(self._garbage)
+
     def move_to(self, start: object, moves: Sequence[int], keep: bool = False) -> None:
         """Moves the root to a position, with what is known of it.
 
@@ -52,14 +57,11 @@ class Tree:
         self._anchor = self.root = self._new_node()
         self._start, self._moves = None, []
 
-    def free(self, nodes: int) -> bool:
-        """Frees nodes that were dropped: 0.4 s at once for 60,000 of them would be a pause.
+    def free(self, nodes: int) -> None:
+        """Frees some of the nodes that were dropped: 60,000 at once would take 0.4 s.
 
         Args:
             nodes: How many at most.
-
-        Returns:
-            Whether there are more.
         """
         garbage = self._garbage
         while garbage and nodes > 0:
@@ -67,7 +69,6 @@ class Tree:
             garbage.extend(node.children or ())
             self.size -= size_of(node)
             nodes -= 1
-        return bool(garbage)
 
     def _new_node(self) -> Node:
         self.size += NODE_BYTES
