@@ -4,9 +4,9 @@ rem Errors of the engine go to search1_player.log beside it, or to the folder fo
 rem files when the log is taken: cmd lets one program at a time write to it, and a GUI may
 rem start the engine twice.
 setlocal
-cd /d "%~dp0.."
-set "PYTHON=.venv\Scripts\python.exe"
+cd /d "%~dp0"
+set "PYTHON=..\.venv\Scripts\python.exe"
 if not exist "%PYTHON%" set "PYTHON=python"
-set "LOG=bat\search1_player.log"
+set "LOG=search1_player.log"
 (call ) 2>>"%LOG%" || set "LOG=%TEMP%\search1_player_%RANDOM%.log"
-"%PYTHON%" -m pydlshogi.usi.usi_search1_player 2>>"%LOG%"
+"%PYTHON%" ..\search1_player_usi.py 2>>"%LOG%"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
+
+from pydlshogi.commands.arguments import ArgumentParser
 
 
 def default_model(prog: str, plays: str, argv: Sequence[str] | None) -> Path | None:
@@ -18,7 +19,7 @@ def default_model(prog: str, plays: str, argv: Sequence[str] | None) -> Path | N
     Returns:
         The model that replaces the default of the option ``modelfile``; None for none.
     """
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=prog,
         description=f"Shogi engine that {plays}. Register it in a USI GUI (ShogiGUI, "
         "Shogidokoro, ShogiHome). It reads USI commands from standard input.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable
 from pydlshogi.commands.engine import default_model
 from pydlshogi.commands.program import program
 from pydlshogi.player.options import policy_options
-from pydlshogi.usi.launch import run_engine
+from pydlshogi.usi.process import run_engine
 
 if TYPE_CHECKING:
     from pydlshogi.player.policy_player import PolicyPlayer

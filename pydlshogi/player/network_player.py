@@ -23,8 +23,8 @@ from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.player.options import POLICY_MODEL
 from pydlshogi.player.strategy import boltzmann, greedy, score
 from pydlshogi.rules import Repetition
-from pydlshogi.usi.launch import PROGRAM_FOLDER
 from pydlshogi.usi.options import Options
+from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import FatalError, Go, info
 
 #: Environment variable with the default model.

@@ -10,9 +10,9 @@ import contextlib
 import io
 import os
 import sys
+import sysconfig
 import threading
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
@@ -26,6 +26,12 @@ _PASSED_ON = ("id", "option", "info", "checkmate")
 
 #: Answers that the engine itself sends, each once, when the player's method has returned.
 _CLOSING = ("usiok", "readyok")
+
+#: Folders of code that is not the reader's: this package and all others.
+_NOT_THE_READERS = (
+    str(Path(__file__).parents[1]),
+    *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")),
+)
 
 
 class BookEngine(Dialogue):
@@ -164,18 +170,13 @@ def _chainer_settings() -> dict[str, Any]:
 
 def _in_words(player: Any, method: str, error: Exception) -> str:
     """Says which exception a method raised, and where."""
-    frames = list(_frames(error))
-    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # without that of _call
+    own = [frame for frame in frames if not frame.filename.startswith(_NOT_THE_READERS)]
     where = ", ".join(
-        f"line {frame.lineno} of {Path(frame.filename).name}"
-        for frame in dict.fromkeys([*own[-1:], *frames[-1:]])
+        dict.fromkeys(
+            f"line {frame.lineno} of {Path(frame.filename).name}"
+            for frame in [*own[-1:], *frames[-1:]]
+        )
     )
     text = " ".join(str(error).split())
     return f"{type(player).__name__}.{method} raised {type(error).__name__}: {text} ({where})"
-
-
-def _frames(error: Exception) -> Iterator[traceback.FrameSummary]:
-    """Yields where an exception came from, without this module."""
-    for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename != __file__:
-            yield frame

@@ -208,7 +208,7 @@ class Dialogue(abc.ABC):
         """Asks for a move, if there is a position to play."""
         if self._no_position:
             self._output.info_string(
-                f"resigns, because the last position was refused ({self._no_position})"
+                f"resigns because the last position was refused: {self._no_position}"
             )
             return "resign"
         return self._choose(go)

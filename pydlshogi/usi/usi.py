@@ -15,8 +15,8 @@ from pydlshogi.usi.book_engine import BookEngine
 from pydlshogi.usi.dialogue import Dialogue
 from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.launch import AUTHOR, PROGRAM_FOLDER
 from pydlshogi.usi.output import Output
+from pydlshogi.usi.process import AUTHOR, PROGRAM_FOLDER
 from pydlshogi.usi.streams import protocol_streams
 
 __all__ = ["usi"]
