@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import open_atomic
+from pydlshogi.files import write_beside
 from pydlshogi.usi.protocol import MOVE
 
 HEADER = "#YANEURAOU-DB2016 1.00"
@@ -37,14 +37,14 @@ class BookMove(NamedTuple):
         answer: The expected answer; empty if there is none.
         score: Evaluation in centipawns for the side to move.
         depth: Depth of the search that found the evaluation; 0 without a search.
-        count: How often the move was played.
+        times: How often the move was played.
     """
 
     move: str
     answer: str = ""
     score: int = 0
     depth: int = 0
-    count: int = 1
+    times: int = 1
 
 
 #: The moves of each position, which is an sfen without the move number.
@@ -92,13 +92,18 @@ def write_book(path: str | os.PathLike[str], book: Book) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    with open_atomic(path, "w", encoding="ascii", newline="\n") as file:
-        file.write(f"{HEADER}\n")
-        for key in sorted(book):
-            file.write(f"sfen {key} 1\n")
-            for move in book[key]:
-                answer = move.answer or _NO_MOVE
-                file.write(f"{move.move} {answer} {move.score} {move.depth} {move.count}\n")
+    with write_beside(path) as file:
+        for line in _lines(book):
+            file.write(f"{line}\n".encode("ascii"))
+
+
+def _lines(book: Book) -> Iterator[str]:
+    yield HEADER
+    for key in sorted(book):
+        yield f"sfen {key} 1"
+        for move in book[key]:
+            answer = move.answer or _NO_MOVE
+            yield f"{move.move} {answer} {move.score} {move.depth} {move.times}"
 
 
 def _parse_move(words: Sequence[str]) -> BookMove | None:

@@ -156,7 +156,7 @@ class Search:
         while len(self._under_way) < self.settings.batches and self._collect(most):
             pass
         self.tree.free(_FREED)
-        if not self.root.proof:
+        if self.settings.root_mate and not self.root.proof:
             self._search_root_mate()
         if self._under_way:
             batch = self._under_way.popleft()

@@ -21,6 +21,7 @@ class Settings:
         batch_size: Most positions of a batch.
         batches: Batches under way at once: 2 lets a GPU compute while the next is collected.
         mate_plies: Longest mate searched at a leaf.
+        root_mate: Whether to look for longer mates at the root.
         declaration: Whether the 27-point declaration wins.
         draw_black: Value of a draw for Black.
         draw_ply: The game is drawn after this many plies; 0 for no limit.
@@ -41,6 +42,7 @@ class Settings:
     batch_size: int = 16
     batches: int = 1
     mate_plies: int = 5
+    root_mate: bool = True
     declaration: bool = True
     draw_black: float = 0.5
     draw_ply: int = 0
