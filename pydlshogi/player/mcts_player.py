@@ -162,8 +162,9 @@ class MCTSPlayer(NetworkPlayer):
         try:
             while not (is_over() or self._is_done(go, most) or self._is_settled(timer, known)):
                 search.step(most, is_over)
+            search.finish(is_over)
         finally:
-            search.finish()
+            search.give_up()
         return search.root.visits - known
 
     def _is_done(self, go: Go, most: int) -> bool:
