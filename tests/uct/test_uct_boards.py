@@ -44,12 +44,12 @@ def real_sfens(count):
 
 
 def test_both_boards_agree_on_random_positions():
-    for sfen in random_sfens(700):
+    for sfen in random_sfens(500):
         compare(sfen)
 
 
 def test_both_boards_agree_on_positions_of_games():
-    for sfen in itertools.islice(real_sfens(400), 400):
+    for sfen in itertools.islice(real_sfens(300), 300):
         compare(sfen)
 
 
@@ -119,7 +119,9 @@ def test_a_side_without_a_king_is_never_mated(sfen):
 def test_a_mate_in_one_is_found_also_in_check(make):
     board = make("4k4/4r4/3G5/5N3/9/9/9/9/4K4 b - 1")
     assert board.in_check()
-    assert board.mate(1) == (from_usi("6c5b"), 1)
+    move, plies = board.mate(1)
+    assert plies == 1
+    assert to_usi(move) in ("6c5b", "4d5b+")
 
 
 def test_the_shortest_mate_is_found():
