@@ -77,6 +77,17 @@ def test_ponderhit_may_bring_a_clock():
     assert timer.budget() == Budget(2.8, 2.8)
 
 
+def test_ponderhit_without_any_limit_wants_the_move_at_once():
+    go = Go(ponder=True)
+    timer = Timer(go, 0, 0, MARGIN)
+    go.ponderhit.set()
+    assert timer.is_over()
+    with_nodes = Go(ponder=True, nodes=100)
+    timer = Timer(with_nodes, 0, 0, MARGIN)
+    with_nodes.ponderhit.set()
+    assert not timer.is_over()
+
+
 def test_stop_ends_everything():
     for go in (Go(infinite=True), Go(ponder=True), Go(), Go(black=Clock(byoyomi=10**6))):
         timer = Timer(go, 0, 0, MARGIN)
