@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy
@@ -24,7 +24,7 @@ _HAND_ORDER = (shogi.ROOK, shogi.BISHOP, shogi.GOLD, shogi.SILVER, shogi.KNIGHT,
 _Played = tuple[str, str, str]
 
 
-def make_book(positions: Sequence[Any], plies: int, least: int) -> Book:
+def make_book(positions: Iterable[Any], plies: int, least: int) -> Book:
     """Counts the moves of the openings.
 
     Args:
@@ -59,7 +59,7 @@ def _most_frequent(answers: collections.Counter[str]) -> str:
     return known[0][1] if known else ""
 
 
-def _played(positions: Sequence[Any], plies: int) -> Iterator[_Played]:
+def _played(positions: Iterable[Any], plies: int) -> Iterator[_Played]:
     """Yields the moves of the openings with their answers."""
     opening = (position for position in positions if position["ply"] <= plies)
     rows = [(int(position["ply"]), _key(position), _move(position)) for position in opening]
