@@ -8,5 +8,5 @@ if __name__ == "__main__":
         from pydlshogi.commands.train_policy import main
 
         sys.exit(main())
-    except KeyboardInterrupt:  # while it was still being imported
+    except KeyboardInterrupt:  # during the import
         sys.exit(130)

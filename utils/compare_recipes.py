@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.training.compare_recipes import main
+from pydlshogi.commands.compare_recipes import main
 
 if __name__ == "__main__":
     sys.exit(main())

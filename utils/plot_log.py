@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.training.plot import main
+from pydlshogi.commands.plot_log import main
 
 if __name__ == "__main__":
     sys.exit(main())

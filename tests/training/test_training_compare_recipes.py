@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from pydlshogi.training.compare_recipes import hold_out, main, read_recipes
 from training_helpers import assert_same_files, complaints
 
 from pydlshogi.commands.train_options import build_recipes_parser
@@ -15,7 +16,6 @@ from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training import trainer
 from pydlshogi.training.compare import CompareError
-from pydlshogi.training.compare_recipes import hold_out, main, read_recipes
 
 SMALL = (
     "train.txt recipes.txt --gpu -1 -o out --network policy_value_small --held_out 1 "

@@ -1,0 +1,12 @@
+#!/usr/bin/env python3
+"""Trains the value network: python train_value.py TRAIN_LIST TEST_LIST (see --help)."""
+
+import sys
+
+if __name__ == "__main__":
+    try:
+        from pydlshogi.commands.train_value import main
+
+        sys.exit(main())
+    except KeyboardInterrupt:  # during the import
+        sys.exit(130)
