@@ -4,13 +4,10 @@ In the order of the checklist that the project keeps of USI.
 """
 
 import json
-import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import cshogi
@@ -22,7 +19,6 @@ from pydlshogi.player.policy_options import policy_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
-NEEDED = runpy.run_path(str(PROGRAM))["NEEDED"]
 
 MATED = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
 STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
@@ -509,54 +505,6 @@ def test_option_changes_take_effect_at_the_next_go(ready):
         answers = ready.ask("go", "bestmove")
         moves.update(bestmoves(answers))
         assert answers[-2].endswith(f" pv {bestmoves(answers)[0]}")
-
-
-@pytest.mark.parametrize(
-    "unfit",
-    [
-        *(f"importlib.util.find_spec = lambda name: name != {name!r} or None" for name in NEEDED),
-        "importlib.util.find_spec = lambda name: name; sys.version_info = (3, 8, 18, 'final', 0)",
-    ],
-)
-def test_a_launcher_goes_over_to_the_clones_environment(tmp_path, unfit):
-    folder = tmp_path / "clone"
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    shutil.copy(PROGRAM, folder)
-    python = folder / ".venv" / "bin" / "python"
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    python.chmod(0o755)
-    program = folder / PROGRAM.name
-    start = textwrap.dedent(
-        f"""
-        import importlib.util, runpy, sys
-        {unfit}
-        sys.argv = ["x", "--help"]
-        runpy.run_path({str(program)!r}, run_name="__main__")
-        """
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", start], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.split("\n")[:2] == [str(program), "--help"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the Windows launcher is another file")
-def test_a_launcher_goes_over_once(tmp_path):
-    folder = tmp_path / "clone"
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    shutil.copy(PROGRAM, folder)
-    # No environment of its own, and without Chainer as well.
-    python = folder / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\necho started\nexec "{sys.executable}" -S "$@"\n')
-    python.chmod(0o755)
-    command = [str(python), str(folder / PROGRAM.name)]
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    result = subprocess.run(
-        command, env=alone, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert result.returncode == 1
-    assert result.stdout.count("started") == 2
-    assert "No module named 'pydlshogi'" in result.stderr
 
 
 def test_the_windows_launcher_starts_what_is_there_and_keeps_errors():
