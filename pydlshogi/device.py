@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from pydlshogi.errors import UserError
+
 logger = logging.getLogger(__name__)
 
 
-class DeviceError(Exception):
-    """The GPU asked for cannot be used; the text says why and what to do.
+class DeviceError(UserError):
+    """The requested GPU cannot be used.
 
     Args:
         number: The GPU's.

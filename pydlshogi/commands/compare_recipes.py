@@ -141,6 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.commands.computation import apply_computation
     from pydlshogi.device import in_words, select_device
+    from pydlshogi.lock import lock_outputs
     from pydlshogi.training.compare import Comparison, check_variants, compare
 
     device = select_device(args.gpu)
@@ -154,7 +155,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"\n\n{len(train_set)} training positions, {_epochs(args.epoch)}, tested on "
         f"{len(test_set)} positions of {tested_on}, seed {args.seed}, on the {in_words(device)}."
     )
-    signal_number = compare(Comparison(variants, output, train_set, test_set, device, caption))
+    comparison = Comparison(variants, output, train_set, test_set, device, caption)
+    with lock_outputs(output / "table.md"):
+        signal_number = compare(comparison)
     if signal_number:
         print(f"compare_recipes: interrupted. {_CONTINUE}", file=sys.stderr)
         return 128 + signal_number
@@ -191,7 +194,7 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
 
 def _load(path: str) -> numpy.ndarray:
     """Reads the positions of a list, and prints what was left out."""
-    from pydlshogi.read_kifu import load_positions
+    from pydlshogi.kifu.loading import load_positions
 
     games = load_positions(path)
     games.report.print(path)

@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.device import select_device
+    from pydlshogi.kifu.loading import load_positions
     from pydlshogi.network.model_file import load_network
-    from pydlshogi.read_kifu import load_positions
     from pydlshogi.training import evaluate
 
     device = select_device(args.gpu)

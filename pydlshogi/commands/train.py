@@ -35,10 +35,12 @@ def training_program(name: str) -> Callable[..., int]:
     @program(name, remedy=_REMEDY)
     def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser(TRAIN_PROGRAMS[name]).parse_args(argv)
+        from pydlshogi.lock import lock_outputs
         from pydlshogi.training.log import log_to
 
         _prepare_files(args)
-        with log_to(args.log), report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED):
+        errors = report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED)
+        with lock_outputs(args.model, args.state), log_to(args.log), errors:
             _train(args)
         return 0
 
@@ -81,7 +83,7 @@ def _prepare_files(args: argparse.Namespace) -> None:
 
 def _lists_and_caches(args: argparse.Namespace) -> dict[str, str]:
     """Returns the lists and their caches, by their names in messages."""
-    from pydlshogi.positions import cache_path
+    from pydlshogi.kifu.cache import cache_path
 
     lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
     caches = {

@@ -1,4 +1,4 @@
-"""The program train_policy_value_resnet: trains the residual network with a policy and a value head by default."""
+"""The program train_policy_value_resnet: trains the residual network with both heads by default."""
 
 import sys
 

@@ -200,12 +200,12 @@ def _add_point(curve: Curve, message: str) -> None:
         _cut(curve.progress, iteration)
         _cut(curve.epochs, iteration)
         accuracies = values["accuracy"]
-        curve.progress.append(ProgressPoint(epoch, iteration, *values["loss"], accuracies[0]))
+        curve.progress.append(ProgressPoint(epoch, iteration, values["loss"][0], accuracies[0]))
         _change(curve.progress, value_accuracy=accuracies[1:])
     elif _has(values, "train loss avr", **{"test accuracy": 2}):
         _cut(curve.epochs, iteration)
         accuracies = values["test accuracy"]
-        point = EpochPoint(epoch, iteration, *values["train loss avr"], accuracies[0])
+        point = EpochPoint(epoch, iteration, values["train loss avr"][0], accuracies[0])
         curve.epochs.append(point)
         _change(curve.epochs, test_value_accuracy=accuracies[1:])
     else:

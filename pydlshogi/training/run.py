@@ -12,14 +12,14 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.device import select_device
 from pydlshogi.errors import UserError
+from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import read_list
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import load_model
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
-from pydlshogi.positions import UNKNOWN
-from pydlshogi.read_kifu import Loaded, count_common, load_positions
+from pydlshogi.positions import UNKNOWN, count_common
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
 from pydlshogi.training.outputs import keep_earlier, real_path
