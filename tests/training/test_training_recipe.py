@@ -170,11 +170,6 @@ def test_a_value_that_cannot_be_used_gets_one_sentence(words, capsys):
     assert words.split()[0] in message
 
 
-def test_a_recipe_says_what_it_is():
-    assert str(Recipe()) == "SGD 0.01"
-    assert str(Recipe(momentum=0.9, clip=1.0)) == "MomentumSGD 0.01, momentum 0.9, clip 1.0"
-
-
 def rates(recipe, end=None, count=20):
     schedule = Schedule(recipe, end)
     return [schedule.rate(t) for t in range(count)]
