@@ -56,7 +56,7 @@ def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False
     content = dict(sorted(chainer.serializers.npz.serialize(network).items()))
     if half:
         with numpy.errstate(over="ignore"):
-            content = {key: array.astype(numpy.float16) for key, array in _arrays(content)}
+            content = {key: _halved(array) for key, array in _arrays(content)}
         if not is_finite(content):
             raise ModelFileError(
                 f"{path} is not written: a number of the network is too large for 16 bits. "
@@ -215,6 +215,10 @@ def _arrays(content: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(key, numpy.asarray(value)) for key, value in content.items()]
 
 
+def _halved(array: Any) -> Any:
+    return array.astype(numpy.float16) if array.dtype.kind == "f" else array
+
+
 def _kind(network: Any) -> str:
     """Describes a link in words."""
     name = name_of(network)
@@ -233,7 +237,7 @@ def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
     kinds = [
         f"{key} holds {found[key].dtype}"
         for key in sorted(set(expected) & set(found))
-        if found[key].dtype.kind not in "fiu"
+        if found[key].dtype.kind not in ("iu" if isinstance(expected[key], int) else "fiu")
     ]
     parts = []
     if missing:

@@ -51,6 +51,14 @@ def test_the_registry_knows_the_five_classes():
         assert network_class.__name__ == type(make_network(name)).__name__
 
 
+def test_star_imports_give_the_names_of_the_book():
+    names = {}
+    for module in ("policy", "value"):
+        exec(f"from pydlshogi.network.{module} import *", names)
+    assert (names["PolicyNetwork"], names["ValueNetwork"]) == (PolicyNetwork, ValueNetwork)
+    assert (names["ch"], names["fcl"]) == (192, 256)
+
+
 @pytest.mark.parametrize("name", BOOK)
 def test_the_arrays_are_the_books(name):
     assert shapes(OURS[name]()) == shapes(BOOKS[name]())
