@@ -211,7 +211,7 @@ def is_finite(arrays: Mapping[str, Any]) -> bool:
 
 
 def _arrays(content: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Lists what Chainer serializes as arrays; batch normalization has a plain number too."""
+    """Lists what Chainer serializes, with plain numbers as arrays."""
     return [(key, numpy.asarray(value)) for key, value in content.items()]
 
 
@@ -237,7 +237,8 @@ def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
     kinds = [
         f"{key} holds {found[key].dtype}"
         for key in sorted(set(expected) & set(found))
-        if found[key].dtype.kind not in ("iu" if isinstance(expected[key], int) else "fiu")
+        if found[key].dtype.kind
+        not in ("iu" if numpy.asarray(expected[key]).dtype.kind in "iu" else "fiu")
     ]
     parts = []
     if missing:
