@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from pydlshogi.errors import UserError
+
 logger = logging.getLogger(__name__)
 
 
-class DeviceError(Exception):
+class DeviceError(UserError):
     """The GPU asked for cannot be used; the text says why and what to do.
 
     Args:

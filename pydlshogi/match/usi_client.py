@@ -23,6 +23,7 @@ from typing import IO
 
 import cshogi.usi
 
+from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.usi.options import SENT_ANYWAY
 
@@ -38,8 +39,8 @@ _INFO = b"info string "
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
 
 
-class EngineError(Exception):
-    """An engine cannot be started, has died or does not answer; a sentence."""
+class EngineError(UserError):
+    """An engine cannot be started, has died or does not answer."""
 
 
 @dataclass(frozen=True)
