@@ -1,4 +1,4 @@
-"""A USI engine that plays any legal move: the weakest opponent that keeps the rules."""
+"""A USI engine that plays random legal moves, as the weakest opponent."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pydlshogi.usi.protocol import DialogueLog, Go, Output
 
 
 class RandomPlayer(BasePlayer):
-    """Draws one of the legal moves, each as likely as the others."""
+    """Plays a legal move drawn with uniform probability."""
 
     def __init__(self, options: Options, send: Callable[[str], None] = print) -> None:
         super().__init__(options, send)
         self._generator = random.Random()
 
     def usinewgame(self) -> None:
-        """Sets the generator back when the option ``random_seed`` names a seed."""
+        """Resets the generator if the option ``random_seed`` is set."""
         seed = self.options["random_seed"]
         self._generator = random.Random(None if seed < 0 else seed)
 
     def go(self, go: Go) -> str:
-        """See :class:`BasePlayer`; ``resign`` where there is no legal move."""
+        """Returns a move, or ``resign`` if there is no legal one."""
         moves = legal_moves(self.board)
         return self._generator.choice(moves).usi() if moves else "resign"
 
@@ -38,7 +38,7 @@ def main() -> int:
     Returns:
         The exit status.
     """
-    # debug_log is the engine loop's own option.
+    # The loop of the engine handles debug_log.
     options = Options(Spin("random_seed", -1, low=-1, high=2**31 - 1), Filename("debug_log"))
     log = DialogueLog()
     output = Output(sys.stdout.buffer, log)
