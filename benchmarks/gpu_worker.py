@@ -22,13 +22,15 @@ from network_worker import LEARNING_RATE, batch, torch_network
 def chainer_side(convolution: str, numbers: str, device_name: str) -> tuple[Any, Any, Any, str]:
     """Returns functions that send a batch, take a step and wait, and the versions."""
     from pydlshogi.compat import chainer
+    from pydlshogi.network.cpu.convolution import set_convolution
     from pydlshogi.network.policy import PolicyNetwork
 
     if numbers == "mixed16":
         chainer.global_config.dtype = chainer.mixed16
     device = chainer.get_device("@cupy:0" if device_name == "cuda" else "@numpy")
     device.use()
-    network = PolicyNetwork(convolution=convolution)
+    set_convolution(convolution)
+    network = PolicyNetwork()
     network.to_device(device)
     optimizer = chainer.optimizers.SGD(lr=LEARNING_RATE)
     if numbers == "mixed16":

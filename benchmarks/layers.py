@@ -22,20 +22,20 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.device import in_words, select_device
 from pydlshogi.features import HAND_MAX, make_input_planes
-from pydlshogi.network.cpu.normalization import BatchNormalization
 from pydlshogi.network.layers import PiecesAndHands
 from pydlshogi.network.policy import PolicyNetwork, ch
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import POSITION
 
 F = chainer.functions
+L = chainer.links
 
 
 class PiecesAndBroadcastHands(PiecesAndHands):
-    """A third form: one square computed, and added to all by broadcasting."""
+    """A third form: one square is computed and added to all squares by broadcasting."""
 
     def uniform(self, x: Any) -> Any:
-        """See :class:`PiecesAndHands`."""
+        """Convolves one square of each constant plane and broadcasts the result."""
         y = self.hands(x[:, :, :1, :1])
         return F.broadcast_to(y, (*y.shape[:2], *x.shape[2:]))
 
@@ -44,8 +44,8 @@ class Broadcast(PolicyNetwork):
     """The policy network with the third form."""
 
     def first_layer(self) -> Any:
-        """See :class:`PolicyNetwork`."""
-        return PiecesAndBroadcastHands(ch, self.convolution)
+        """Makes the third form."""
+        return PiecesAndBroadcastHands(self.channels)
 
 
 def make_hands() -> tuple[str, dict[str, Any]]:
@@ -61,13 +61,15 @@ def make_hands() -> tuple[str, dict[str, Any]]:
 def make_normalization() -> tuple[str, dict[str, Any]]:
     """Makes networks with and without batch normalization."""
     networks = {
-        "none": make_network("policy"),
-        "ours": make_network("policy_bn"),
-        "Chainer's": make_network("policy_bn"),
+        "none": make_network("policy_hand1x1"),
+        "ours": make_network("policy_hand1x1_bn"),
+        "Chainer's": make_network("policy_hand1x1_bn"),
     }
-    for link in networks["Chainer's"].links():
-        if isinstance(link, BatchNormalization):
-            link.convolution = "chainer"
+    for layer in networks["Chainer's"].children():
+        if hasattr(layer, "bn"):
+            del layer.bn
+            with layer.init_scope():
+                layer.bn = chainer.Sequential(L.BatchNormalization(ch), F.relu)
     return "l2", networks
 
 

@@ -37,10 +37,12 @@ def chainer_side(convolution: str) -> tuple[Callable[..., Any], Callable[..., An
     import threadpoolctl
 
     from pydlshogi.compat import chainer
+    from pydlshogi.network.cpu.convolution import set_convolution
     from pydlshogi.network.policy import PolicyNetwork
 
     F = chainer.functions
-    network = PolicyNetwork(convolution=convolution)
+    set_convolution(convolution)
+    network = PolicyNetwork()
     optimizer = chainer.optimizers.SGD(lr=LEARNING_RATE)
     optimizer.setup(network)
 
