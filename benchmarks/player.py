@@ -31,7 +31,7 @@ from pydlshogi import rules  # noqa: E402
 from pydlshogi.features import make_input_features_from_board  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
-from pydlshogi.player.policy_options import policy_options  # noqa: E402
+from pydlshogi.player.options import policy_options  # noqa: E402
 from pydlshogi.player.policy_player import PolicyPlayer  # noqa: E402
 from pydlshogi.player.position import make_board  # noqa: E402
 from pydlshogi.usi.protocol import Go  # noqa: E402
@@ -62,7 +62,7 @@ def time_parts(sfens: list[str], modelfile: str) -> None:
     options.set("modelfile", modelfile)
     player = PolicyPlayer(options, lambda line: None)
     start = time.perf_counter()
-    player.isready()
+    player.prepare()
     print(f"isready, the imports apart   {1000 * (time.perf_counter() - start):8.2f} ms")
 
     times: dict[str, list[float]] = {}
@@ -74,16 +74,16 @@ def time_parts(sfens: list[str], modelfile: str) -> None:
         return result
 
     for sfen in sfens:
-        timed("position", lambda sfen=sfen: player.position(sfen, []))
+        timed("position", lambda sfen=sfen: player.set_position(sfen, []))
         board = player.board
         timed("features", lambda board=board: make_input_features_from_board(board))
         logits = timed("features and network", lambda board=board: player.evaluate(board))
         moves = timed("legal moves", lambda board=board: rules.legal_moves(board))
         timed("mate in one", lambda board=board, moves=moves: rules.mate_in_one(board, moves))
         player.evaluate = lambda board, logits=logits: logits  # type: ignore[method-assign]
-        timed("all but the network", lambda: player.go(Go()))
+        timed("all but the network", lambda: player.choose(Go()))
         del player.evaluate  # type: ignore[method-assign]
-        timed("go, whole", lambda: player.go(Go()))
+        timed("go, whole", lambda: player.choose(Go()))
     for part, seconds in times.items():
         print_row(part, seconds)
 
@@ -96,7 +96,7 @@ def time_positions() -> None:
         player = PolicyPlayer(policy_options(), lambda line: None)
         for number in range(0, len(moves), 2):
             start = time.perf_counter()
-            player.position(None, moves[:number])
+            player.set_position(None, moves[:number])
             going_on.append(time.perf_counter() - start)
             if number == 100:
                 start = time.perf_counter()
