@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.game import END_MARKS, END_MARKS_FOR_BLACK, RecordError
-from pydlshogi.kifu.replay import Games, replay
+from pydlshogi.kifu.replay import GAME_COLUMNS, MOVE_COLUMNS, Games, replay
 from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
 
 KIFU = Path(__file__).parents[2] / "kifu"
@@ -40,10 +40,10 @@ def assert_scan_agrees(texts):
             continue
         game, games = one_by_one(text)
         size = len(game.moves)
-        for name in ("origin", "target", "piece", "claimed"):
+        for name in MOVE_COLUMNS:
             found = getattr(scanned.games, name)[rows : rows + size]
             assert found.tolist() == getattr(games, name).tolist()
-        for name in ("lengths", "starts", "turns", "results"):
+        for name in GAME_COLUMNS:
             found = getattr(scanned.games, name)[number]
             assert numpy.array_equal(found, getattr(games, name)[0])
         summary = UNKNOWN if game.summary is None else game.summary
