@@ -12,7 +12,16 @@ from pydlshogi.kifu.csa_board import SQUARE_NAMES
 from pydlshogi.kifu.game import END_MARKS, OTHER_RESULT, RecordError
 from pydlshogi.kifu.kif import parse_kif
 from pydlshogi.kifu.replay import Games, replay
-from pydlshogi.positions import DRAW, EVEN_GAME, LOSS, PLACEMENT_SIZE, UNKNOWN, WIN, placement_of
+from pydlshogi.positions import (
+    DRAW,
+    EVEN_GAME,
+    LOSS,
+    NO_EVALUATION,
+    PLACEMENT_SIZE,
+    UNKNOWN,
+    WIN,
+    placement_of,
+)
 
 HEADER = "V2.2\nN+先手太郎\nN-後手花子\nPI\n+\n"
 MOVES = "+7776FU\n-3334FU\n+8822UM\n-3122GI\n+0055KA\n"
@@ -342,3 +351,61 @@ def test_a_file_without_a_record_is_one_that_is_refused(text):
     assert before == 0
     with pytest.raises(RecordError):
         parse_game(record)
+
+
+# --- evaluations --------------------------------------------------------------------
+
+
+def evaluations(text):
+    return [move.evaluation for move in game(text).moves]
+
+
+def test_an_evaluation_is_the_movers_and_belongs_to_the_move_before_it():
+    lines = "+7776FU\n'** 120 -3334FU +2726FU\n-3334FU\nT3\n'** 95\n+2726FU\n-8384FU\n'** -7\n"
+    # Seen from Black: 120, 95 and -7.
+    assert evaluations(HEADER + lines) == [120, -95, NO_EVALUATION, 7]
+
+
+def test_a_handicap_game_begins_with_white():
+    lines = "P1-KY-KE-GI-KI-OU-KI-GI-KE-KY\n" + "".join(ROWS.splitlines(True)[1:])
+    lines = lines.replace("-HI", " * ").replace("-KA", " * ") + "-\n"
+    assert evaluations(lines + "-3334FU\n'** -900\n+7776FU\n'** -880\n") == [900, -880]
+
+
+@pytest.mark.parametrize(
+    ("comment", "value"),
+    [
+        ("'** 0", 0),
+        ("'** -0", 0),
+        ("'**\t +15 ", 15),
+        ("'** 007", 7),
+        ("'** 30000", 30000),
+        ("'** 30001 +7776FU", 30000),
+        ("'** -100000", -30000),
+        ("'** " + "9" * 5000, 30000),
+        ("'** 12x", NO_EVALUATION),
+        ("'** 1.5", NO_EVALUATION),
+        ("'** +7776FU -3334FU", NO_EVALUATION),
+        ("'** - 5", NO_EVALUATION),
+        ("'**5", NO_EVALUATION),
+        ("'* 5", NO_EVALUATION),
+        ("'***5", NO_EVALUATION),
+        ("'**", NO_EVALUATION),
+        ("'** ５", NO_EVALUATION),
+    ],
+)
+def test_what_counts_as_an_evaluation(comment, value):
+    assert evaluations(f"{HEADER}+7776FU\n{comment}\n") == [value]
+
+
+def test_of_several_evaluations_the_last_one_counts():
+    assert evaluations(HEADER + "+7776FU\n'** 1\n'** 2\n'** text\n") == [2]
+
+
+def test_a_comment_behind_a_move_is_no_evaluation():
+    assert evaluations(HEADER + "+7776FU,'** 5\n-3334FU,T3,'** 6\n") == 2 * [NO_EVALUATION]
+
+
+def test_an_evaluation_without_a_move_is_a_comment():
+    text = HEADER.replace("+\n", "+\n'** 5\n") + "+7776FU\n%TORYO\n'** 6\n"
+    assert evaluations(text) == [NO_EVALUATION]
