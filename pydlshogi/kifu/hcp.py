@@ -186,9 +186,11 @@ def _unpack(packed: numpy.ndarray, code: Code, out: Boards) -> None:
     hands[:, :HAND_NUM] = _counts(codes.sums[_OWN])
     hands[:, HAND_NUM:] = _counts(codes.sums[_OTHER])
     out.turns[:] = turns
+    # Comparing is fastest where the boards lie side by side.
+    ranks = numpy.ascontiguousarray(board.T).reshape(9, 9, -1)
     # Later lines overrule earlier ones.
-    out.faults[:] = numpy.where(_has_two_pawns(board), _TWO_PAWNS, _GOOD)
-    out.faults[_has_stuck(board)] = _STUCK
+    out.faults[:] = numpy.where(_has_two_pawns(ranks), _TWO_PAWNS, _GOOD)
+    out.faults[_has_stuck(ranks)] = _STUCK
     out.faults[codes.sums[_ALL] != _fields(SET)] = _TOO_MANY
     out.faults[~codes.complete] = _NO_CODE
     out.faults[kings[0] == kings[1]] = _SAME_SQUARE
@@ -305,24 +307,186 @@ def _file_squares() -> numpy.ndarray:
     return numpy.stack([black, black[::-1]])
 
 
-def _has_stuck(board: numpy.ndarray) -> numpy.ndarray:
-    """Says whether a pawn, lance or knight of either side could never move again."""
-    other = PIECE_NUM
-    top, bottom = board[:, :9], board[:, -9:]
-    stuck = ((top == _PAWN) | (top == _LANCE)).any(axis=1)
-    stuck |= ((bottom == _PAWN + other) | (bottom == _LANCE + other)).any(axis=1)
-    stuck |= (board[:, :18] == _KNIGHT).any(axis=1)
-    stuck |= (board[:, -18:] == _KNIGHT + other).any(axis=1)
+def _has_stuck(ranks: numpy.ndarray) -> numpy.ndarray:
+    """Says whether a pawn, lance or knight of either side could never move again.
+
+    Args:
+        ranks: Codes by rank, file and board, (9, 9, n) uint8.
+    """
+    first, last = ranks[:2], ranks[:-3:-1]
+    stuck = numpy.zeros(ranks.shape[2], bool)
+    for edge, own in ((first, 0), (last, PIECE_NUM)):
+        stuck |= (edge == _KNIGHT + own).any(axis=(0, 1))
+        stuck |= (edge[0] == _PAWN + own).any(axis=0)
+        stuck |= (edge[0] == _LANCE + own).any(axis=0)
     return stuck
 
 
-def _has_two_pawns(board: numpy.ndarray) -> numpy.ndarray:
-    """Says whether a side has two pawns that are not promoted on one file."""
-    ranks = board.reshape(-1, 9, 9)
-    found = numpy.zeros(len(board), bool)
+def _has_two_pawns(ranks: numpy.ndarray) -> numpy.ndarray:
+    """Says whether a side has two unpromoted pawns on a file; ``ranks`` as above."""
+    found = numpy.zeros(ranks.shape[1:], bool)
     for pawn in (_PAWN, _PAWN + PIECE_NUM):
-        found |= ((ranks == pawn).sum(axis=1, dtype=numpy.uint8) > 1).any(axis=1)
-    return found
+        seen = numpy.zeros_like(found)
+        for rank in ranks == pawn:
+            found |= seen & rank
+            seen |= rank
+    return found.any(axis=0)
+
+
+# --- packing ------------------------------------------------------------------------
+
+
+def pack(
+    placements: numpy.ndarray, turns: numpy.ndarray, code: Code, chunk: int = 4096
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Packs boards.
+
+    Args:
+        placements: Board and hands as in ``POSITION``, seen from the side to move,
+            (n, PLACEMENT_SIZE) uint8.
+        turns: Side to move, (n,) uint8.
+        code: The format, :data:`HCP` or :data:`PACKED_SFEN`.
+        chunk: Boards that are packed together.
+
+    Returns:
+        (n, 32) uint8, and the number of each board's fault in :data:`FAULTS`, (n,) uint8. A
+        board with a fault is packed to zeros.
+    """
+    packed = numpy.zeros((len(placements), PACKED_SIZE), numpy.uint8)
+    faults = numpy.zeros(len(placements), numpy.uint8)
+    for start in range(0, len(placements), chunk):
+        part = slice(start, start + chunk)
+        unused, faults[part] = _examine(placements[part])
+        good = numpy.flatnonzero(faults[part] == _GOOD)
+        packed[start + good] = _pack(
+            placements[part][good], turns[part][good].astype(numpy.intp), unused[good], code
+        )
+    return packed, faults
+
+
+def _examine(placements: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Counts the pieces of a set that are missing, (n, 7), and finds faults, (n,)."""
+    board, hands = placements[:, :SQUARE_NUM], placements[:, SQUARE_NUM:].astype(numpy.intp)
+    pieces = _counts(_fields_of_codes()[board].sum(axis=1)) + hands[:, :HAND_NUM]
+    unused = numpy.array(SET) - pieces - hands[:, HAND_NUM:]
+    ranks = numpy.ascontiguousarray(board.T).reshape(9, 9, -1)
+    kings = numpy.stack([(ranks == king).sum(axis=(0, 1)) for king in (_KING, _KING + PIECE_NUM)])
+    # Later lines overrule earlier ones.
+    faults = numpy.where(_has_two_pawns(ranks), _TWO_PAWNS, _GOOD)
+    faults[_has_stuck(ranks)] = _STUCK
+    faults[(unused < 0).any(axis=1)] = _TOO_MANY
+    faults[(kings > 1).any(axis=0)] = _TWO_KINGS
+    faults[(kings < 1).any(axis=0)] = _KING_MISSING
+    return unused, faults
+
+
+def _pack(
+    placements: numpy.ndarray, turns: numpy.ndarray, unused: numpy.ndarray, code: Code
+) -> numpy.ndarray:
+    """Packs boards without faults: (n, 32) uint8."""
+    table = _bit_tables(code)
+    writer = _BitWriter(len(placements))
+    order = _our_squares()[turns]
+    board = numpy.take_along_axis(placements, order, axis=1).T
+    writer.write(turns, 1)
+    for side in shogi.COLORS:
+        king = numpy.where(turns == side, _KING, _KING + PIECE_NUM)
+        writer.write((board == king).argmax(axis=0), 7)
+    row = turns * (2 * PIECE_NUM + 1)
+    for squares in board:
+        writer.write(table.squares.take(row + squares), table.squares_length.take(row + squares))
+    hands = placements[:, SQUARE_NUM:].reshape(-1, 2, HAND_NUM)
+    each = numpy.arange(len(hands))
+    for owner, counts in enumerate((hands[each, turns], hands[each, 1 - turns], unused)):
+        for kind, count in enumerate(counts.T):
+            bits, length = table.hands[owner, kind], table.hands_length[owner, kind]
+            writer.write(bits.take(count), length.take(count))
+    return writer.packed()
+
+
+class _BitWriter:
+    """Writes bits to the rows of an array, the least significant bit of a byte first."""
+
+    # The space behind a row takes what eight bytes at its end reach.
+    _STRIDE = PACKED_SIZE + 8
+
+    def __init__(self, count: int) -> None:
+        self._rows = numpy.zeros((count, self._STRIDE), numpy.uint8)
+        size = max(self._rows.size - 7, 0)
+        self._eights = numpy.ndarray((size,), "<u8", self._rows, 0, (1,)) if size else None
+        self._first = numpy.arange(count) * self._STRIDE
+        self._bit = numpy.zeros(count, numpy.intp)
+
+    def write(self, bits: numpy.ndarray, length: numpy.ndarray | int) -> None:
+        """Appends bits, the lowest first.
+
+        Args:
+            bits: (n,) integers.
+            length: Number of bits, up to 57, of each row or of all.
+        """
+        if self._eights is None:
+            return
+        at = self._first + (self._bit >> 3)
+        self._eights[at] |= bits.astype(numpy.uint64) << (self._bit & 7).astype(numpy.uint64)
+        self._bit += length
+
+    def packed(self) -> numpy.ndarray:
+        """Returns the rows, (n, 32) uint8."""
+        assert (self._bit == 8 * PACKED_SIZE).all()
+        return self._rows[:, :PACKED_SIZE]
+
+
+class _BitTables(NamedTuple):
+    """Codes of a format as integers, the first bit lowest, and their numbers of bits.
+
+    Attributes:
+        squares, squares_length: By side to move and the square's code for that side, flat.
+        hands, hands_length: By owner, kind and number of pieces, (3, 7, 19). The codes of
+            several pieces follow one another.
+    """
+
+    squares: numpy.ndarray
+    squares_length: numpy.ndarray
+    hands: numpy.ndarray
+    hands_length: numpy.ndarray
+
+
+@functools.lru_cache(maxsize=None)
+def _bit_tables(code: Code) -> _BitTables:
+    """Makes the tables of a format, on first use."""
+    codes = 2 * PIECE_NUM + 1
+    # Kings have no code: their squares come first.
+    squares = [
+        code.board.get(_as_black_sees(square, turn), "")
+        for turn in shogi.COLORS
+        for square in range(codes)
+    ]
+    hands = [
+        code.hand[kind, owner] * count
+        for owner in (*shogi.COLORS, _NEITHER)
+        for kind in range(HAND_NUM)
+        for count in range(max(SET) + 1)
+    ]
+    shape = 3, HAND_NUM, max(SET) + 1
+    # More pieces than a set has do not fit, and do not occur.
+    values = [int(bits[::-1] or "0", 2) if len(bits) < 58 else 0 for bits in hands]
+    return _BitTables(
+        numpy.array([int(bits[::-1] or "0", 2) for bits in squares], numpy.uint64),
+        numpy.array([len(bits) for bits in squares]),
+        numpy.array(values, numpy.uint64).reshape(shape),
+        numpy.array([len(bits) for bits in hands]).reshape(shape),
+    )
+
+
+def _as_black_sees(square: int, turn: int) -> int:
+    """Gives the code of a square for Black, given its code for the side to move."""
+    return (square + turn * PIECE_NUM - 1) % (2 * PIECE_NUM) + 1 if square else 0
+
+
+@functools.lru_cache(maxsize=1)
+def _our_squares() -> numpy.ndarray:
+    """Returns our number of each of the file's squares: (2, 81), by the side to move."""
+    return numpy.argsort(_file_squares(), axis=1)
 
 
 # --- the automaton ------------------------------------------------------------------
@@ -464,7 +628,7 @@ def _symbol_tables(tree: _Tree, turn: int) -> tuple[numpy.ndarray, numpy.ndarray
     for number, (what, owner) in enumerate(tree.symbols, 1):
         if owner is None:
             is_square[number] = True
-            codes[number] = (what + turn * PIECE_NUM - 1) % (2 * PIECE_NUM) + 1 if what else 0
+            codes[number] = _as_black_sees(what, turn)  # which is its own inverse
             fields[_ALL, number] = _fields_of_codes()[what]
             continue
         fields[_ALL, number] = 1 << 8 * what
