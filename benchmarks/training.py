@@ -104,7 +104,7 @@ def main() -> int:
     args = parser.parse_args()
 
     device = select_device(args.gpu)
-    train, test = read_kifu(args.kifulist_train), read_kifu(args.kifulist_test)
+    train, test = read_kifu(args.kifulist_train).array, read_kifu(args.kifulist_test).array
     network = PolicyNetwork()
     optimizer = chainer.optimizers.SGD(0.01).setup(network)
     with tempfile.TemporaryDirectory() as folder:

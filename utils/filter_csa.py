@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.kifu.filter import main
+from pydlshogi.commands.filter_csa import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from pydlshogi.kifu.split import main
+from pydlshogi.commands.make_kifu_list import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: How many of a network's first choices the move played is looked for in.
 TOPS = (1, 3, 5)
+#: First move number of each row of the table; moves count from 1.
+PLY_RANGES = (1, 21, 41, 61, 81, 101, 121, 151)
 
 
 class Row(NamedTuple):
@@ -73,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     import numpy
 
     from pydlshogi.device import select_device
+    from pydlshogi.kifu.loading import load_positions
     from pydlshogi.network.model_file import load_network
-    from pydlshogi.read_kifu import load_positions
     from pydlshogi.training.run import ERRORS, choose_threads
 
     try:
@@ -156,12 +158,10 @@ def summarize(ply: numpy.ndarray, losses: numpy.ndarray, ranks: numpy.ndarray) -
         ranks: (n,) as :func:`measure` returns them.
 
     Returns:
-        A row a phase that has positions, by the ranges of ``features.PLY_RANGES``, and at
+        A row a phase that has positions, by the ranges of ``PLY_RANGES``, and at
         the end one of all.
     """
     import numpy
-
-    from pydlshogi.features import PLY_RANGES
 
     phases = {}
     for first, following in zip(PLY_RANGES, (*PLY_RANGES[1:], None)):

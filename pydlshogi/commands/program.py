@@ -1,9 +1,28 @@
-"""What the programs have in common: how a signal and full memory end them."""
+"""The end of every program: errors and signals become one sentence and an exit status.
+
+=====================  =====================================  ======================
+exception              standard error                         exit status
+=====================  =====================================  ======================
+``UserError``          ``NAME: error: SENTENCE``              1
+``OSError``            ``NAME: error: FILE: REASON.``         1
+``MemoryError``        ``NAME: error: SENTENCE``              1
+a missing package      ``NAME: error: SENTENCE``              1
+Ctrl-C                 ``NAME: interrupted.``                 130
+SIGTERM                ``NAME: interrupted.``                 143
+closed standard output nothing                                141
+=====================  =====================================  ======================
+
+All other exceptions are faults of this package and keep their traceback.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
+import logging
+import os
+import select
 import signal
 import sys
 import threading
@@ -11,33 +30,54 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Callable
 
+from pydlshogi.errors import UserError
+
 _Main = Callable[..., int]
+
+#: Exit status of a program whose standard output was closed: 128 + SIGPIPE, as in a shell.
+CLOSED_OUTPUT = 141
+
+_REMEDY = "End other programs."
+
+#: Error numbers of a write to a closed pipe; Windows reports the second one.
+_CLOSED = (errno.EPIPE, errno.EINVAL)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, as :func:`terminable` turns it into what Ctrl-C raises.
+    """SIGTERM arrived; :func:`terminable` raises it.
 
     Attributes:
-        signal_number: The signal's.
+        signal_number: Number of the signal.
     """
 
     signal_number = signal.SIGTERM
 
 
+class Reported(Exception):
+    """An error that the user has been told already, for example in a log file.
+
+    Args:
+        status: Exit status of the program.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the program ends with status {status}")
+        self.status = status
+
+
 def signal_of(interrupt: KeyboardInterrupt) -> int:
-    """Gives the number of the signal that an exception stands for."""
+    """Returns the number of the signal that caused an exception."""
     return getattr(interrupt, "signal_number", signal.SIGINT)
 
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Lets SIGTERM end what is under way as Ctrl-C does: what is half done is removed.
+    """Makes SIGTERM raise an exception, so that temporary files are removed.
 
-    By itself it would leave an unpacked archive, or a file that is written beside.
-    Only the main thread can catch signals; elsewhere this does nothing.
+    Only the main thread can handle signals; in other threads this does nothing.
 
     Raises:
-        Terminated: the signal came.
+        Terminated: SIGTERM arrived.
     """
     before = signal.getsignal(signal.SIGTERM)
     in_main_thread = threading.current_thread() is threading.main_thread()
@@ -55,42 +95,184 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
-def program(name: str, remedy: str = "End other programs.") -> Callable[[_Main], _Main]:
-    """Makes a decorator for the ``main`` of a program.
+def program(
+    name: str, *, remedy: str = _REMEDY, interrupted: str = ""
+) -> Callable[[_Main], Callable[..., int]]:
+    """Makes the decorator of a program's ``main(argv=None) -> int``.
 
     Args:
-        name: What the program's sentences begin with.
-        remedy: What to do where memory does not suffice, a sentence.
+        name: Name of the program, the start of every message.
+        remedy: What to do when memory runs out, one sentence.
+        interrupted: What to do after Ctrl-C, one sentence; may be empty.
 
     Returns:
-        A decorator: Ctrl-C and SIGTERM give one sentence on standard error and the
-        status 130 or 143, memory that does not suffice one sentence and the status 1.
+        A decorator. The decorated function returns the exit status and prints the
+        message, as the table at the top of this module says.
     """
 
-    def decorate(main: _Main) -> _Main:
+    def decorate(main: _Main) -> Callable[..., int]:
         @functools.wraps(main)
         def call(argv: Sequence[str] | None = None) -> int:
             try:
-                with terminable():
+                with terminable(), _flushed_output():
                     return main(argv)
-            except KeyboardInterrupt as interrupt:
-                print(f"{name}: interrupted.", file=sys.stderr)
-                return 128 + signal_of(interrupt)
-            except MemoryError as error:
-                print(f"{name}: error: {out_of_memory(error, remedy)}", file=sys.stderr)
-                return 1
+            except Reported as reported:
+                return reported.status
+            except BaseException as error:
+                status, sentence = describe(error, remedy, interrupted)
+                _print_error(f"{name}: {sentence}" if sentence else "")
+                return status
 
         return call
 
     return decorate
 
 
+@contextlib.contextmanager
+def report_to(
+    logger: logging.Logger, *, remedy: str = _REMEDY, interrupted: str = ""
+) -> Iterator[None]:
+    """Logs the errors of a block instead of printing them; for programs with a log file.
+
+    Args:
+        logger: Receives each sentence: interruptions as warnings, other errors as errors.
+        remedy: As in :func:`program`.
+        interrupted: As in :func:`program`.
+
+    Raises:
+        Reported: The sentence is logged; :func:`program` returns the status.
+    """
+    try:
+        yield
+    except Reported:
+        raise
+    except BaseException as error:
+        status, sentence = describe(error, remedy, interrupted)
+        if sentence:
+            level = logging.ERROR if status == 1 else logging.WARNING
+            logger.log(level, "%s", sentence.partition("error: ")[2] if status == 1 else sentence)
+        raise Reported(status) from None
+
+
+def describe(error: BaseException, remedy: str = _REMEDY, interrupted: str = "") -> tuple[int, str]:
+    """Gives the exit status and the sentence of an exception.
+
+    Args:
+        error: The exception. It is raised again if the user cannot have caused it.
+        remedy: As in :func:`program`.
+        interrupted: As in :func:`program`.
+
+    Returns:
+        The status and the sentence without the program's name; an empty sentence means
+        that there is nothing to say.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return 128 + signal_of(error), f"interrupted. {interrupted}".rstrip()
+    if isinstance(error, UserError):
+        return 1, f"error: {error}"
+    if isinstance(error, MemoryError):
+        return 1, f"error: {out_of_memory(error, remedy)}"
+    if isinstance(error, _ClosedOutput):
+        return CLOSED_OUTPUT, ""
+    if isinstance(error, OSError):
+        return 1, f"error: {_system_error(error)}"
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("pydlshogi"):
+        return 1, f"error: {missing_package(error)}"
+    raise error
+
+
 def out_of_memory(
     error: MemoryError,
     remedy: str = "Lower --batchsize or --test_batchsize, or end other programs.",
 ) -> str:
-    """Says what to do where memory, a GPU's or the machine's, does not suffice."""
+    """Says what to do when the memory of a GPU or of the machine runs out."""
     return (
         f"there is not enough memory ({str(error).rstrip('.') or 'the system refused more'}). "
         + remedy
     )
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """Says what to do when a Python package is not installed."""
+    return (
+        f"the Python package {error.name} is not installed in {sys.executable}. "
+        "Install this project's packages as README.md says, or use the clone's .venv."
+    )
+
+
+def _system_error(error: OSError) -> str:
+    """Writes an error of the system without its number: ``FILE: REASON.``"""
+    reason = (error.strerror or str(error) or type(error).__name__).rstrip(".")
+    if error.filename is None:
+        return f"{reason}."
+    name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+    return f"{name}: {reason}."
+
+
+class _ClosedOutput(OSError):
+    """The reader of standard output has gone."""
+
+
+@contextlib.contextmanager
+def _flushed_output() -> Iterator[None]:
+    """Writes standard output before the program ends, while errors can still be reported.
+
+    Raises:
+        _ClosedOutput: the reader has gone.
+        OSError: the output cannot be written, for example on a full disk.
+    """
+    try:
+        try:
+            yield
+        finally:
+            _flush_output()
+    except BrokenPipeError:
+        # Another pipe may be broken; then standard output still has a reader.
+        if not _reader_has_gone():
+            raise
+        _discard_output()
+        raise _ClosedOutput from None
+
+
+def _flush_output() -> None:
+    """Writes what Python still holds of standard output."""
+    try:
+        if sys.stdout and not sys.stdout.closed:
+            sys.stdout.flush()
+    except OSError as error:
+        _discard_output()
+        if error.errno in _CLOSED:
+            raise _ClosedOutput from None
+        raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def _discard_output() -> None:
+    """Discards what Python still holds of standard output.
+
+    Python would write it again at exit, and print a second error.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
+        sys.stdout.flush()
+
+
+def _reader_has_gone() -> bool:
+    """Asks the system whether nobody reads standard output any more.
+
+    Unbuffered output leaves nothing that a second write could fail with.
+    """
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return bool(poll.poll(0))
+    except (AttributeError, OSError, ValueError):  # Windows has no poll
+        return False
+
+
+def _print_error(text: str) -> None:
+    """Prints to standard error, which may be closed too."""
+    if text:
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.resume and not args.initmodel:
         parser.error("--resume needs the model of that run: give it as --initmodel")
     try:
-        from pydlshogi.positions import cache_path
+        from pydlshogi.kifu.cache import cache_path
 
         lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
         caches = {

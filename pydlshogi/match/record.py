@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import shogi
 
 from pydlshogi.files import write_beside
-from pydlshogi.kifu.csa import RecordError, parse_game
+from pydlshogi.kifu.csa import parse_game
+from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
 
 if TYPE_CHECKING:

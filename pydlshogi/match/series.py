@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Callable, TypeVar
 
 from pydlshogi.files import write_beside
-from pydlshogi.kifu.csa import RecordError
+from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.openings import random_opening

@@ -208,7 +208,7 @@ def train_all(
 
 def read_positions(path: str) -> numpy.ndarray:
     """Reads the positions of a list."""
-    from pydlshogi.read_kifu import load_positions
+    from pydlshogi.kifu.loading import load_positions
 
     games = load_positions(path)
     games.report.print(path)

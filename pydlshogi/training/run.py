@@ -13,15 +13,15 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.device import DeviceError, select_device
+from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.report import Note, Report
-from pydlshogi.kifu.sources import read_list
+from pydlshogi.kifu.sources import KifuError, read_list
 from pydlshogi.network.cpu.threads import limit_blas, set_threads
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import ModelFileError, load_model
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
-from pydlshogi.positions import UNKNOWN
-from pydlshogi.read_kifu import KifuError, count_common, load_positions
+from pydlshogi.positions import UNKNOWN, count_common
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import (
     NotFiniteError,

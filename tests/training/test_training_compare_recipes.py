@@ -53,7 +53,7 @@ def test_recipes_are_trained_and_their_table_written(folder, capsys, monkeypatch
     settings = json.loads(Path("out/large/settings.json").read_text(encoding="utf-8"))
     assert (settings["batchsize"], settings["average"], settings["lr"]) == (20, 3, 0.01)
     # All were trained and tested on the same: the first positions, and the last game.
-    positions = read_kifu("train.txt")
+    positions = read_kifu("train.txt").array
     for train_set, test_set in sets:
         numpy.testing.assert_array_equal(train_set, positions[:40])
         numpy.testing.assert_array_equal(test_set, positions[-len(test_set) :])

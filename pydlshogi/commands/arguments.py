@@ -1,0 +1,119 @@
+"""The parser of every command line: one error sentence, one spelling of options."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, Callable, NoReturn
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """Parser that reports a mistake in one sentence and takes old spellings.
+
+    Options are declared as ``--long_name``. ``--long-name`` works as well, but ``--help``
+    does not show it.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        """Prints one sentence to standard error, without the usage, and exits with status 2."""
+        self.exit(2, f"{self.prog}: error: {message.rstrip('.')}. See --help.\n")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parses as argparse does, after hyphens in option names became underscores."""
+        words = list(sys.argv[1:] if args is None else args)
+        options_end = words.index("--") if "--" in words else len(words)
+        words[:options_end] = map(self._with_underscores, words[:options_end])
+        return super().parse_known_args(words, namespace)
+
+    def _with_underscores(self, word: str) -> str:
+        """Respells ``--long-name`` or ``--long-name=value``; keeps any other word."""
+        name, equals, value = word.partition("=")
+        respelled = "--" + name[2:].replace("-", "_")
+        known = any(option.startswith(respelled) for option in self._option_string_actions)
+        if not name.startswith("--") or not known:
+            return word
+        return respelled + equals + value
+
+
+def positive_int(text: str) -> int:
+    """Reads a whole number of at least 1; the ``type`` of an option."""
+    return whole_number(text, 1)
+
+
+def whole_number(text: str, least: int, most: int | None = None) -> int:
+    """Reads a whole number.
+
+    Args:
+        text: What the user wrote.
+        least: The smallest number allowed.
+        most: The largest one; None for no limit.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is no such number.
+    """
+    wanted = f"a whole number of at least {least}"
+    if most is not None:
+        wanted = f"a whole number from {least} to {most}"
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least or (most is not None and value > most):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return value
+
+
+def non_negative_int(text: str) -> int:
+    """Reads a whole number of at least 0."""
+    return whole_number(text, 0)
+
+
+def seed_number(text: str) -> int:
+    """Reads a seed of numpy's RandomState, 0..2**32-1."""
+    return whole_number(text, 0, 2**32 - 1)
+
+
+def gpu_number(text: str) -> int:
+    """Reads the number of a GPU, or -1 for the CPU."""
+    return whole_number(text, -1)
+
+
+def positive_ints(text: str) -> tuple[int, ...]:
+    """Reads whole numbers of at least 1, separated by commas."""
+    return tuple(positive_int(part) for part in text.split(","))
+
+
+def non_negative_number(text: str) -> float:
+    """Reads a finite number of at least 0."""
+    return _number(text, "a number of at least 0", lambda value: 0 <= value < math.inf)
+
+
+def positive_number(text: str) -> float:
+    """Reads a finite number above 0."""
+    return _number(text, "a number above 0", lambda value: 0 < value < math.inf)
+
+
+def share(text: str) -> float:
+    """Reads a number from 0 to below 1."""
+    return _number(text, "a number from 0 to below 1", lambda value: 0 <= value < 1)
+
+
+def _number(text: str, wanted: str, fits: Callable[[float], bool]) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not fits(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return value
+
+
+def file_name(text: str) -> str:
+    """Reads the path of a file that must be named."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is missing")
+    return text
