@@ -265,7 +265,7 @@ def _place_squares(
     Returns:
         (n, 81) uint8.
     """
-    order = _file_squares()[turns]
+    order = file_squares()[turns]
     low, high = kings.min(axis=0), kings.max(axis=0)
     low, high = low.astype(numpy.uint8), high.astype(numpy.uint8)
     column = order - (order > low[:, None]) - (order > high[:, None])
@@ -300,7 +300,7 @@ def _fields_of_codes() -> numpy.ndarray:
 
 
 @functools.lru_cache(maxsize=1)
-def _file_squares() -> numpy.ndarray:
+def file_squares() -> numpy.ndarray:
     """Returns the file's number of each of our squares: (2, 81) uint8, by the side to move."""
     squares = numpy.arange(SQUARE_NUM, dtype=numpy.uint8).reshape(9, 9)
     black = squares[::-1].T.reshape(-1)
@@ -386,7 +386,7 @@ def _pack(
     """Packs boards without faults: (n, 32) uint8."""
     table = _bit_tables(code)
     writer = _BitWriter(len(placements))
-    order = _our_squares()[turns]
+    order = our_squares()[turns]
     board = numpy.take_along_axis(placements, order, axis=1).T
     writer.write(turns, 1)
     for side in shogi.COLORS:
@@ -484,9 +484,9 @@ def _as_black_sees(square: int, turn: int) -> int:
 
 
 @functools.lru_cache(maxsize=1)
-def _our_squares() -> numpy.ndarray:
+def our_squares() -> numpy.ndarray:
     """Returns our number of each of the file's squares: (2, 81), by the side to move."""
-    return numpy.argsort(_file_squares(), axis=1)
+    return numpy.argsort(file_squares(), axis=1)
 
 
 # --- the automaton ------------------------------------------------------------------
