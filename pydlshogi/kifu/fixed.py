@@ -75,9 +75,16 @@ class FixedFormat(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A record that cannot be used: its number from 0, and why."""
+    """A record that cannot be used.
+
+    Attributes:
+        number: Its number, from 0.
+        start: Index of its first byte; -1 if it is not in a file.
+        reason: Why it cannot be used, a clause in words.
+    """
 
     number: int
+    start: int
     reason: str
 
 
@@ -143,7 +150,8 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat) -> Decoded
             reason = f"its move, 0x{columns.moves[row]:04x}, is not one of the format"
         else:
             reason = f"its move is not possible: {explain_fault(moves, positions, row)}"
-        left_out.append(LeftOut(first + row, reason))
+        number = first + row
+        left_out.append(LeftOut(number, number * format_.record.itemsize, reason))
     positions["ply"] = columns.plies
     if left_out:
         return Decoded(positions[good], boards.turns[good], left_out)
@@ -168,7 +176,7 @@ def encode_records(
     packed, faults = pack(placements, turns, format_.code)
     unknown = positions["result"] == UNKNOWN
     left_out = [
-        LeftOut(row, FAULTS[faults[row]] if faults[row] else "its result is not known")
+        LeftOut(row, -1, FAULTS[faults[row]] if faults[row] else "its result is not known")
         for row in numpy.flatnonzero((faults != 0) | unknown).tolist()
     ]
     good = (faults == 0) & ~unknown

@@ -34,7 +34,7 @@ _PLAIN_DIRECTIONS = 10
 _DROPS = 2 * _PLAIN_DIRECTIONS
 
 # Kinds of pieces in hand (0 pawn … 6 rook) in the order of both formats, and the inverse.
-_KINDS = numpy.array([0, 1, 2, 3, 5, 6, 4])
+_KINDS = (0, 1, 2, 3, 5, 6, 4)
 _NUMBERS = numpy.argsort(_KINDS)
 assert MOVE_DIRECTION_LABEL_NUM == _DROPS + HAND_NUM
 
@@ -59,6 +59,9 @@ class Layout(NamedTuple):
 APERY = Layout(promotion=1 << 14, drop=None, drop_origin=80, unused=1 << 15)
 #: Moves in PSV files.
 YANEURAOU = Layout(promotion=1 << 15, drop=1 << 14, drop_origin=0, unused=0)
+
+#: The piece that Apery's origins above 80 drop.
+DROP_PIECES = {APERY.drop_origin + number + 1: kind + 1 for number, kind in enumerate(_KINDS)}
 
 
 def unpack_moves(
@@ -90,7 +93,7 @@ def unpack_moves(
     squares = our_squares()
     target = squares[turns, numpy.where(good, target, 0)]
     square = squares[turns, numpy.where(good & ~drop, origin, 0)]
-    kind = _KINDS[numpy.where(good & drop, number, 0)]
+    kind = numpy.array(_KINDS)[numpy.where(good & drop, number, 0)]
     before = numpy.where(drop, kind + 1, placements[numpy.arange(len(moves)), square])
     after = _pieces_after().take(before + 256 * promotion)
     unpacked = Moves(
