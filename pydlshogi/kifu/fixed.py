@@ -6,19 +6,21 @@ What differs between the formats is in :mod:`pydlshogi.kifu.hcpe` and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy
 import shogi
 
-from pydlshogi.kifu.hcp import FAULTS, Code, pack, unpack
+from pydlshogi.kifu.hcp import FAULTS, Boards, Code, pack, unpack
+from pydlshogi.kifu.legality import first_illegal
 from pydlshogi.kifu.move16 import Layout, pack_moves, unpack_moves
-from pydlshogi.kifu.replay import check_moves, explain_fault
+from pydlshogi.kifu.replay import Moves, check_moves, explain_fault
 from pydlshogi.positions import (
     DRAW,
-    NO_EVALUATION,
+    EVALUATION_MAX,
     LOSS,
+    NO_EVALUATION,
     PLACEMENT_SIZE,
     POSITION,
     UNKNOWN,
@@ -102,17 +104,18 @@ class Decoded(NamedTuple):
     left_out: list[LeftOut]
 
 
-def decode_records(data: bytes | memoryview, format_: FixedFormat) -> Decoded:
+def decode_records(data: bytes | memoryview, format_: FixedFormat, strict: bool = False) -> Decoded:
     """Decodes records.
 
     Args:
         data: Whole records. Bytes that are left behind the last one are not looked at.
         format_: Their format.
+        strict: Also leave out records with an illegal move. Much slower.
     """
     count = len(data) // format_.record.itemsize
     records = numpy.frombuffer(data, format_.record, count)
     parts = [
-        _decode(records[start : start + _CHUNK], start, format_)
+        _decode(records[start : start + _CHUNK], start, format_, strict)
         for start in range(0, count, _CHUNK)
     ]
     if not parts:
@@ -124,7 +127,7 @@ def decode_records(data: bytes | memoryview, format_: FixedFormat) -> Decoded:
     )
 
 
-def _decode(records: numpy.ndarray, first: int, format_: FixedFormat) -> Decoded:
+def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bool) -> Decoded:
     """Decodes some records, whose first has the number ``first``."""
     columns = format_.split(records)
     boards = unpack(columns.packed, format_.code)
@@ -138,24 +141,58 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat) -> Decoded
     moves, well_formed = unpack_moves(columns.moves, boards.placements, turns, format_.layout)
     possible, positions["label"] = check_moves(moves, positions)
     good = possible & (boards.faults == 0) & (columns.results != NO_RESULT)
-    left_out = []
-    for row in numpy.flatnonzero(~good).tolist():
-        if boards.faults[row]:
-            reason = FAULTS[boards.faults[row]]
-        elif columns.results[row] == NO_RESULT:
-            reason = "its result is not one of the format"
-        elif not columns.moves[row]:
-            reason = "it has no move"
-        elif not well_formed[row]:
-            reason = f"its move, 0x{columns.moves[row]:04x}, is not one of the format"
-        else:
-            reason = f"its move is not possible: {explain_fault(moves, positions, row)}"
-        number = first + row
-        left_out.append(LeftOut(number, number * format_.record.itemsize, reason))
+    reasons = {
+        row: _reason(row, columns, boards, moves, well_formed, positions)
+        for row in numpy.flatnonzero(~good).tolist()
+    }
+    if strict:
+        reasons.update(dict.fromkeys(_illegal(good, boards, moves), "its move is not legal"))
     positions["ply"] = columns.plies
-    if left_out:
-        return Decoded(positions[good], boards.turns[good], left_out)
-    return Decoded(positions, boards.turns, left_out)
+    good[list(reasons)] = False
+    if reasons:
+        positions, turns = positions[good], turns[good]
+    size = format_.record.itemsize
+    left_out = [LeftOut(first + row, (first + row) * size, reasons[row]) for row in sorted(reasons)]
+    return Decoded(positions, turns.astype(numpy.uint8), left_out)
+
+
+def _reason(
+    row: int,
+    columns: Columns,
+    boards: Boards,
+    moves: Moves,
+    well_formed: numpy.ndarray,
+    positions: numpy.ndarray,
+) -> str:
+    """Says why a record cannot be used."""
+    if boards.faults[row]:
+        return FAULTS[boards.faults[row]]
+    if columns.results[row] == NO_RESULT:
+        return "its result is not one of the format"
+    if not columns.moves[row]:
+        return "it has no move"
+    if not well_formed[row]:
+        return f"its move, 0x{columns.moves[row]:04x}, is not one of the format"
+    return f"its move is not possible: {explain_fault(moves, positions, row)}"
+
+
+def _illegal(good: numpy.ndarray, boards: Boards, moves: Moves) -> Iterator[int]:
+    """Finds the good records with an illegal move."""
+    for row in numpy.flatnonzero(good).tolist():
+        move = int(moves.origin[row]), int(moves.target[row]), int(moves.piece[row])
+        if first_illegal(boards.placements[row].tobytes(), int(boards.turns[row]), [move]) == 0:
+            yield row
+
+
+def limit_evaluations(positions: numpy.ndarray) -> None:
+    """Limits evaluations to what ``POSITION`` allows, in place.
+
+    Decoding keeps what the file says, so that converting loses nothing.
+    """
+    evaluations = positions["evaluation"]
+    limited = numpy.clip(evaluations, -EVALUATION_MAX, EVALUATION_MAX)
+    limited[evaluations == NO_EVALUATION] = NO_EVALUATION
+    positions["evaluation"] = limited
 
 
 def encode_records(
@@ -192,19 +229,7 @@ def encode_records(
     return format_.join(columns, turns), left_out
 
 
-def turns_of_plies(positions: numpy.ndarray) -> numpy.ndarray:
-    """Returns the side to move of positions that do not say it, (n,) uint8.
-
-    Black makes the odd moves of an even game. Where that is wrong (games that White begins,
-    or without move numbers), both sides have changed places. The board is then turned too,
-    and the position is worth the same.
-    """
-    even = positions["ply"] % 2 == 0
-    known = positions["ply"] > 0
-    return numpy.where(known & even, shogi.WHITE, shogi.BLACK).astype(numpy.uint8)
-
-
-#: The same result for the other side, by number.
+# The same result for the other side, by number.
 _OTHER = numpy.full(256, NO_RESULT, numpy.uint8)
 _OTHER[[LOSS, WIN, DRAW]] = WIN, LOSS, DRAW
 

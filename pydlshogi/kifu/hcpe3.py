@@ -31,6 +31,7 @@ from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.fixed import NO_RESULT, LeftOut
 from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, our_squares, unpack
 from pydlshogi.kifu.hcpe import RESULTS
+from pydlshogi.kifu.legality import illegal_moves
 from pydlshogi.kifu.move16 import APERY, DROP_PIECES, unpack_moves
 from pydlshogi.kifu.replay import Games, check_moves, replay
 from pydlshogi.positions import (
@@ -143,39 +144,41 @@ def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
         number += 1
 
 
-def blocks(file: BinaryIO, size: int = 8 << 20) -> Iterator[tuple[int, bytes]]:
+def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
     """Cuts a file into blocks of whole games.
 
     Args:
         file: An open file.
-        size: Bytes of a block; a longer game makes its block longer.
+        size: Number of bytes to read at once.
 
     Yields:
-        Offset and content of each block. If the file ends within a game, the last block does.
+        Offset of each block, number of its first game from 0, and its bytes. If the file
+        ends within a game, so does the last block. An empty file has one empty block.
     """
-    offset, kept = 0, b""
+    offset, number, kept = 0, 0, b""
     while new := file.read(size):
         data = kept + new
+        games, end = 0, len(data)
         try:
             for _ in _scan(data):
-                pass
-            end = len(data)
+                games += 1
         except Truncated as truncated:
             end = truncated.start
-        if end:
-            yield offset, data[:end]
-        offset, kept = offset + end, data[end:]
-    if kept:
-        yield offset, kept
+        if games:
+            yield offset, number, data[:end]
+        offset, number, kept = offset + end, number + games, data[end:]
+    if kept or not offset:
+        yield offset, number, kept
 
 
-def decode_games(data: bytes | memoryview) -> DecodedGames:
+def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames:
     """Decodes games.
 
     A game is left out completely if its board, result, a move or a candidate is wrong.
 
     Args:
         data: Whole games, such as a block of :func:`blocks`.
+        strict: Also leave out games with an illegal move.
     """
     left_out: list[LeftOut] = []
     layouts: list[_Layout] = []
@@ -187,7 +190,7 @@ def decode_games(data: bytes | memoryview) -> DecodedGames:
         reason = f"the file ends within the game, {rest} bytes after its start; copy the file again"
         left_out.append(LeftOut(len(layouts), truncated.start, reason))
     layouts, boards = _sound_layouts(layouts, left_out)
-    decoded = _play(data, layouts, boards, left_out) if layouts else _nothing(left_out)
+    decoded = _play(data, layouts, boards, left_out, strict) if layouts else _nothing(left_out)
     left_out.sort()
     return decoded
 
@@ -234,7 +237,11 @@ def _nothing(left_out: list[LeftOut]) -> DecodedGames:
 
 
 def _play(
-    data: bytes | memoryview, layouts: list[_Layout], boards: _Boards, left_out: list[LeftOut]
+    data: bytes | memoryview,
+    layouts: list[_Layout],
+    boards: _Boards,
+    left_out: list[LeftOut],
+    strict: bool,
 ) -> DecodedGames:
     """Replays games, checks their candidates and keeps the searched positions."""
     games = _games(layouts, boards)
@@ -249,6 +256,11 @@ def _play(
         fault.game: f"move {fault.ply + 1} is not possible: {fault.reason}" for fault in faults
     }
     counts = moves[:, 2]
+    if strict:
+        possible_games = numpy.ones(len(layouts), bool)
+        possible_games[list(reasons)] = False
+        for number, ply_number in illegal_moves(games, possible_games):
+            reasons[number] = f"move {ply_number + 1} is not legal"
     candidates = _candidates(data, layouts, counts)
     possible, labels = _check_candidates(candidates["move16"], positions, turns, counts)
     row_of_candidate = numpy.repeat(numpy.arange(len(positions)), counts)

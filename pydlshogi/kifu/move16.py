@@ -82,10 +82,7 @@ def unpack_moves(
     """
     moves = moves.astype(numpy.intp)
     target, origin = moves & 127, moves >> 7 & 127
-    if layout.drop is None:
-        drop = origin > layout.drop_origin
-    else:
-        drop = moves & layout.drop != 0
+    drop = origin > layout.drop_origin if layout.drop is None else moves & layout.drop != 0
     promotion = moves & layout.promotion != 0
     number = origin - layout.drop_origin - 1
     good = numpy.where(drop, (number >= 0) & (number < HAND_NUM), origin < SQUARE_NUM)

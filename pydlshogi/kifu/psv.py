@@ -61,4 +61,4 @@ def _join(columns: Columns, turns: numpy.ndarray) -> numpy.ndarray:
     return records
 
 
-PSV = FixedFormat("PSV", (".psv",), RECORD, PACKED_SFEN, YANEURAOU, _split, _join)
+PSV = FixedFormat("PSV", (".psv", ".bin"), RECORD, PACKED_SFEN, YANEURAOU, _split, _join)
