@@ -111,11 +111,19 @@ class Positions(Sequence[numpy.void]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Plain bytes: numpy 1 cannot load an array that numpy 2 pickled.
-        return _unpickled, (POSITION.itemsize, raw_bytes(self.array).tobytes())
+        return unpickled, (POSITION.itemsize, raw_bytes(self.array).tobytes())
 
 
-def _unpickled(itemsize: int, content: bytes) -> Positions:
-    """Rebuilds pickled positions, possibly of another version of the package."""
+def unpickled(itemsize: int, content: bytes) -> Positions:
+    """Rebuilds pickled positions.
+
+    Args:
+        itemsize: Size of a position in the version that wrote the pickle.
+        content: The bytes of the positions.
+
+    Raises:
+        UserError: another version of the package wrote the pickle.
+    """
     if itemsize != POSITION.itemsize:
         raise UserError(
             "the pickled positions were written by another version of pydlshogi; "

@@ -247,7 +247,6 @@ def _play(
     games = _games(layouts, boards)
     positions, faults = replay(games)
     moves = numpy.array([move for layout in layouts for move in layout.moves])
-    positions["evaluation"] = moves[:, 1]
     first = numpy.cumsum(games.lengths) - games.lengths
     game = numpy.repeat(numpy.arange(len(layouts)), games.lengths)
     ply = numpy.arange(len(positions)) - first[game]
@@ -292,6 +291,7 @@ def _play(
 def _games(layouts: list[_Layout], boards: _Boards) -> Games:
     """Makes columns of the moves of games, not checked."""
     moves = numpy.array([move[0] for layout in layouts for move in layout.moves])
+    evaluations = [move[1] for layout in layouts for move in layout.moves]
     lengths = numpy.array([len(layout.moves) for layout in layouts], numpy.int64)
     first = numpy.cumsum(lengths) - lengths
     ply = numpy.arange(len(moves)) - numpy.repeat(first, lengths)
@@ -302,6 +302,7 @@ def _games(layouts: list[_Layout], boards: _Boards) -> Games:
     unpacked, _ = unpack_moves(moves, stand_in, turns, APERY)
     return Games(
         **vars(unpacked),
+        evaluation=numpy.array(evaluations, numpy.int16),
         lengths=lengths,
         starts=boards.placements,
         turns=boards.turns,

@@ -195,8 +195,8 @@ def automaton(code: Code) -> Automaton:
         numpy.concatenate(parts) for parts in zip(*(side[1:] for side in sides))
     )
     return Automaton(
-        first=(starts[:, 0] + first) << 8,
-        hands=(starts + hands) << 8,
+        first=(starts[:, 0] + first) * 256,
+        hands=(starts + numpy.array(hands)) * 256,
         next=numpy.concatenate([side[0] + turn * nodes for turn, side in enumerate(sides)]) * 256,
         number=number,
         squares=squares,
