@@ -28,7 +28,7 @@ from typing import BinaryIO, NamedTuple
 import numpy
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.kifu.fixed import NO_RESULT, LeftOut
+from pydlshogi.kifu.fixed import NO_RESULT, LeftOut, drops_second_pawn
 from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, our_squares, unpack
 from pydlshogi.kifu.hcpe import RESULTS
 from pydlshogi.kifu.legality import illegal_moves
@@ -260,6 +260,9 @@ def _play(
         possible_games[list(reasons)] = False
         for number, ply_number in illegal_moves(games, possible_games):
             reasons[number] = f"move {ply_number + 1} is not legal"
+    for row in numpy.flatnonzero(drops_second_pawn(positions)).tolist():
+        reason = f"move {ply[row] + 1} is not possible: it drops a second pawn on a file"
+        reasons.setdefault(int(game[row]), reason)
     candidates = _candidates(data, layouts, counts)
     possible, labels = _check_candidates(candidates["move16"], positions, turns, counts)
     row_of_candidate = numpy.repeat(numpy.arange(len(positions)), counts)
@@ -369,4 +372,6 @@ def _check_candidates(
         mover = turns[rows[part]].astype(numpy.intp)
         unpacked, _ = unpack_moves(moves[part], placements, mover, APERY)
         possible[part], labels[part] = check_moves(unpacked, there)
+        there["label"] = labels[part]
+        possible[part] &= ~drops_second_pawn(there)
     return possible, labels
