@@ -48,6 +48,8 @@ _GAME = struct.Struct("<32sHBB")
 _MOVE = struct.Struct("<HhH")
 _CANDIDATE_SIZE = 4
 _CANDIDATE = numpy.dtype([("move16", "<u2"), ("visits", "<u2")])
+# The largest number of legal moves that a position can have, a known fact.
+_MOST_CANDIDATES = 593
 # Candidates that are checked together.
 _CHUNK = 8192
 
@@ -108,20 +110,24 @@ class _Layout(NamedTuple):
     candidates: list[int]
 
 
-class Truncated(Exception):
-    """The data end within a game.
+class Broken(Exception):
+    """A game whose end cannot be found.
 
     Attributes:
-        start: Index of the first byte of the game.
+        start: Index of its first byte.
+        reason: Why, a clause in words.
+        final: Whether more data could not help.
     """
 
-    def __init__(self, start: int) -> None:
-        super().__init__(f"the data end within the game at byte {start}")
+    def __init__(self, start: int, reason: str, *, final: bool) -> None:
+        super().__init__(reason)
         self.start = start
+        self.reason = reason
+        self.final = final
 
 
 def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
-    """Finds games and moves; raises ``Truncated``."""
+    """Finds games and moves; raises ``Broken``."""
     end = number = 0
     size = len(data)
     while end < size:
@@ -132,6 +138,8 @@ def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
             moves, candidates = [], []
             for _ in range(head[1]):
                 move = _MOVE.unpack_from(data, end)
+                if move[2] > _MOST_CANDIDATES:
+                    raise Broken(start, _too_many(len(moves) + 1, move[2]), final=True)
                 end += _MOVE.size
                 moves.append(move)
                 candidates.append(end)
@@ -139,9 +147,17 @@ def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
         except struct.error:
             end = size + 1
         if end > size:
-            raise Truncated(start)
+            reason = f"the file ends {size - start} bytes after the game's start, within it"
+            raise Broken(start, f"{reason}; copy the file again", final=False)
         yield _Layout(number, start, head, moves, candidates)
         number += 1
+
+
+def _too_many(move: int, candidates: int) -> str:
+    return (
+        f"move {move} has {candidates} candidates, but no position has more than "
+        f"{_MOST_CANDIDATES} moves; the rest of the file cannot be read; copy it again"
+    )
 
 
 def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
@@ -153,7 +169,8 @@ def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
 
     Yields:
         Offset of each block, number of its first game from 0, and its bytes. If the file
-        ends within a game, so does the last block. An empty file has one empty block.
+        ends within a game, so does the last block. The block after which no game can be
+        found is the last one. An empty file has one empty block.
     """
     offset, number, kept = 0, 0, b""
     while new := file.read(size):
@@ -162,8 +179,11 @@ def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
         try:
             for _ in _scan(data):
                 games += 1
-        except Truncated as truncated:
-            end = truncated.start
+        except Broken as broken:
+            if broken.final:
+                yield offset, number, data
+                return
+            end = broken.start
         if games:
             yield offset, number, data[:end]
         offset, number, kept = offset + end, number + games, data[end:]
@@ -185,10 +205,8 @@ def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames
     try:
         for layout in _scan(data):
             layouts.append(layout)
-    except Truncated as truncated:
-        rest = len(data) - truncated.start
-        reason = f"the file ends within the game, {rest} bytes after its start; copy the file again"
-        left_out.append(LeftOut(len(layouts), truncated.start, reason))
+    except Broken as broken:
+        left_out.append(LeftOut(len(layouts), broken.start, broken.reason))
     layouts, boards = _sound_layouts(layouts, left_out)
     decoded = _play(data, layouts, boards, left_out, strict) if layouts else _nothing(left_out)
     left_out.sort()
