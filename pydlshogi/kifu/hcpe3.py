@@ -135,7 +135,8 @@ def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
         try:
             head = _GAME.unpack_from(data, end)
             end += _GAME.size
-            moves, candidates = [], []
+            moves: list[tuple[int, int, int]] = []
+            candidates: list[int] = []
             for _ in range(head[1]):
                 move = _MOVE.unpack_from(data, end)
                 if move[2] > _MOST_CANDIDATES:
