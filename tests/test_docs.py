@@ -236,9 +236,9 @@ def test_the_table_of_networks_is_complete_and_right() -> None:
 
 
 def test_every_option_of_the_engine_is_described() -> None:
-    from pydlshogi.player.policy_options import policy_options
+    from pydlshogi.player.options import policy_options, search1_options
 
-    lines = policy_options().declarations()
+    lines = [*policy_options().declarations(), *search1_options().declarations()]
     declared = {re.match(r"option name (\w+) ", line)[1] for line in lines}  # type: ignore[index]
     for page in ("docs/playing.md", "docs/playing.ja.md"):
         rows = set(re.findall(r"^\| `(\w+)` \| \w+ \|", read(ROOT / page), re.M))
