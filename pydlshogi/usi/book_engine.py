@@ -85,15 +85,19 @@ class BookEngine(Dialogue):
         if not self._is_ready:  # a GUI without isready
             self._prepare()
         self._answers.clear()
+        complaint = ""
         try:
             self._call("go")
         except CommandError as error:
-            self._output.info_string(f"{error}. It resigns.")
-            return "resign"
-        if not self._answers:
-            self._output.info_string("the player printed no bestmove. It resigns.")
-            return "resign"
-        return self._answers[0]
+            complaint = str(error)
+        if self._answers:
+            answer = self._answers[0]
+        else:
+            complaint = f"{complaint or 'the player printed no bestmove'}. It resigns."
+            answer = "resign"
+        if complaint:
+            self._output.info_string(complaint)
+        return answer
 
     def _close(self) -> None:
         try:

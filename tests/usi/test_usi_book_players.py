@@ -345,6 +345,13 @@ def test_a_player_that_raises_is_named_with_the_line_and_resigns(short):
     assert b"Traceback" not in engine.stderr
 
 
+def test_a_player_that_raises_after_its_answer_keeps_it(short):
+    engine = short("def go(self):\n    print('bestmove 7g7f')\n    1 / 0")
+    answers = engine.ask("go", "bestmove")
+    assert answers[0].startswith("info string Player.go raised ZeroDivisionError")
+    assert answers[1:] == ["bestmove 7g7f"]
+
+
 def test_a_player_that_forgets_its_answers_gets_them(short):
     engine = short(
         """
