@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pydlshogi.commands.train_policy import build_parser
+from pydlshogi.commands.train_options import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,4 +1,4 @@
-"""Model files: saved and loaded without loss, refused by name when they do not fit."""
+"""Model files: saved and loaded without loss; files that do not fit are refused."""
 
 import os
 import pickle
