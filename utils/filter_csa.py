@@ -1,7 +1,4 @@
-<<<<<<< HEAD
 #!/usr/bin/env python3
-=======
->>>>>>> kifu
 """Selects the CSA files of a folder by rating, number of moves and result."""
 
 import os

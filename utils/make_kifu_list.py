@@ -1,9 +1,5 @@
-<<<<<<< HEAD
 #!/usr/bin/env python3
 """Divides the game records of a folder into a training list and a test list."""
-=======
-"""Splits the game records of a folder into a training and a test list."""
->>>>>>> kifu
 
 import os
 import sys
