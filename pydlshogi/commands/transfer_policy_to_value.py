@@ -22,7 +22,7 @@ def build_parser() -> ArgumentParser:
     )
     add = parser.add_argument
     add("model_policy", type=file_name, help="model file of a policy network")
-    add("output", type=file_name, help="model file to write")
+    add("model_value", type=file_name, help="model file to write")
     add(
         "--network",
         choices=TARGETS,
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     policy = load_network(args.model_policy)
     numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
-    save_derived_model(args.output, make_from_policy(policy, args.network), args.model_policy)
+    save_derived_model(args.model_value, make_from_policy(policy, args.network), args.model_policy)
     return 0
 
 

@@ -85,15 +85,20 @@ _SLIDES = {
 }
 
 
+MOVE_COLUMNS = ("origin", "target", "piece", "claimed", "evaluation")
+GAME_COLUMNS = ("lengths", "starts", "turns", "results")
+
+
 @dataclass
 class Games:
-    """Games as columns: a row of the first four for each move, of the others for each game.
+    """Games as columns. The first five have a row for each move, the others for each game.
 
-    The moves of a game stand together, games in order. ``origin``, ``target``,
-    ``piece`` and ``claimed`` are those of :class:`pydlshogi.kifu.game.Move`.
+    The moves are sorted by game. The first five columns are the attributes of
+    :class:`pydlshogi.kifu.game.Move`.
 
     Attributes:
         origin, target, piece, claimed: (moves,) uint8.
+        evaluation: (moves,) int16.
         lengths: Number of moves, at least 1, (games,) int64.
         starts: Placement before the first move, seen from its mover,
             (games, PLACEMENT_SIZE) uint8.
@@ -105,35 +110,33 @@ class Games:
     target: numpy.ndarray
     piece: numpy.ndarray
     claimed: numpy.ndarray
+    evaluation: numpy.ndarray
     lengths: numpy.ndarray
     starts: numpy.ndarray
     turns: numpy.ndarray
     results: numpy.ndarray
 
     def select(self, order: numpy.ndarray) -> Games:
-        """Picks games, in any order, by their numbers."""
+        """Selects games by their numbers, in any order."""
         moves = rows_of(self.lengths, order)
         return Games(
-            **{
-                name: getattr(self, name)[moves]
-                for name in ("origin", "target", "piece", "claimed")
-            },
-            **{
-                name: getattr(self, name)[order]
-                for name in ("lengths", "starts", "turns", "results")
-            },
+            **{name: getattr(self, name)[moves] for name in MOVE_COLUMNS},
+            **{name: getattr(self, name)[order] for name in GAME_COLUMNS},
         )
 
     @classmethod
     def of(cls, games: list[Game]) -> Games:
-        """Makes columns of games read one by one."""
-        moves = numpy.array([move[:4] for game in games for move in game.moves], dtype=numpy.uint8)
-        origin, target, piece, claimed = moves.T
+        """Converts parsed games to columns."""
+        moves = [move for game in games for move in game.moves]
+        origin, target, piece, claimed = numpy.array(
+            [move[:4] for move in moves], dtype=numpy.uint8
+        ).T
         return cls(
             origin=origin,
             target=target,
             piece=piece,
             claimed=claimed,
+            evaluation=numpy.array([move.evaluation for move in moves], dtype=numpy.int16),
             lengths=numpy.array([len(game.moves) for game in games], dtype=numpy.int64),
             starts=numpy.array([list(game.start) for game in games], dtype=numpy.uint8),
             turns=numpy.array([game.turn for game in games], dtype=numpy.uint8),
@@ -142,7 +145,7 @@ class Games:
 
     @classmethod
     def join(cls, parts: list[Games]) -> Games:
-        """Puts the games of several behind one another."""
+        """Concatenates games."""
         return cls(
             **{
                 name: numpy.concatenate([getattr(part, name) for part in parts])
@@ -190,6 +193,7 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
     positions = _play(games, first)
     ply = numpy.arange(len(positions)) - numpy.repeat(first, games.lengths)
     positions["ply"] = ply + 1
+    positions["evaluation"] = games.evaluation
     other = numpy.array([OTHER_RESULT[result] for result in range(len(OTHER_RESULT))])
     own_result = numpy.where(games.turns == shogi.BLACK, games.results, other[games.results])
     by_parity = numpy.stack([own_result, other[own_result]], axis=1).astype(numpy.uint8)

@@ -24,6 +24,8 @@ DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
 #: No position has more legal moves.
 MOST_MOVES = 593
 
+_GONE_STRATEGIES = (("value1", "play with the engine search1_player"),)
+
 _MOST_THREADS = 512
 _MOST_PLIES = 100000
 
@@ -58,7 +60,7 @@ def network_options(modelfile: str, *more: Option) -> Options:
 def choice_options() -> tuple[Option, ...]:
     """Declares the options of a player that chooses among moves by their logits."""
     return (
-        Combo("strategy", "greedy", ("greedy", "boltzmann")),
+        Combo("strategy", "greedy", ("greedy", "boltzmann"), gone=_GONE_STRATEGIES),
         Spin("temperature", 50, low=1, high=1000),
         Spin("random_plies", 0, low=0, high=_MOST_PLIES),
         Spin("random_seed", -1, low=-1, high=2**31 - 1),
@@ -78,10 +80,9 @@ def search1_options() -> Options:
 def _default_threads() -> int:
     """Returns the number of threads that is good whether the machine is idle or busy.
 
-    On two cores a second thread makes one position 1.5 times as fast while the machine is
-    idle, a gain of 4 ms. While six other programs compute, threads that wait for each
-    other are slower than one (benchmarks/RESULTS.md). So it is one, unless the
-    environment says otherwise.
+    On an idle machine of two cores a second thread saves 4 of 12 ms. While other programs
+    compute, two threads wait for each other and answer up to three times as late
+    (benchmarks/engine_threads.py). So it is one, unless the environment says otherwise.
     """
     text = os.environ.get(THREADS_VARIABLE, "").strip()
     return min(int(text), _MOST_THREADS) if text.isdecimal() and int(text) else 1

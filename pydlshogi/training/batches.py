@@ -110,7 +110,7 @@ _WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))],
 class PlanesConverter(chainer.dataset.Converter):
     """Converter from position numbers to planes, labels and results.
 
-    The packed positions (100 bytes each) are sent to the device, and the planes (33,696
+    The packed positions (102 bytes each) are sent to the device, and the planes (33,696
     bytes each) are made there.
 
     Args:

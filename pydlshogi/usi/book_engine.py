@@ -57,8 +57,10 @@ class BookEngine(Dialogue):
             vars(sys.modules["chainer"].config._local).update(settings)
 
     def _usi(self, rest: str) -> None:
-        self._call("usi")
-        self._output.send("usiok")
+        try:
+            self._call("usi")
+        finally:
+            self._output.send("usiok")
 
     def _setoption(self, rest: str) -> None:
         name, value = parse_setoption(rest)
@@ -94,7 +96,10 @@ class BookEngine(Dialogue):
         return self._answers[0]
 
     def _close(self) -> None:
-        self._call("quit")
+        try:
+            self._call("quit")
+        except CommandError as error:
+            self._output.info_string(str(error))
 
     def _call(self, name: str, *arguments: Any) -> None:
         """Calls a method of the player.

@@ -54,6 +54,28 @@ def test_the_arrays_of_a_file_without_a_mark_tell_the_network(tmp_path, name):
     assert same(arrays(loaded), arrays(network))
 
 
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_file_of_half_the_size_holds_the_same_network_rounded(tmp_path, name):
+    network = make_network(name)
+    for half in (False, True):
+        save_model(tmp_path / str(half), network, half=half)
+    sizes = [(tmp_path / str(half)).stat().st_size for half in (False, True)]
+    assert sizes[1] < 0.51 * sizes[0]
+    loaded = load_network(tmp_path / "True")
+    assert name_of(loaded) == name
+    for key, array in arrays(network).items():
+        assert arrays(loaded)[key].dtype == array.dtype
+        rounded = array.astype(np.float16) if array.dtype.kind == "f" else array
+        np.testing.assert_array_equal(arrays(loaded)[key], rounded)
+
+
+def test_a_counter_that_is_not_whole_is_refused_in_a_sentence(tmp_path):
+    content = {**arrays(make_network("policy_bn")), "norm3/N": np.float32(0.5)}
+    np.savez(tmp_path / "model.npz", **content)
+    with pytest.raises(ModelFileError, match="norm3/N holds float32"):
+        load_network(tmp_path / "model.npz")
+
+
 def test_a_file_of_unknown_arrays_is_compared_with_the_books_policy_network(tmp_path):
     np.savez(tmp_path / "model.npz", weights=np.zeros(3))
     with pytest.raises(ModelFileError, match="not of the network policy: it lacks l1/W.*weights"):

@@ -15,9 +15,9 @@ from pydlshogi.features import (
 )
 from pydlshogi.network.cpu.convolution import using_convolution
 from pydlshogi.network.cpu.linear import Linear
-from pydlshogi.network.evaluator import split_output
 from pydlshogi.network.layers import NormalizedConvolution, ResidualBlock
 from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.network.network import split_output
 from pydlshogi.network.policy_hand1x1 import PolicyHand1x1Network, PolicyHand1x1UnpoolNetwork
 from pydlshogi.network.registry import NETWORKS, UnknownNetwork, make_network, name_of
 from pydlshogi.network.value_kind import ExpectedResult, WinLogit

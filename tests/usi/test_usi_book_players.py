@@ -6,6 +6,7 @@ use star imports and print their answers.
 
 import io
 import os
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -19,18 +20,20 @@ from pydlshogi.usi.usi import usi
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-#: A script of a reader begins like this. An installation lets ``import chainer`` come first
-#: (pydlshogi.pth); here the package is not installed.
+#: A script of a reader begins like this.
 IMPORTS = """
 import numpy as np
+import chainer
+from chainer import serializers
+from chainer import Variable
+import chainer.functions as F
+
 import shogi
+
 from pydlshogi.common import *
 from pydlshogi.features import *
 from pydlshogi.player.base_player import *
 from pydlshogi.usi.usi import *
-import chainer
-from chainer import Variable, serializers
-import chainer.functions as F
 """
 
 MODEL_OPTION = """
@@ -248,13 +251,20 @@ usi(Player())
 
 @pytest.fixture
 def reader(start, tmp_path):
-    """Starts a reader's script, which lies in a folder of its own."""
+    """Starts a reader's script, which lies in a folder of its own.
+
+    The package is installed as far as these scripts can tell: Python runs pydlshogi.pth.
+    """
+    installation = tmp_path / "installation"
+    installation.mkdir()
+    shutil.copy(REPOSITORY / "pydlshogi.pth", installation / "sitecustomize.py")
+    path = os.pathsep.join([str(REPOSITORY), str(installation), os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "PYTHONPATH": path}
 
     def run(text):
         script = tmp_path / "my_player.py"
         script.write_text(text)
-        path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
-        return start([sys.executable, script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+        return start([sys.executable, script], cwd=tmp_path, env=variables)
 
     return run
 
@@ -349,6 +359,15 @@ def test_a_player_that_forgets_its_answers_gets_them(short):
     assert engine.ask("usi", "usiok") == ["id name forgetful", "usiok"]
     assert engine.ask("isready", "readyok") == ["readyok"]
     assert engine.ask("go", "bestmove") == ["bestmove resign"]
+
+
+def test_a_player_whose_usi_fails_is_still_an_engine(short):
+    engine = short("def usi(self):\n    print('id name x')\n    self.nothing" + GO)
+    answers = engine.ask("usi", "info string")
+    assert answers[:2] == ["id name x", "usiok"]
+    assert answers[2].startswith("info string Player.usi raised AttributeError: ")
+    engine.send("position startpos", "go")
+    assert engine.until("bestmove")[-1] != "bestmove resign"
 
 
 def test_a_player_that_says_nothing_resigns(short):
@@ -451,6 +470,14 @@ def test_quit_and_the_end_of_input_end_the_player(short, end):
     engine = short("def quit(self):\n    print('info string goodbye')")
     assert engine.leave(*end) == 0
     assert engine.until(None) == ["info string goodbye"]
+
+
+def test_a_player_whose_quit_fails_is_named(short):
+    engine = short("def quit(self):\n    1 / 0")
+    assert engine.leave("quit") == 0
+    (said,) = engine.until(None)
+    assert said.startswith("info string Player.quit raised ZeroDivisionError")
+    assert b"Traceback" not in engine.stderr
 
 
 def test_quit_ends_a_player_that_never_answers(short):
