@@ -196,7 +196,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
     """Says what to do when a Python package is not installed."""
     return (
         f"the Python package {error.name} is not installed in {sys.executable}. "
-        "Install the packages of this project as docs/install.md says, or use the .venv of the clone."
+        "Install the packages as docs/install.md says, or use the .venv of the clone."
     )
 
 
