@@ -107,7 +107,7 @@ class EpochIterator(chainer.dataset.Iterator):
 class PlanesConverter(chainer.dataset.Converter):
     """Converter from position numbers to planes, labels and targets of the value.
 
-    The packed positions (about 100 bytes each) are sent to the device, and the planes (33,696
+    The packed positions (102 bytes each) are sent to the device, and the planes (33,696
     bytes each) are made there.
 
     Args:
