@@ -1,4 +1,4 @@
-"""Chooses the CSA files of a folder by rating, number of moves and result."""
+"""Selects the CSA files of a folder by rating, number of moves and result."""
 
 import sys
 

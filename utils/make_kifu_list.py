@@ -1,4 +1,4 @@
-"""Divides the game records of a folder into a training and a test list."""
+"""Splits the game records of a folder into a training and a test list."""
 
 import sys
 
