@@ -89,15 +89,28 @@ GAME_COLUMNS = ("lengths", "starts", "turns", "results")
 
 
 @dataclass
-class Games:
-    """Games as columns. The first five have a row for each move, the others for each game.
-
-    The moves are sorted by game. The first five columns are the attributes of
-    :class:`pydlshogi.kifu.game.Move`.
+class Moves:
+    """Moves as columns, one row a move, seen from the side that makes it.
 
     Attributes:
-        origin, target, piece, claimed: (moves,) uint8.
-        evaluation: (moves,) int16.
+        origin, target, piece, claimed: As in :class:`pydlshogi.kifu.game.Move`, (moves,)
+            uint8.
+    """
+
+    origin: numpy.ndarray
+    target: numpy.ndarray
+    piece: numpy.ndarray
+    claimed: numpy.ndarray
+
+
+@dataclass
+class Games(Moves):
+    """Games as columns. The first five have a row for each move, the others for each game.
+
+    The moves are sorted by game.
+
+    Attributes:
+        evaluation: As in :class:`pydlshogi.kifu.game.Move`, (moves,) int16.
         lengths: Number of moves, at least 1, (games,) int64.
         starts: Placement before the first move, seen from its mover,
             (games, PLACEMENT_SIZE) uint8.
@@ -105,10 +118,6 @@ class Games:
         results: The result for Black, (games,) uint8.
     """
 
-    origin: numpy.ndarray
-    target: numpy.ndarray
-    piece: numpy.ndarray
-    claimed: numpy.ndarray
     evaluation: numpy.ndarray
     lengths: numpy.ndarray
     starts: numpy.ndarray
@@ -198,13 +207,13 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
     positions["result"] = numpy.repeat(by_parity, games.lengths, axis=0)[
         numpy.arange(len(ply)), ply & 1
     ]
-    possible, positions["label"] = _check(games, positions)
+    possible, positions["label"] = check_moves(games, positions)
     possible &= ply < PLY_MAX
     wrong = numpy.flatnonzero(~possible)
     wrong_game = numpy.searchsorted(first, wrong, side="right") - 1
     wrong_game, index = numpy.unique(wrong_game, return_index=True)
     return positions, [
-        Fault(int(game), int(row - first[game]), _explain(games, positions, row))
+        Fault(int(game), int(row - first[game]), explain_fault(games, positions, row))
         for game, row in zip(wrong_game, wrong[index])
     ]
 
@@ -254,12 +263,12 @@ def _play(games: Games, first: numpy.ndarray) -> numpy.ndarray:
     return positions
 
 
-def _check(games: Games, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
+def check_moves(moves: Moves, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Returns whether each move is possible in its position, and its label."""
     tables = _tables()
     rows = positions.view(numpy.uint8)
     row_at = numpy.arange(len(positions)) * POSITION.itemsize
-    origin, target, piece = games.origin, games.target, games.piece
+    origin, target, piece = moves.origin, moves.target, moves.piece
     at_origin = rows[row_at + origin]
     at_target = rows[row_at + target]
     drop = origin >= SQUARE_NUM
@@ -269,7 +278,7 @@ def _check(games: Games, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy
     change = tables.change[before * (PIECE_NUM + 1) + piece]
     possible = tables.able[before * _GEOMETRY_NUM + geometry]
     possible &= at_origin != 0
-    possible &= (games.claimed == 0) | (games.claimed == before)
+    possible &= (moves.claimed == 0) | (moves.claimed == before)
     possible &= (change == _SAME) | ((change == _PROMOTES) & tables.zone[path])
     possible &= ~tables.stuck[piece.astype(numpy.intp) * SQUARE_NUM + target]
     possible &= tables.target_free[at_target] > drop
@@ -286,11 +295,11 @@ def _check(games: Games, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy
     return possible, label
 
 
-def _explain(games: Games, positions: numpy.ndarray, row: int) -> str:
+def explain_fault(moves: Moves, positions: numpy.ndarray, row: int) -> str:
     """Returns the reason why a move is not possible."""
     tables = _tables()
-    origin, target = int(games.origin[row]), int(games.target[row])
-    piece, claimed = int(games.piece[row]), int(games.claimed[row])
+    origin, target = int(moves.origin[row]), int(moves.target[row])
+    piece, claimed = int(moves.piece[row]), int(moves.claimed[row])
     board, hands = positions["board"][row], positions["hands"][row]
     if origin >= SQUARE_NUM:
         before = origin - SQUARE_NUM + 1
