@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Trains the policy network: python train_policy.py TRAIN_LIST TEST_LIST (see --help)."""
+"""Trains a policy network: python train_policy.py TRAIN_LIST TEST_LIST (see --help)."""
 
+import os
 import sys
 
 if __name__ == "__main__":
-    try:
-        from pydlshogi.commands.train_policy import main
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+    from pydlshogi.launch import launch
 
-        sys.exit(main())
-    except KeyboardInterrupt:  # while it was still being imported
-        sys.exit(130)
+    launch(__file__)

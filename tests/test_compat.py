@@ -43,6 +43,52 @@ def test_plain_import_works_after_ours():
     assert result.returncode == 0, result.stderr
 
 
+def test_a_plain_import_works_first_where_the_finder_is_installed():
+    hook = "from pydlshogi.chainer_import import install; install(); import sys;"
+    loaded = "assert not {'numpy', 'chainer', 'typing'} & set(sys.modules);"
+    result = run("import sys;" + hook + loaded + "import chainer, chainer.links, pydlshogi.compat")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_the_finder_is_installed_once_and_finds_nothing_else():
+    result = run(
+        "import sys; from pydlshogi.chainer_import import install; install(); install();"
+        "names = [type(finder).__name__ for finder in sys.meta_path];"
+        "import json, wave; assert names.count('_ChainerFinder') == 1, names;"
+        "assert 'Chainer' not in type(wave.__loader__).__name__"
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_inspection_of_chainer_finds_its_source():
+    result = run("import pydlshogi.compat, chainer, inspect; inspect.getsource(chainer)")
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_file_for_site_packages_survives_a_package_that_is_gone(tmp_path):
+    pth = Path(pydlshogi.__file__).parents[1] / "pydlshogi.pth"
+    (line,) = pth.read_text(encoding="utf-8").splitlines()
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": ""}
+    result = subprocess.run([sys.executable, "-S", "-c", line], cwd=tmp_path, env=environment)
+    assert result.returncode == 0
+
+
+def test_the_file_for_site_packages_leaves_the_choice_of_the_package_to_the_script(tmp_path):
+    root = Path(pydlshogi.__file__).parents[1]
+    (line,) = (root / "pydlshogi.pth").read_text(encoding="utf-8").splitlines()
+    package = tmp_path / "another clone" / "pydlshogi"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("print('another')")
+    code = (
+        f"import sys; sys.path.insert(0, {str(root)!r})\n{line}\n"
+        f"sys.path.insert(0, {str(package.parent)!r})\nimport pydlshogi\n"
+        "names = [type(finder).__name__ for finder in sys.meta_path]\n"
+        "assert names.count('_ChainerFinder') == 1, names"
+    )
+    result = run(code)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "another\n", "")
+
+
 def test_importing_the_package_loads_nothing_heavy():
     result = run(
         "import sys, pydlshogi; heavy = {'numpy', 'chainer', 'cupy', 'shogi'} & set(sys.modules);"

@@ -1,8 +1,11 @@
-"""Trains one network by several recipes and compares them on games held out."""
+#!/usr/bin/env python3
+"""Trains one network by several recipes and compares them on held-out games."""
 
+import os
 import sys
 
-from pydlshogi.training.compare_recipes import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

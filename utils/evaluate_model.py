@@ -1,8 +1,11 @@
-"""Measures a model on the games of a list: loss and accuracy, by phase of the game."""
+#!/usr/bin/env python3
+"""Measures loss and accuracy of a model on a list of games, by phase of the game."""
 
+import os
 import sys
 
-from pydlshogi.commands.evaluate_model import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

@@ -1,8 +1,11 @@
+#!/usr/bin/env python3
 """Selects the CSA files of a folder by rating, number of moves and result."""
 
+import os
 import sys
 
-from pydlshogi.commands.filter_csa import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

@@ -1,8 +1,11 @@
-"""Folds batch normalization into the convolutions: a model file of the book's network."""
+#!/usr/bin/env python3
+"""Folds batch normalization into the convolutions, for the book's network."""
 
+import os
 import sys
 
-from pydlshogi.network.fold import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

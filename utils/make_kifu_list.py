@@ -1,8 +1,11 @@
-"""Splits the game records of a folder into a training and a test list."""
+#!/usr/bin/env python3
+"""Divides the game records of a folder into a training list and a test list."""
 
+import os
 import sys
 
-from pydlshogi.commands.make_kifu_list import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

@@ -1,8 +1,11 @@
-"""Draws loss and accuracy over iterations from the logs of train_policy."""
+#!/usr/bin/env python3
+"""Plots loss and accuracy over the iterations from the log of a training program."""
 
+import os
 import sys
 
-from pydlshogi.training.plot import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

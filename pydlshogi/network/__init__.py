@@ -1,1 +1,23 @@
-"""Networks: the book's policy network and the layers it is made of."""
+"""The networks: from the planes of a position to move logits and a value.
+
+=====================  ===========================================================
+network                base class; what training and play may use of any network
+value_kind             what a value means, and its loss
+layers                 layers that several networks share
+trunk                  the twelve hidden layers of the book's networks
+policy, policy_bn,     the book's five networks, with its names and model files
+value, policy_value,
+policy_value_resnet
+policy_hand1x1,        relatives of the book's networks: hand planes through 1×1
+policy_value_hand1x1,  filters, and a small network with two heads
+policy_value_small
+registry               the networks by name
+layouts                which network an npz holds; conversion of earlier files
+model_file, npz        reading and writing model files
+evaluator              a loaded model that evaluates positions
+fold                   batch normalization folded into the convolutions
+transfer               a trunk copied from one network to another
+dirac                  initialization near the identity
+cpu/                   the layers, computed fast on a CPU
+=====================  ===========================================================
+"""

@@ -1,24 +1,23 @@
-"""First weights with which a deep network passes its input on.
+"""Initializes 3×3 layers near the identity.
 
-Twelve layers of random weights leave little of a position for the last one to see, and
-little of the error for the first. A residual network adds what goes into a block to what
-comes out of it. The identity δ and the filters W of a layer can be added up as well, and
-their sum is a layer like any other, so that a plain network can begin that way:
+With random initial weights, twelve layers hide most of a position from the last layer, and
+most of the error from the first. A residual network avoids this by adding the input of a
+block to its output. A plain layer can do the same, because the identity δ is a filter too:
 
     W ← √(1 − 1/n) δ + √(1/n) W        δ = 1 in the middle of a plane's own filter, else 0
 
-in all n layers that have as many planes out as in. The squares of the factors add up to 1,
-so that a layer gives outputs of about the variance it gave before; and of what the first
-of these layers gets, a share of √(1 − 1/n)ⁿ ≈ 0.6 comes through all of them. Only first
-weights are changed: network, parameters and model files are the same.
+in all n layers with as many planes out as in. The squares of the factors add up to 1, so the
+variance of a layer's output stays about the same. About √(1 − 1/n)ⁿ ≈ 0.6 of the first of
+these layers' input reaches the end of the last. Only the initial weights change: network,
+parameters and model files stay the same.
 
-Layers in residual blocks are left alone: such a block adds what it gets by itself, and
-what comes out of one that adds it twice is about doubled, block after block.
+Layers of residual blocks are not changed. Such a block adds its input already; adding it
+twice would about double the output, block after block.
 
 Sources: S. Zagoruyko, N. Komodakis, DiracNets: Training Very Deep Neural Networks Without
-Skip-Connections, arXiv:1706.00388 (2017), where identity and filters stay apart while the
-network learns; that a deep network wants its residual parts small is in H. Zhang,
-Y. N. Dauphin, T. Ma, Fixup Initialization, arXiv:1901.09321 (2019).
+Skip-Connections, arXiv:1706.00388 (2017), where identity and filters stay separate during
+training; H. Zhang, Y. N. Dauphin, T. Ma, Fixup Initialization, arXiv:1901.09321 (2019), on
+small residual parts in deep networks.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from pydlshogi.network.layers import ResidualBlock
 
 
 def add_identity(network: Any) -> int:
-    """Adds the identity to the weights of 3×3 convolutions that keep the number of planes.
+    """Adds the identity to the filters of the 3×3 convolutions with as many planes out as in.
 
     Args:
-        network: A ``chainer.Link`` with its first weights, on the CPU.
+        network: A ``chainer.Link`` with its initial weights, on the CPU.
 
     Returns:
-        The number of these convolutions: all but those in residual blocks.
+        The number of changed convolutions; those in residual blocks are not changed.
     """
     blocks = [link for link in network.links() if isinstance(link, ResidualBlock)]
-    left_alone = {id(parameter) for block in blocks for parameter in block.params()}
-    weights = [parameter.array for parameter in network.params() if id(parameter) not in left_alone]
+    residual = {id(parameter) for block in blocks for parameter in block.params()}
+    weights = [parameter.array for parameter in network.params() if id(parameter) not in residual]
     layers = [W for W in weights if W.shape[1:] == (len(W), 3, 3)]
     for W in layers:
         own = numpy.arange(len(W))

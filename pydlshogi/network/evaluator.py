@@ -1,4 +1,4 @@
-"""A network on its device, asked about positions."""
+"""A loaded model that evaluates positions on a device."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ import shogi
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
+from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.model_file import load_network
+from pydlshogi.network.network import split_output
 
 
 class Evaluation(NamedTuple):
-    """What a network says of positions.
+    """The evaluation of n positions.
 
     Attributes:
-        logits: (n, 2187) float32, the logit of every label.
-        wins: (n,) float32, the probability that the side to move wins; None of a network
-            without a value head.
+        logits: (n, 2187) float32, one logit for each label; None without a policy head.
+        wins: (n,) float32, the probability that the side to move wins; None without a value
+            head.
     """
 
-    logits: numpy.ndarray
+    logits: numpy.ndarray | None
     wins: numpy.ndarray | None
 
 
 class Evaluator:
-    """The network of a model file.
+    """The network of a model file, with batch normalization folded for play.
 
     Args:
-        path: The model file, of any network.
-        device: The ``chainer.backend.Device`` to compute on; it becomes the current one.
+        path: Model file of any network.
+        device: The ``chainer.backend.Device`` that computes; it becomes the current one.
 
     Attributes:
+        has_policy: Whether the network has a policy head.
         has_value: Whether the network has a value head.
 
     Raises:
@@ -42,28 +45,31 @@ class Evaluator:
     """
 
     def __init__(self, path: str | os.PathLike[str], device: Any) -> None:
-        self._network = load_network(path)
+        self._network = fold_for_play(load_network(path))
         self._device = device
         self._device.use()
         self._network.to_device(device)
+        self.has_policy = self._network.has_policy
         self.has_value = self._network.value_kind is not None
 
     def planes(self, board: shogi.Board) -> numpy.ndarray:
-        """Makes the network's input of a board: (planes, 9, 9) float32."""
-        return make_input_features_from_board(board, ply=self._network.ply)
+        """Makes the network's input for a board: (104, 9, 9) float32."""
+        return make_input_features_from_board(board)
 
-    def evaluate(self, planes: Sequence[numpy.ndarray]) -> Evaluation:
-        """Asks the network about positions, at least one, all at once.
+    def evaluate(self, planes: Sequence[numpy.ndarray] | numpy.ndarray) -> Evaluation:
+        """Evaluates one or more positions in one batch.
 
         Args:
-            planes: What :meth:`planes` made of each.
+            planes: The arrays of :meth:`planes`, or one array (n, 104, 9, 9) float32.
         """
-        batch = self._device.send(numpy.stack(planes))
-        cpu = chainer.get_device("@numpy")
+        batch = planes if isinstance(planes, numpy.ndarray) else numpy.stack(planes)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            output = self._network(batch)
-            if self._network.value_kind is None:
-                return Evaluation(cpu.send(output.array), None)
-            logits, values = output
-            wins = self._network.value_kind.win_probabilities(values)
-        return Evaluation(cpu.send(logits.array), cpu.send(wins))
+            output = self._network(self._device.send(batch))
+            logits, values = split_output(self._network, output)
+            kind = self._network.value_kind
+            wins = None if kind is None else kind.win_probabilities(values)
+        return Evaluation(_to_cpu(None if logits is None else logits.array), _to_cpu(wins))
+
+
+def _to_cpu(array: Any) -> Any:
+    return None if array is None else chainer.get_device("@numpy").send(array)

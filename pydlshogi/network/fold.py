@@ -1,157 +1,138 @@
-"""The program fold_bn: a relative that computes what the book's network can, as the book's.
+"""Batch normalization folded into the convolutions before it.
 
-In play a batch normalization is a factor and a summand a channel, and so are a
-convolution's filters and bias: the two become one. A 1×1 filter is a 3×3 filter with
-nothing around its middle.
+Outside of training, a batch normalization multiplies each channel by a factor and adds a
+number. A convolution with a bias can do both itself, so the normalization costs nothing.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import copy
+from typing import Any
 
-from pydlshogi.commands.program import program
+import numpy
 
-if TYPE_CHECKING:
-    from pydlshogi.network.network import Network
-    from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.compat import chainer
+from pydlshogi.errors import UserError
+from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLANE_NUM
+from pydlshogi.network.layers import NormalizedConvolution, PiecesAndHands
+from pydlshogi.network.network import Network
+from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.network.registry import name_of
+from pydlshogi.network.trunk import DEPTH
 
-#: Names of the networks that compute what the book's can.
-FOLDABLE = ("policy_bn", "policy_hand1x1", "policy_hand1x1_unpool", "policy_hand1x1_bn")
+F = chainer.functions
 
-
-class FoldError(Exception):
-    """The network cannot become the book's; the text says why and what to do."""
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """Makes the parser of the command line."""
-    parser = argparse.ArgumentParser(
-        prog="fold_bn",
-        description="Makes the book's network, with exactly its 26 arrays, of one that was trained "
-        "with batch normalization (--network policy_bn, policy_hand1x1_bn) or with hand planes "
-        "through 1x1 filters (policy_hand1x1, policy_hand1x1_unpool). One of the book's is taken "
-        "as it is.",
-    )
-    add = parser.add_argument
-    add("model", help="model file of train_policy")
-    add("output", help="model file to write")
-    add(
-        "--float16",
-        action="store_true",
-        help="store the numbers in 16 bits: half the size; they are computed with in 32 bits "
-        "as always (compare both with evaluate_model)",
-    )
-    return parser
+#: Names of the networks whose policy the book's policy network can compute.
+FOLDABLE = (
+    "policy_bn",
+    "policy_hand1x1",
+    "policy_hand1x1_unpool",
+    "policy_hand1x1_bn",
+    "policy_value",
+    "policy_value_hand1x1_bn",
+)
 
 
-@program("fold_bn")
-def main(argv: Sequence[str] | None = None) -> int:
-    """Folds as the command line says.
+class FoldError(UserError):
+    """The book's policy network cannot compute what this network computes."""
+
+
+def fold_for_play(network: Network) -> Network:
+    """Makes a network without batch normalization that computes the same in play.
 
     Args:
-        argv: The arguments; those of the process where it is None.
+        network: Any network, on the CPU; not changed.
 
     Returns:
-        Exit status: 0, or 1 with one sentence on standard error.
+        A network for play only: it cannot be trained further or saved. A network without batch
+        normalization is returned itself. Its outputs are those of ``network`` where
+        ``chainer.config.train`` is False, except for rounding.
     """
-    args = build_parser().parse_args(argv)
-    files = (args.model, args.output)
-    if all(map(os.path.exists, files)) and os.path.samefile(*files):
-        print(
-            f"fold_bn: error: {args.output} is the model file itself, and its run could not go on "
-            "without it. Give the output another name.",
-            file=sys.stderr,
-        )
-        return 1
-    # They import Chainer, so they come after the options have been found right.
-    from pydlshogi.network.model_file import ModelFileError, load_network, save_model
+    if not any(getattr(link, "folds", ()) for link in network.links()):
+        return network
+    folded = copy.deepcopy(network)
+    for link in list(folded.links()):
+        for convolutions, normalization in getattr(link, "folds", ()):
+            _fold_pair(link, [link[name] for name in convolutions], normalization)
+    return folded
 
-    try:
-        folded = fold(load_network(args.model))
-        os.makedirs(os.path.dirname(args.output) or ".", exist_ok=True)
-        save_model(args.output, folded, half=args.float16)
-    except FoldError as error:
-        print(f"fold_bn: error: model file {args.model}: {error}", file=sys.stderr)
-        return 1
-    except ModelFileError as error:
-        print(f"fold_bn: error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(
-            f"fold_bn: error: {args.output} cannot be written ({error.strerror}). "
-            "Name a file in a folder that can be written to.",
-            file=sys.stderr,
-        )
-        return 1
-    return 0
+
+def _fold_pair(chain: Any, convolutions: list[Any], name: str) -> None:
+    """Folds the normalization ``chain[name]`` of a sum of convolutions into these."""
+    bn = chain[name]
+    factor = bn.gamma.array / numpy.sqrt(bn.avg_var.astype(numpy.float64) + bn.eps)
+    bias = bn.beta.array - bn.avg_mean * factor
+    for conv in convolutions:
+        if conv.b is not None:
+            bias = bias + conv.b.array * factor
+        conv.W.array = (conv.W.array * factor[:, None, None, None]).astype(conv.W.dtype)
+    first = convolutions[0]
+    with first.init_scope():
+        first.b = chainer.Parameter(bias.astype(first.W.dtype))
+    # A single convolution applies ReLU itself; after a sum, ReLU is a step of its own.
+    first.relu = bn.relu and len(convolutions) == 1
+    delattr(chain, name)
+    with chain.init_scope():
+        setattr(chain, name, _Activation(bn.relu and not first.relu))
+
+
+class _Activation(chainer.Link):
+    """Takes the place of a folded normalization.
+
+    Args:
+        relu: Whether to apply ReLU; otherwise the input is returned.
+    """
+
+    def __init__(self, relu: bool) -> None:
+        super().__init__()
+        self.relu = relu
+
+    def forward(self, x: Any) -> Any:
+        """Computes the activation of a Variable of any shape."""
+        return F.relu(x) if self.relu else x
 
 
 def fold(network: Network) -> PolicyNetwork:
-    """Makes the book's network of a relative.
+    """Makes the book's policy network from a network that computes the same policy.
 
     Args:
-        network: One of :data:`FOLDABLE`, or the book's, which is returned as it is; on the CPU.
+        network: One of :data:`FOLDABLE`, on the CPU. The book's policy network is returned
+            itself. A value head is left out.
 
     Returns:
-        A network that computes the same logits, but for rounding, as the other does
-        where ``chainer.config.train`` is False.
+        A network whose logits are those of ``network`` where ``chainer.config.train`` is
+        False, except for rounding.
 
     Raises:
         FoldError: it is another network.
     """
-    from pydlshogi.network.policy import PolicyNetwork
-    from pydlshogi.network.registry import name_of
-
     if type(network) is PolicyNetwork:
         return network
     if name_of(network) not in FOLDABLE:
         raise FoldError(
-            f"a {type(network).__name__} does not compute what the book's network can. "
-            f"Choose a model trained with --network {', '.join(FOLDABLE[:-1])} or {FOLDABLE[-1]}."
+            f"a {name_of(network) or type(network).__name__} network cannot become the book's "
+            f"policy network. Choose a model of --network {', '.join(FOLDABLE[:-1])} or "
+            f"{FOLDABLE[-1]}."
         )
-    folded = PolicyNetwork(network.convolution)
-    for n in range(1, network.depth + 1):
-        W, b = _as_convolution(network[f"l{n}"])
+    plain: Any = fold_for_play(network)
+    folded = PolicyNetwork(plain.channels)
+    for n in range(1, DEPTH + 1):
+        W, b = _as_convolution(plain[f"l{n}"])
         folded[f"l{n}"].W.array[...] = W
         folded[f"l{n}"].b.array[...] = b
-    folded.l13.copyparams(network.l13)
-    folded.l13_bias.copyparams(network.l13_bias)
+    folded.l13.copyparams(plain.l13)
+    folded.l13_bias.copyparams(plain.l13_bias)
     return folded
 
 
 def _as_convolution(layer: Any) -> tuple[Any, Any]:
-    """Gives the filters and the bias of a 3×3 convolution that does in play what a layer does.
-
-    Args:
-        layer: ``Convolution2D``, ``NormalizedConvolution`` or ``PiecesAndHands``.
-
-    Returns:
-        (channels out, channels in, 3, 3) and (channels out,), float32 or float64.
-    """
-    import numpy
-
-    from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLANE_NUM
-    from pydlshogi.network.layers import NormalizedConvolution, PiecesAndHands
-
+    """Returns filters (channels out, channels in, 3, 3) and bias that compute a folded layer."""
     if isinstance(layer, PiecesAndHands):
         pieces, hands = layer.pieces.W.array, layer.hands.W.array
+        # A 1×1 filter is a 3×3 filter with zeros around its middle.
         W = numpy.zeros((len(pieces), PLANE_NUM, 3, 3), pieces.dtype)
         W[:, PIECE_PLANES] = pieces
         W[:, HAND_PLANES, 1, 1] = hands[:, :, 0, 0]
-        conv = layer.pieces
-    else:
-        conv = layer.conv if isinstance(layer, NormalizedConvolution) else layer
-        W = conv.W.array
-    if conv.b is not None:
-        return W, conv.b.array
-    bn = layer.bn
-    factor = bn.gamma.array / numpy.sqrt(bn.avg_var.astype(numpy.float64) + bn.eps)
-    return W * factor[:, None, None, None], bn.beta.array - bn.avg_mean * factor
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        return W, layer.pieces.b.array
+    conv = layer.conv if isinstance(layer, NormalizedConvolution) else layer
+    return conv.W.array, conv.b.array

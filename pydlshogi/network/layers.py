@@ -1,6 +1,8 @@
-"""Layers that the relatives of the book's network put in place of a plain one.
+"""Layers that several networks share; all of them end with ReLU.
 
-All take and give boards of 9×9, and end with ReLU.
+A link with batch normalization lists its pairs in ``folds``, so that
+:mod:`pydlshogi.network.fold` can fold them: the names of the convolutions whose sum is
+normalized, and the name of the batch normalization.
 """
 
 from __future__ import annotations
@@ -8,11 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLY_PLANES
+from pydlshogi.features import HAND_PLANES, PIECE_PLANES
 from pydlshogi.network.cpu.convolution import Convolution2D
 from pydlshogi.network.cpu.normalization import BatchNormalization
 
 F = chainer.functions
+
+#: Type of ``folds``.
+Folds = tuple[tuple[tuple[str, ...], str], ...]
 
 
 class NormalizedConvolution(chainer.Chain):
@@ -23,16 +28,15 @@ class NormalizedConvolution(chainer.Chain):
     Args:
         inputs: Number of planes in.
         outputs: Number of planes out.
-        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
     """
 
-    def __init__(self, inputs: int, outputs: int, convolution: str) -> None:
+    folds: Folds = ((("conv",), "bn"),)
+
+    def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
         with self.init_scope():
-            self.conv = Convolution2D(
-                inputs, outputs, ksize=3, pad=1, nobias=True, convolution=convolution
-            )
-            self.bn = BatchNormalization(outputs, relu=True, convolution=convolution)
+            self.conv = Convolution2D(inputs, outputs, ksize=3, pad=1, nobias=True)
+            self.bn = BatchNormalization(outputs, relu=True)
 
     def forward(self, x: Any) -> Any:
         """Computes (batch, outputs, 9, 9) from (batch, inputs, 9, 9)."""
@@ -40,72 +44,63 @@ class NormalizedConvolution(chainer.Chain):
 
 
 class ResidualBlock(chainer.Chain):
-    """Two normalized 3×3 convolutions, added to what went in.
+    """Two 3×3 convolutions with batch normalization; their output is added to the input.
 
-    Source: D. Silver et al., Mastering the game of Go without human knowledge, Nature 550 (2017).
+    Sources: D. Silver et al., Mastering the game of Go without human knowledge, Nature 550
+    (2017); the names of the links are those of 「将棋AIで学ぶディープラーニング」.
 
     Args:
         channels: Number of planes in and out.
-        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
     """
 
-    def __init__(self, channels: int, convolution: str) -> None:
+    folds: Folds = ((("conv1",), "bn1"), (("conv2",), "bn2"))
+
+    def __init__(self, channels: int) -> None:
         super().__init__()
         with self.init_scope():
-            self.first = NormalizedConvolution(channels, channels, convolution)
-            self.conv = Convolution2D(
-                channels, channels, ksize=3, pad=1, nobias=True, convolution=convolution
-            )
-            self.bn = BatchNormalization(channels, convolution=convolution)
+            self.conv1 = Convolution2D(channels, channels, ksize=3, pad=1, nobias=True)
+            self.bn1 = BatchNormalization(channels, relu=True)
+            self.conv2 = Convolution2D(channels, channels, ksize=3, pad=1, nobias=True)
+            self.bn2 = BatchNormalization(channels)
 
     def forward(self, x: Any) -> Any:
         """Computes (batch, channels, 9, 9) from the same shape."""
-        return F.relu(x + self.bn(self.conv(self.first(x))))
+        h = self.bn1(self.conv1(x))
+        return F.relu(self.bn2(self.conv2(h)) + x)
 
 
 class PiecesAndHands(chainer.Chain):
-    """First layer with 3×3 filters for the piece planes and 1×1 filters for the others.
+    """First layer with 3×3 filters for the piece planes and 1×1 filters for the hand planes.
 
-    A plane that is the same everywhere tells a 3×3 filter nothing more than a 1×1 filter,
-    and something wrong at the edge, where the padding is 0.
+    A hand plane is constant. A 3×3 filter learns nothing more from it than a 1×1 filter, and
+    the zeros of the padding disturb it at the edge of the board.
 
-    Source: the published comparison in "Relatives of the network" of the README.
+    Source: the published comparison that docs/networks.md quotes.
 
     Args:
         outputs: Number of planes out.
-        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
-        ply: Whether planes of the move number follow the 104; they too are the same
-            everywhere.
-        normalize: Whether a batch normalization comes before ReLU, in place of the bias.
+        normalize: Whether batch normalization replaces the bias.
     """
 
-    def __init__(
-        self, outputs: int, convolution: str, *, ply: bool = False, normalize: bool = False
-    ) -> None:
+    def __init__(self, outputs: int, *, normalize: bool = False) -> None:
         super().__init__()
-        self._uniform_planes = [*HAND_PLANES, *(PLY_PLANES if ply else ())]
+        self.normalize = normalize
+        self.folds: Folds = ((("pieces", "hands"), "bn"),) if normalize else ()
         with self.init_scope():
             self.pieces = Convolution2D(
-                len(PIECE_PLANES),
-                outputs,
-                ksize=3,
-                pad=1,
-                nobias=normalize,
-                convolution=convolution,
+                len(PIECE_PLANES), outputs, ksize=3, pad=1, nobias=normalize
             )
-            self.hands = Convolution2D(
-                len(self._uniform_planes), outputs, ksize=1, nobias=True, convolution=convolution
-            )
+            self.hands = Convolution2D(len(HAND_PLANES), outputs, ksize=1, nobias=True)
             if normalize:
-                self.bn = BatchNormalization(outputs, relu=True, convolution=convolution)
+                self.bn = BatchNormalization(outputs, relu=True)
 
     def forward(self, x: Any) -> Any:
-        """Computes (batch, outputs, 9, 9) from planes (batch, 104 or 112, 9, 9)."""
-        h = self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, self._uniform_planes])
-        return F.relu(h) if self.pieces.b is not None else self.bn(h)
+        """Computes (batch, outputs, 9, 9) from planes (batch, 104, 9, 9)."""
+        h = self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, HAND_PLANES])
+        return self.bn(h) if self.normalize else F.relu(h)
 
     def uniform(self, x: Any) -> Any:
-        """Filters planes that are the same everywhere, as 9×9 boards.
+        """Convolves constant planes, as 9×9 boards.
 
         Args:
             x: (batch, planes, 9, 9).
@@ -117,10 +112,10 @@ class PiecesAndHands(chainer.Chain):
 
 
 class PiecesAndStretchedHands(PiecesAndHands):
-    """The same function from the same parameters, each uniform plane filtered as one square."""
+    """The same function of the same parameters; a hand plane is computed as one square."""
 
     def uniform(self, x: Any) -> Any:
-        """See :class:`PiecesAndHands`; one square is computed and stretched to 9×9."""
+        """Convolves one square of each constant plane and stretches the result to 9×9."""
         height, width = x.shape[2:]
-        # cover_all, true by default, would cut 9×9 back to the one square it came from.
+        # cover_all, true by default, would reduce 9×9 to one square again.
         return F.unpooling_2d(self.hands(x[:, :, :1, :1]), (height, width), cover_all=False)

@@ -1,7 +1,8 @@
-"""Model files: Chainer's npz of a network's parameters, checked before it is used.
+"""Model files: Chainer's npz of a network's parameters, checked before use.
 
-Under a key that Chainer passes over, a file says which network it holds. Files of the
-book's network have exactly its 26 arrays and no such mark.
+A file of the book's networks holds exactly the book's arrays; the names of the arrays tell
+which network it is. A file of another network also holds its name, under a key that Chainer
+ignores.
 """
 
 from __future__ import annotations
@@ -13,88 +14,139 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
+from pydlshogi.network.layouts import in_todays_layout, recognize
 from pydlshogi.network.network import Network
 from pydlshogi.network.npz import NpzError, read_npz
-from pydlshogi.network.registry import DEFAULT, UnknownNetwork, form_of, make_network, name_of
+from pydlshogi.network.registry import (
+    BOOK,
+    DEFAULT,
+    UnknownNetwork,
+    form_of,
+    make_network,
+    name_of,
+    network_class,
+)
 
-#: Key of the array that holds the network's name.
+#: Key of the array with the network's name.
 MARK = "pydlshogi/network"
 
+# Networks that earlier versions had, and what to say of their files.
+_REMOVED = {"policy_hand1x1_ply": "It gained nothing over policy_hand1x1"}
 
-class ModelFileError(Exception):
-    """A model file cannot be used; the text names it, says why and what to do."""
+
+class ModelFileError(UserError):
+    """A model file cannot be used or written."""
 
 
 def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False) -> None:
-    """Writes a network's parameters as Chainer's ``save_npz`` does, whole or not at all.
+    """Writes a network's parameters atomically, in the format of Chainer's ``save_npz``.
 
     Args:
         path: The file to make or replace.
         network: A ``chainer.Link``.
-        half: Whether to store the numbers in 16 bits, which :func:`load_model` reads too.
+        half: Whether to store float16 numbers. :func:`load_model` reads them too.
 
     Raises:
-        ModelFileError: a number is too large for 16 bits; nothing is written.
+        ModelFileError: a number is too large for float16; nothing is written.
         OSError: the file cannot be written.
     """
-    # Chainer goes through the parameters in the order of a set, another in each process.
+    # Chainer goes through the parameters in the order of a set, which differs between processes.
     content = dict(sorted(chainer.serializers.npz.serialize(network).items()))
     if half:
         with numpy.errstate(over="ignore"):
-            content = {key: array.astype(numpy.float16) for key, array in content.items()}
+            content = {key: _halved(array) for key, array in _arrays(content)}
         if not is_finite(content):
             raise ModelFileError(
                 f"{path} is not written: a number of the network is too large for 16 bits. "
                 "Store it in 32."
             )
     name = name_of(network)
-    if name not in (None, DEFAULT):
+    if name is not None and name not in BOOK:
         content[MARK] = numpy.array(name)
     with write_beside(path) as file:
         # Compression would save 7 % of the size for 20 times the time.
         chainer.serializers.save_npz(file, content, compression=False)
 
 
-def load_model(path: str | os.PathLike[str], network: Any) -> None:
-    """Reads a model file into a network, after checking that it is one of this network.
+def save_derived_model(
+    path: str | os.PathLike[str],
+    network: Any,
+    source: str | os.PathLike[str],
+    *,
+    half: bool = False,
+) -> None:
+    """Writes a network that was made from another model file; makes the folder if needed.
 
     Args:
-        path: A file made by :func:`save_model`, by the book's code or by Chainer's
-            ``save_npz``. No pickled object in it is ever loaded.
+        path: The file to make or replace.
+        network: A ``chainer.Link``.
+        source: The other model file.
+        half: As in :func:`save_model`.
+
+    Raises:
+        ModelFileError: both paths are the same file, the file cannot be written, or a number is
+            too large for float16.
+    """
+    if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
+        raise ModelFileError(
+            f"{path} is the model file itself, and its training needs it to continue. "
+            "Give the output another name."
+        )
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        save_model(path, network, half=half)
+    except OSError as error:
+        raise ModelFileError(
+            f"{path} cannot be written ({error.strerror}). "
+            "Name a file in a folder that can be written to."
+        ) from None
+
+
+def load_model(path: str | os.PathLike[str], network: Any) -> None:
+    """Reads a model file into a network, after checking that it fits.
+
+    Args:
+        path: A file of :func:`save_model`, of the book's code or of Chainer's ``save_npz``.
+            Pickled objects in it are never loaded.
         network: The ``chainer.Link`` to fill; unchanged when an error is raised.
 
     Raises:
-        ModelFileError: no such file, not an npz, its arrays are not the network's, or a
-            number in them is infinite or nan.
+        ModelFileError: the file does not exist, is not an npz, holds other arrays than the
+            network, or holds an infinite number or nan.
     """
     arrays, name = _read(path)
     wanted = name_of(network)
-    if name is not None and (wanted is None or form_of(name) != form_of(wanted)):
+    if name is not None and wanted is not None and form_of(name) != form_of(wanted):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
             f"Choose that network (--network {name}), or another file."
         )
+    if wanted is not None:
+        arrays = in_todays_layout(wanted, arrays)
     _fill(network, arrays, path)
 
 
-def load_network(path: str | os.PathLike[str], convolution: str = "auto") -> Network:
+def load_network(path: str | os.PathLike[str]) -> Network:
     """Makes the network that a model file holds.
 
     Args:
         path: As in :func:`load_model`.
-        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
 
     Returns:
-        The network that the file names, the book's where it names none, on the CPU.
+        The network on the CPU, in the sizes of the file. A file without a mark holds one of the
+        networks that the names of its arrays tell.
 
     Raises:
-        ModelFileError: no such file, not an npz, it names a network that is not known,
-            or its arrays are not that network's.
+        ModelFileError: the file does not exist, is not an npz, or does not hold the arrays of a
+            network of this package.
     """
     arrays, name = _read(path)
+    name = DEFAULT if name is None else name
     try:
-        network = make_network(DEFAULT if name is None else name, convolution)
+        arrays = in_todays_layout(name, arrays)
+        network = make_network(name, **network_class(name).sizes_in(arrays))
     except UnknownNetwork as error:
         raise ModelFileError(
             f"model file {path} cannot be used: its {error}. "
@@ -105,7 +157,7 @@ def load_network(path: str | os.PathLike[str], convolution: str = "auto") -> Net
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
-    """Reads a file's arrays, and the name of their network where the file has one."""
+    """Reads a file's arrays, and the name of their network; None if that is unknown."""
     try:
         arrays: dict[str, Any] = read_npz(path)
     except NpzError as error:
@@ -113,20 +165,26 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
             f"model file {path} {error}. Choose a file that train_policy.py saved as --model."
         ) from None
     if MARK not in arrays:
-        return arrays, None
+        return arrays, recognize(arrays)
     mark = arrays.pop(MARK)
     if mark.dtype.kind != "U" or mark.shape:
         raise ModelFileError(
             f"model file {path} does not say which network it holds: {MARK} is not a name. "
             "Choose a file that train_policy.py saved as --model."
         )
-    return arrays, str(mark)
+    name = str(mark)
+    if name in _REMOVED:
+        raise ModelFileError(
+            f"model file {path} is of the network {name}, which this version no longer has. "
+            f"{_REMOVED[name]}: choose a file of another network."
+        )
+    return arrays, name
 
 
 def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Gives a network its parameters, if the arrays are exactly those."""
+    """Copies arrays into a network, after checking that they are exactly its arrays."""
     wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
-    # The two files of a checkpoint lie side by side, and an optimizer's has its count of updates.
+    # A checkpoint has two files. The optimizer's state has "t", its number of updates.
     if wrong and "t" in arrays:
         raise ModelFileError(
             f"model file {path} holds the state of an optimizer, not a model. "
@@ -146,33 +204,43 @@ def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) ->
 
 
 def is_finite(arrays: Mapping[str, Any]) -> bool:
-    """Says whether no floating-point number of some arrays is infinite or nan."""
+    """Returns whether all floating-point numbers in the arrays are finite."""
     return all(
-        bool(numpy.isfinite(array).all())
-        for array in map(numpy.asarray, arrays.values())
-        if array.dtype.kind == "f"
+        bool(numpy.isfinite(array).all()) for _, array in _arrays(arrays) if array.dtype.kind == "f"
     )
 
 
+def _arrays(content: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Lists what Chainer serializes, with plain numbers as arrays."""
+    return [(key, numpy.asarray(value)) for key, value in content.items()]
+
+
+def _halved(array: Any) -> Any:
+    return array.astype(numpy.float16) if array.dtype.kind == "f" else array
+
+
 def _kind(network: Any) -> str:
-    """Says in words what a link is."""
+    """Describes a link in words."""
     name = name_of(network)
     return f"a {type(network).__name__}" if name is None else f"the network {name}"
 
 
 def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
-    """Names, in words, what a file lacks, has too much, or has in another shape."""
+    """Describes missing arrays, extra arrays, and arrays of another shape or dtype."""
     missing = sorted(set(expected) - set(found))
     extra = sorted(set(found) - set(expected))
+    common = [
+        (key, numpy.asarray(expected[key]), found[key]) for key in sorted(expected) if key in found
+    ]
     shapes = [
-        f"{key} has shape {found[key].shape} in place of {expected[key].shape}"
-        for key in sorted(set(expected) & set(found))
-        if found[key].shape != numpy.shape(expected[key])
+        f"{key} has shape {array.shape} in place of {wanted.shape}"
+        for key, wanted, array in common
+        if array.shape != wanted.shape
     ]
     kinds = [
-        f"{key} holds {found[key].dtype}"
-        for key in sorted(set(expected) & set(found))
-        if found[key].dtype.kind not in "fiu"
+        f"{key} holds {array.dtype}"
+        for key, wanted, array in common
+        if array.dtype.kind not in ("iu" if wanted.dtype.kind in "iu" else "fiu")
     ]
     parts = []
     if missing:

@@ -1,22 +1,55 @@
-"""What training and play may ask of any network."""
+"""The base class of the networks: what training and play may use of any network."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.value_kind import ValueKind
 
 
 class Network(chainer.Chain):
-    """A network from planes to logits and, where it has a value head, to values.
+    """A network with a policy head, a value head, or both.
 
-    ``network(planes)`` gives logits (batch, 2187); with a value head it gives the pair of
-    logits and values (batch,). Both are ``chainer.Variable``.
+    ``network(planes)`` takes (batch, 104, 9, 9) float32, in numpy or cupy like the
+    parameters. It returns one ``chainer.Variable``, or a pair of them:
+
+    - policy head only: logits (batch, 2187), in the order of the labels;
+    - value head only: values (batch, 1);
+    - both heads: (logits, values).
 
     Attributes:
-        value_kind: What the values mean; None for a network without a value head.
-        ply: Whether it takes planes of the move number behind the others:
-            ``make_input_planes(records, ply=network.ply)``.
+        has_policy: Whether the network has a policy head.
+        value_kind: What the values mean; None without a value head.
     """
 
+    has_policy: bool = True
     value_kind: type[ValueKind] | None = None
-    ply: bool = False
+
+    @classmethod
+    def sizes_in(cls, arrays: Mapping[str, Any]) -> dict[str, int]:
+        """Reads the sizes of a network from the arrays of its model file.
+
+        Args:
+            arrays: The arrays by key; they may be those of another network.
+
+        Returns:
+            Keyword arguments of the constructor. Missing or absurd sizes are left out.
+        """
+        return {}
+
+
+def split_output(network: Network, output: Any) -> tuple[Any, Any]:
+    """Splits the output of a network into logits and values.
+
+    Args:
+        network: The network.
+        output: What ``network(planes)`` returned.
+
+    Returns:
+        Variables (batch, 2187) and (batch, 1); None in place of a head that is missing.
+    """
+    if network.value_kind is None:
+        return output, None
+    return output if network.has_policy else (None, output)

@@ -1,4 +1,4 @@
-"""Chainer's npz files, read without ever loading a pickled object."""
+"""Reads Chainer's npz files; pickled objects in them are never loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy
 
 
 class NpzError(Exception):
-    """A file cannot be read; the text is a clause that says why."""
+    """A file cannot be read. The text is the reason, a clause that follows the path."""
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
@@ -21,13 +21,14 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
         The arrays by key.
 
     Raises:
-        NpzError: no such file, a folder, not an npz, damaged, or it holds a pickled object.
+        NpzError: the path does not exist, is a folder, is not an npz, is damaged, or the npz
+            holds a pickled object.
     """
-    if os.path.isdir(path):  # Windows would say "Permission denied" of it
+    if os.path.isdir(path):  # on Windows, open would report "Permission denied"
         raise NpzError("is a folder, not a file")
     try:
         with open(path, "rb") as file:
-            if file.read(2) != b"PK":  # as every zip begins
+            if file.read(2) != b"PK":  # the start of every zip
                 raise NpzError("is not a Chainer npz, but another kind of file")
         with numpy.load(path, allow_pickle=False) as npz:
             return {key: npz[key] for key in npz.files}
@@ -36,9 +37,9 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
     except NpzError:
         raise
     except Exception as error:
-        # What a damaged file raises depends on where the damage is: errors of zipfile, zlib,
-        # tokenize, ast and of numpy itself, some of them of several lines, some of none.
+        # A damaged file raises errors of zipfile, zlib, tokenize, ast or numpy, depending on
+        # the place of the damage. Their texts may have several lines or none.
         why = " ".join(str(error).split()) or type(error).__name__
-        if "allow_pickle" in why:  # numpy's advice to do what must not be done here
+        if "allow_pickle" in why:  # numpy advises to load the pickle, which would be dangerous
             why = "it holds a pickled object"
         raise NpzError(f"cannot be read as a Chainer npz ({why})") from None

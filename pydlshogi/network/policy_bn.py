@@ -1,21 +1,45 @@
-"""The book's policy network with batch normalization."""
+"""The book's policy network with batch normalization.
+
+Source: 「将棋AIで学ぶディープラーニング」.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydlshogi.network.layers import NormalizedConvolution
-from pydlshogi.network.policy import PolicyNetwork, ch
+from pydlshogi.network import policy
+from pydlshogi.network.cpu.convolution import Convolution2D
+from pydlshogi.network.cpu.normalization import BatchNormalization
+from pydlshogi.network.layers import Folds
+from pydlshogi.network.trunk import DEPTH, ch
 
 
-class PolicyBNNetwork(PolicyNetwork):
-    """PolicyNetwork with a batch normalization before each ReLU.
+class PolicyNetwork(policy.PolicyNetwork):
+    """The policy network with ``norm1`` … ``norm12`` between convolution and ReLU.
 
-    In training each batch is normalized by its own mean and variance, and a running
-    average of them is kept in the model. Evaluation and play (``chainer.config.train``
-    is False) normalize by that average and leave it alone.
+    Training normalizes each batch by its own mean and variance, and keeps running averages of
+    both in the model. Outside of training (``chainer.config.train`` is False) the network
+    normalizes by these averages. The convolutions keep their biases, as in the book.
+
+    Args:
+        channels: Filters of each hidden layer.
     """
 
+    folds: Folds = tuple(((f"l{n}",), f"norm{n}") for n in range(1, DEPTH + 1))
+
+    def __init__(self, channels: int = ch) -> None:
+        super().__init__(channels)
+        with self.init_scope():
+            for n in range(1, DEPTH + 1):
+                setattr(self, f"norm{n}", BatchNormalization(channels, relu=True))
+
     def hidden_layer(self, inputs: int) -> Any:
-        """See :class:`PolicyNetwork`."""
-        return NormalizedConvolution(inputs, ch, self.convolution)
+        """Makes a 3×3 convolution; ReLU follows after the normalization."""
+        return Convolution2D(inputs, self.channels, ksize=3, pad=1)
+
+    def trunk(self, x: Any) -> Any:
+        """Computes the last hidden layer (batch, channels, 9, 9) from the input planes."""
+        h = x
+        for n in range(1, DEPTH + 1):
+            h = self[f"norm{n}"](self[f"l{n}"](h))
+        return h

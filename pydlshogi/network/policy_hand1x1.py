@@ -1,49 +1,43 @@
-"""Policy networks whose hand planes go through 1×1 filters; the layers 2–13 are the book's."""
+"""Policy networks with hand planes through 1×1 filters; the other layers are the book's."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydlshogi.network.layers import PiecesAndHands, PiecesAndStretchedHands
-from pydlshogi.network.policy import PolicyNetwork, ch
-from pydlshogi.network.policy_bn import PolicyBNNetwork
+from pydlshogi.network.layers import (
+    NormalizedConvolution,
+    PiecesAndHands,
+    PiecesAndStretchedHands,
+)
+from pydlshogi.network.policy import PolicyNetwork
 
 
 class PolicyHand1x1Network(PolicyNetwork):
-    """Hand planes as boards of 9×9 through 1×1 filters: form (b) of the publication."""
+    """Hand planes as 9×9 boards through 1×1 filters: form (b) of the publication."""
 
     def first_layer(self) -> Any:
-        """See :class:`PolicyNetwork`."""
-        return PiecesAndHands(ch, self.convolution)
+        """Makes a first layer with 1×1 filters for the hand planes."""
+        return PiecesAndHands(self.channels)
 
 
 class PolicyHand1x1UnpoolNetwork(PolicyNetwork):
     """Hand planes as one square each through 1×1 filters, then stretched: form (a).
 
-    It computes what :class:`PolicyHand1x1Network` does, from the same parameters.
+    It computes the same function of the same parameters as :class:`PolicyHand1x1Network`.
     """
 
     def first_layer(self) -> Any:
-        """See :class:`PolicyNetwork`."""
-        return PiecesAndStretchedHands(ch, self.convolution)
+        """Makes a first layer that computes one square of each hand plane."""
+        return PiecesAndStretchedHands(self.channels)
 
 
-class PolicyHand1x1BNNetwork(PolicyBNNetwork):
-    """PolicyHand1x1Network with a batch normalization before each ReLU."""
-
-    def first_layer(self) -> Any:
-        """See :class:`PolicyNetwork`."""
-        return PiecesAndHands(ch, self.convolution, normalize=True)
-
-
-class PolicyHand1x1PlyNetwork(PolicyNetwork):
-    """Hand planes and planes of the move number through 1×1 filters.
-
-    The move number in eight ranges is what the publication proposes at its close.
-    """
-
-    ply = True
+class PolicyHand1x1BNNetwork(PolicyNetwork):
+    """PolicyHand1x1Network with batch normalization before each ReLU, in place of biases."""
 
     def first_layer(self) -> Any:
-        """See :class:`PolicyNetwork`."""
-        return PiecesAndHands(ch, self.convolution, ply=True)
+        """Makes a normalized first layer with 1×1 filters for the hand planes."""
+        return PiecesAndHands(self.channels, normalize=True)
+
+    def hidden_layer(self, inputs: int) -> Any:
+        """Makes a normalized 3×3 convolution."""
+        return NormalizedConvolution(inputs, self.channels)

@@ -1,71 +1,87 @@
-"""The networks by the names that ``--network`` and model files use."""
+"""The networks by name, as ``--network`` and model files use the names."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from pydlshogi.errors import UserError
+
 if TYPE_CHECKING:
     from pydlshogi.network.network import Network
 
-#: The book's network: the one of a model file that does not say which it holds.
+#: The default network, the book's policy network.
 DEFAULT = "policy"
 
-# Module and class of each; imported when wanted, so that names can be listed at once.
+# Module and class of each name. The modules are imported on use: listing names needs no Chainer.
 _CLASSES = {
     DEFAULT: ("policy", "PolicyNetwork"),
-    "policy_bn": ("policy_bn", "PolicyBNNetwork"),
+    "policy_bn": ("policy_bn", "PolicyNetwork"),
     "policy_hand1x1": ("policy_hand1x1", "PolicyHand1x1Network"),
     "policy_hand1x1_unpool": ("policy_hand1x1", "PolicyHand1x1UnpoolNetwork"),
     "policy_hand1x1_bn": ("policy_hand1x1", "PolicyHand1x1BNNetwork"),
-    "policy_hand1x1_ply": ("policy_hand1x1", "PolicyHand1x1PlyNetwork"),
+    "value": ("value", "ValueNetwork"),
     "policy_value": ("policy_value", "PolicyValueNetwork"),
-    "policy_value_resnet": ("policy_value", "PolicyValueResnetNetwork"),
+    "policy_value_resnet": ("policy_value_resnet", "PolicyValueResnet"),
+    "policy_value_hand1x1_bn": ("policy_value_hand1x1", "PolicyValueHand1x1BNNetwork"),
     "policy_value_small": ("policy_value_small", "PolicyValueSmallNetwork"),
 }
 
-# Forms of another network: they compute the same from the same parameters.
+# Networks that compute the same function of the same parameters.
 _FORM_OF = {"policy_hand1x1_unpool": "policy_hand1x1"}
 
 #: All names.
 NETWORKS = tuple(_CLASSES)
 
+#: The names of the book's networks. The book's classes load our model files of these.
+BOOK = ("policy", "policy_bn", "value", "policy_value", "policy_value_resnet")
 
-class UnknownNetwork(ValueError):
-    """No network has that name; the text lists those that there are."""
+
+class UnknownNetwork(UserError, ValueError):
+    """No network has that name; the text lists the known names."""
 
 
-def make_network(name: str, convolution: str = "auto") -> Network:
-    """Makes a network with weights drawn from numpy's own generator.
-
-    Args:
-        name: One of :data:`NETWORKS`.
-        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`.
+def network_class(name: str) -> type[Network]:
+    """Returns the class of a network.
 
     Raises:
         UnknownNetwork: no network has that name.
-        ValueError: ``convolution`` is not known.
     """
     if name not in _CLASSES:
         raise UnknownNetwork(
             f"network {name[:60]!r} is not known; choose from {', '.join(NETWORKS)}"
         )
     module, class_name = _CLASSES[name]
-    network_class = getattr(importlib.import_module(f"{__package__}.{module}"), class_name)
-    return network_class(convolution=convolution)
+    return getattr(importlib.import_module(f"{__package__}.{module}"), class_name)
+
+
+def make_network(name: str, **sizes: int) -> Network:
+    """Makes a network with initial weights from numpy's global random generator.
+
+    Args:
+        name: One of :data:`NETWORKS`.
+        **sizes: Sizes other than the default, as the class takes them: ``channels``, and
+            ``blocks`` of policy_value_resnet. policy_value_small has none.
+
+    Raises:
+        UnknownNetwork: no network has that name.
+        TypeError: the network has no such size.
+    """
+    factory: Any = network_class(name)
+    return factory(**sizes)
 
 
 def form_of(name: str) -> str:
-    """Gives a name that is the same for networks whose model files are interchangeable.
+    """Returns a name that is equal for networks with interchangeable model files.
 
     Args:
-        name: Of a network; it need not be known.
+        name: Name of a network, known or not.
     """
     return _FORM_OF.get(name, name)
 
 
 def name_of(network: Any) -> str | None:
-    """Gives the name of a network; None for a link that has none."""
+    """Returns the name of a network; None for another link."""
     own = (type(network).__module__, type(network).__qualname__)
     for name, (module, class_name) in _CLASSES.items():
         if own == (f"{__package__}.{module}", class_name):

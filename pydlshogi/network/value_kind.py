@@ -1,6 +1,6 @@
-"""What the number of a value head means, and how it is learned.
+"""What the value of a network means, and its loss.
 
-In both kinds the aim of a drawn game lies halfway between those of a won and a lost one.
+In both kinds, the target of a drawn game is the mean of the targets of a win and a loss.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ F = chainer.functions
 
 
 class ValueKind:
-    """What two kinds of values have in common."""
+    """Base class of the kinds of values."""
 
     @staticmethod
     def losses(values: Any, wins: Any) -> Any:
-        """Computes what is to become small.
+        """Computes the loss of each position.
 
         Args:
-            values: (batch,) Variable: what the head gave.
-            wins: (batch,) float32: the part of the game won by the side to move, 0 … 1.
+            values: (batch, 1) Variable, the output of the value head; (batch,) works too.
+            wins: (batch,) float32, the target: 1 for a win of the side to move, 0 for a
+                loss; numbers between are allowed.
 
         Returns:
             (batch,) Variable.
@@ -30,47 +31,49 @@ class ValueKind:
 
     @staticmethod
     def win_probabilities(values: Any) -> Any:
-        """Turns what the head gave into probabilities that the side to move wins.
+        """Converts values to probabilities that the side to move wins.
 
         Args:
-            values: (batch,) Variable or array.
+            values: (batch, 1) Variable or array, the output of the value head; (batch,)
+                works too.
 
         Returns:
-            (batch,) array of 0 … 1.
+            (batch,) array of numbers from 0 to 1.
         """
         raise NotImplementedError
 
 
 class WinLogit(ValueKind):
-    """The logit of the probability that the side to move wins; learned by cross entropy.
+    """The logit of the probability that the side to move wins; the loss is cross entropy.
 
     Source: 「将棋AIで学ぶディープラーニング」.
     """
 
     @staticmethod
     def losses(values: Any, wins: Any) -> Any:
-        """See :class:`ValueKind`."""
-        # −w·log σ(v) − (1−w)·log(1−σ(v)); Chainer's own takes no w between 0 and 1.
+        """Computes −w·log σ(v) − (1−w)·log(1−σ(v)) for values v and targets w."""
+        values = F.flatten(values)
+        # F.sigmoid_cross_entropy accepts no target between 0 and 1.
         return F.softplus(values) - values * wins
 
     @staticmethod
     def win_probabilities(values: Any) -> Any:
-        """See :class:`ValueKind`."""
-        return F.sigmoid(values).array
+        """Computes σ(v)."""
+        return F.sigmoid(F.flatten(values)).array
 
 
 class ExpectedResult(ValueKind):
-    """The expected result, −1 … 1; learned by squared error.
+    """The expected result from −1 (loss) to 1 (win); the loss is the squared error.
 
     Source: D. Silver et al., Mastering the game of Go without human knowledge, Nature 550 (2017).
     """
 
     @staticmethod
     def losses(values: Any, wins: Any) -> Any:
-        """See :class:`ValueKind`."""
-        return F.squared_error(values, 2 * wins - 1)
+        """Computes (v − (2w − 1))² for values v and targets w."""
+        return F.squared_error(F.flatten(values), 2 * wins - 1)
 
     @staticmethod
     def win_probabilities(values: Any) -> Any:
-        """See :class:`ValueKind`."""
-        return (chainer.as_array(values) + 1) / 2
+        """Computes (v + 1) / 2."""
+        return (F.flatten(values).array + 1) / 2

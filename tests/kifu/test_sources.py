@@ -46,7 +46,7 @@ def test_a_folder_tells_what_it_holds_and_does_not_open(folder):
     found = {source.name: source.problem for source in sources(folder, "games")}
     assert "write its path into the list" in found["games/e.zip"]
     assert "unpack it first" in found["games/sub/f.csa.gz"]
-    assert "cannot be looked at (No such file" in found["games/g.csa"]
+    assert "its size cannot be read (No such file" in found["games/g.csa"]
     assert not found["games/b.csa"]
 
 
@@ -81,7 +81,7 @@ def test_what_is_no_list_is_not_searched_for(folder, monkeypatch, name, content)
     # Each line would be taken for a path, and / for all that is on the disk.
     monkeypatch.setattr(os, "scandir", lambda path: pytest.fail(f"{path} is searched"))
     (folder / name).write_bytes(content)
-    with pytest.raises(KifuError, match=r"is no kifu list.* a path a line, and give that"):
+    with pytest.raises(KifuError, match=r"not a kifu list; .* one path a line, and give that file"):
         read_list(folder / name)
 
 

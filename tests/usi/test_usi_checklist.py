@@ -1,16 +1,13 @@
-"""What real engines commonly get wrong, one test each, with the real program.
+"""What USI engines commonly get wrong: one test each, with the real program.
 
-In the order of the checklist that the project keeps of USI.
+The order is that of the project's checklist for USI engines.
 """
 
 import json
-import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import cshogi
@@ -18,23 +15,22 @@ import pytest
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.player.policy_options import policy_options
+from pydlshogi.player.options import policy_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
-NEEDED = runpy.run_path(str(PROGRAM))["NEEDED"]
 
 MATED = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
 STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
 MOST_MOVES = "position sfen R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
-#: The fourth occurrence of the usual start, in which nobody gave check.
+#: The fourth occurrence of the start position, without any check.
 REPETITION = "position startpos moves " + " ".join(["2h3h 8b7b 3h2h 7b8b"] * 3)
 
-#: Every line that the engine may say.
+#: Matches every line that the engine may send.
 USI_LINE = re.compile(
     r"id (name|author) \S.*|option name \S+ type (check|spin|combo|button|filename|string)\b.*"
     r"|usiok|readyok|info string .*"
-    r"|info depth 1 time \d+ nodes \d+ multipv \d+ score (cp -?\d+|mate -?\d+) pv \S+"
+    r"|info depth 1 time \d+ nodes \d+ multipv \d+ (score (cp -?\d+|mate -?\d+) )?pv \S+"
     r"|bestmove (\S+( ponder \S+)?)|checkmate notimplemented",
     re.ASCII,
 )
@@ -44,12 +40,12 @@ def bestmoves(answers):
     return [answer.split()[1] for answer in answers if answer.startswith("bestmove ")]
 
 
-def patched(*lines):
-    """Gives a command that runs the engine after some lines of Python."""
+def patched(*lines, program="policy_player_usi"):
+    """Makes a command that runs an engine after some lines of Python."""
     code = [
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})",
         *lines,
-        "from pydlshogi.commands.policy_player_usi import main",
+        f"from pydlshogi.commands.{program} import main",
         "sys.exit(main([]))",
     ]
     return [sys.executable, "-c", "\n".join(code)]
@@ -74,7 +70,7 @@ def test_launch_default_paths_start_at_the_program_wherever_it_is_started(
     shutil.copy(model_file, folder / "model" / "other model")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    # By its first line, as GUIs on Linux and Mac do.
+    # The system starts it by its first line, as GUIs on Linux and Mac do.
     engine = start([program], cwd=elsewhere, env=environment)
     engine.ask("isready", "readyok")
     engine.send("setoption name modelfile value model/other model", "isready")
@@ -97,7 +93,7 @@ def test_launch_nothing_but_usi_on_stdout(start, model_file):
     engine = start(
         patched(
             "import os, warnings",
-            "from pydlshogi.player import evaluator",
+            "from pydlshogi.network import evaluator",
             "def noisy(*args, **kwargs):",
             "    print('printed')",
             "    os.write(1, b'written by a library in C\\n')",
@@ -122,7 +118,7 @@ def test_launch_libraries_find_standard_input_empty(start, model_file):
     engine = start(
         patched(
             "import os, subprocess",
-            "from pydlshogi.player import evaluator",
+            "from pydlshogi.network import evaluator",
             "def curious(*args, **kwargs):",
             "    child = subprocess.run(['cat'], stdout=subprocess.PIPE, check=True)",
             "    print('read:', os.read(0, 9), sys.stdin.read(), child.stdout)",
@@ -144,7 +140,7 @@ def test_launch_without_standard_input(model_file):
 def test_launch_without_standard_error(start, tmp_path):
     noisy = patched(
         "import os",
-        "from pydlshogi.player import evaluator",
+        "from pydlshogi.network import evaluator",
         "evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
     )
     engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
@@ -152,7 +148,7 @@ def test_launch_without_standard_error(start, tmp_path):
     answers = engine.until(None)
     assert engine.process.wait(60) == 1
     assert len(answers) == 1
-    # What is written to file 2 goes nowhere, and neither fails nor comes back as input.
+    # Output to file 2 disappears. It neither fails nor comes back as input.
     assert answers[0].startswith("info string internal error at 'isready': TypeError")
 
 
@@ -166,7 +162,7 @@ def test_launch_a_gui_that_goes_away_in_a_search(model_file):
         engine.stdin.flush()
         while engine.stdout.readline() != b"readyok\n":
             pass
-        # The move that was held back is said at the end of the input, and nobody hears it.
+        # At the end of the input the engine sends the move that it held back, to nobody.
         engine.stdout.close()
         engine.stdin.close()
         assert engine.stderr.read() == b""
@@ -215,7 +211,7 @@ def test_setoption_a_value_may_be_empty(ready):
 def test_isready_loads_only_what_changed(start, model_file):
     engine = start(
         patched(
-            "from pydlshogi.player import evaluator",
+            "from pydlshogi.network import evaluator",
             "def counted(*args):",
             "    sys.stderr.write('loaded\\n')",
             "    return load(*args)",
@@ -269,7 +265,7 @@ def test_go_own_clock_is_that_of_the_side_to_move(start, model_file):
             "    clock = go.clock(self.board.turn)",
             "    self.send(f'info string clock {clock.remaining} {clock.increment}')",
             "    return 'resign'",
-            "policy_player.PolicyPlayer.go = told",
+            "policy_player.PolicyPlayer.choose = told",
         )
     )
     engine.send("position startpos", "go btime 111 wtime 222 binc 1 winc 2")
@@ -325,16 +321,17 @@ def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
             "from pydlshogi.network.evaluator import Evaluator",
             "evaluate = Evaluator.evaluate",
             "Evaluator.evaluate = lambda *args: time.sleep(0.2) or evaluate(*args)",
+            program="search1_player_usi",
         )
     )
     engine.send(f"setoption name modelfile value {tmp_path / 'model'}")
-    engine.send("setoption name strategy value value1", "setoption name mate_in_one value false")
+    engine.send("setoption name mate_in_one value false")
     engine.send("isready", MOST_MOVES)
     engine.until("readyok")
     engine.send("go infinite", "stop", "isready")
     answers = engine.until("readyok")
     assert len(bestmoves(answers)) == 1
-    # Not all of the 593 moves: that would take 19 times 0.2 seconds.
+    # Not all of the 593 moves, which would take 19 times 0.2 seconds.
     assert int(re.search(r" nodes (\d+) ", answers[-3])[1]) < 300
     engine.send("position startpos", "stop", "go")
     assert " nodes 31 " in engine.until("bestmove")[-2]
@@ -351,9 +348,9 @@ def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(ready):
 
 NEVER_LOADED = patched(
     "import time",
-    "from pydlshogi.player import evaluator",
-    "from pydlshogi.usi import engine",
-    "engine.QUIT_GRACE = 0.2",
+    "from pydlshogi.network import evaluator",
+    "from pydlshogi.usi import dialogue",
+    "dialogue.QUIT_GRACE = 0.2",
     "evaluator.load_network = lambda *args: time.sleep(3600)",
 )
 
@@ -416,11 +413,11 @@ def test_info_numbers_are_integers_and_the_line_is_whole(ready):
     lines = [line for line in ready.ask("go", "bestmove") if " pv " in line]
     assert sorted(int(re.search(r"multipv (\d+)", line)[1]) for line in lines) == [1, 2, 3, 4]
     assert all(USI_LINE.fullmatch(line) for line in lines)
-    # The last line is that of the move played: cshogi and GUIs take its score.
+    # The last line is that of the move played: cshogi and GUIs take that one.
     assert lines[-1].split()[-1] == bestmoves(ready.said)[-1]
 
 
-# Besides the marked lines
+# Beyond the checklist
 
 
 @pytest.mark.parametrize(
@@ -486,6 +483,23 @@ def test_a_python_without_chainer_is_named(start):
     assert "make train" in answers[-1]
 
 
+@pytest.mark.parametrize("way", ["argument", "environment"])
+def test_a_default_model_for_guis_without_file_options(start, environment, model_file, way):
+    command, variables = [sys.executable, PROGRAM], dict(environment)
+    if way == "argument":
+        command += ["--model", model_file.name]
+    else:
+        variables["PYDLSHOGI_MODEL"] = str(model_file)
+    engine = start(command, env=variables, cwd=model_file.parent)
+    # A GUI sends the declared default back.
+    engine.send("setoption name modelfile value model/model_policy", "isready")
+    engine.until("readyok")
+    moved = model_file.with_name("no such model")
+    variables["PYDLSHOGI_MODEL"] = command[-1] = str(moved)
+    engine = start(command if way == "argument" else command[:1] + [PROGRAM], env=variables)
+    assert str(moved) in engine.ask("isready", "info string")[-1]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "cp932"])
 def test_crlf_and_japanese_paths(start, model_file, tmp_path, encoding):
     path = tmp_path / "将棋 モデル" / "表.npz"
@@ -511,61 +525,14 @@ def test_option_changes_take_effect_at_the_next_go(ready):
         assert answers[-2].endswith(f" pv {bestmoves(answers)[0]}")
 
 
-@pytest.mark.parametrize(
-    "unfit",
-    [
-        *(f"importlib.util.find_spec = lambda name: name != {name!r} or None" for name in NEEDED),
-        "importlib.util.find_spec = lambda name: name; sys.version_info = (3, 8, 18, 'final', 0)",
-    ],
-)
-def test_a_launcher_goes_over_to_the_clones_environment(tmp_path, unfit):
-    folder = tmp_path / "clone"
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    shutil.copy(PROGRAM, folder)
-    python = folder / ".venv" / "bin" / "python"
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    python.chmod(0o755)
-    program = folder / PROGRAM.name
-    start = textwrap.dedent(
-        f"""
-        import importlib.util, runpy, sys
-        {unfit}
-        sys.argv = ["x", "--help"]
-        runpy.run_path({str(program)!r}, run_name="__main__")
-        """
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", start], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.split("\n")[:2] == [str(program), "--help"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the Windows launcher is another file")
-def test_a_launcher_goes_over_once(tmp_path):
-    folder = tmp_path / "clone"
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    shutil.copy(PROGRAM, folder)
-    # No environment of its own, and without Chainer as well.
-    python = folder / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\necho started\nexec "{sys.executable}" -S "$@"\n')
-    python.chmod(0o755)
-    command = [str(python), str(folder / PROGRAM.name)]
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    result = subprocess.run(
-        command, env=alone, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert result.returncode == 1
-    assert result.stdout.count("started") == 2
-    assert "No module named 'pydlshogi'" in result.stderr
-
-
-def test_the_windows_launcher_starts_what_is_there_and_keeps_errors():
-    text = (REPOSITORY / "bat" / "policy_player.bat").read_bytes().decode("ascii")
+@pytest.mark.parametrize("name", ["policy_player", "search1_player"])
+def test_the_windows_launcher_starts_what_is_there_and_keeps_errors(name):
+    text = (REPOSITORY / "bat" / f"{name}.bat").read_bytes().decode("ascii")
     assert text.count("\r\n") == text.count("\n")
     lines = text.split("\r\n")
     assert 'cd /d "%~dp0"' in lines
-    assert (REPOSITORY / "bat" / ".." / PROGRAM.name).exists()
-    assert lines[-2] == '"%PYTHON%" ..\\policy_player_usi.py 2>>"%LOG%"'
+    assert (REPOSITORY / "bat" / ".." / f"{name}_usi.py").exists()
+    assert lines[-2] == f'"%PYTHON%" ..\\{name}_usi.py 2>>"%LOG%"'
     assert "nul" not in text.lower().split()
 
 

@@ -7,27 +7,30 @@ from pathlib import Path
 
 import cshogi
 import pytest
-from cshogi.usi import Engine
+from cshogi.usi import Engine, InfoListener, MultiPVListener
+
+from pydlshogi.network.model_file import save_model
+from pydlshogi.network.registry import make_network
 
 PROGRAM = Path(__file__).resolve().parents[2] / "policy_player_usi.py"
 OPPONENT = shutil.which("fairy-stockfish", path=f"{os.environ['PATH']}{os.pathsep}/usr/games")
 GAMES = 20
-#: A game this long is broken off as drawn.
+#: The test stops a game after so many moves.
 MOST_MOVES = 150
-#: Milliseconds a move; far more than either needs on a busy machine.
+#: Milliseconds for a move: far more than the engines need on a busy machine.
 BYOYOMI = 10000
 
-pytestmark = pytest.mark.skipif(
+needs_opponent = pytest.mark.skipif(
     OPPONENT is None, reason="fairy-stockfish is not installed (apt-get install fairy-stockfish)"
 )
 
 
-#: Strengths of the opponent: one that loses its way, so that games get long, and one that mates.
+#: Strengths of the opponent: a weak one for long games, and one that mates.
 STRENGTHS = [(-20, 1), (20, 300)]
 
 
 def alive(engine):
-    """Gives a listener that raises where cshogi's client would read on for ever."""
+    """Returns a listener that raises if the engine has ended; cshogi would read for ever."""
 
     def listener(line):
         if not line and engine.proc.poll() is not None:
@@ -37,7 +40,7 @@ def alive(engine):
 
 
 def ask_for_move(engine, moves, **limits):
-    """Gives an engine's answer, after checking that it kept within its time."""
+    """Returns an engine's answer, after a check of the time it took."""
     engine.position(moves)
     start = time.perf_counter()
     answer, _ = engine.go(btime=0, wtime=0, byoyomi=BYOYOMI, listener=alive(engine), **limits)
@@ -46,7 +49,7 @@ def ask_for_move(engine, moves, **limits):
 
 
 def play(ours, opponent, ours_first, nodes):
-    """Plays a game and gives its moves and how it ended."""
+    """Plays a game and returns its moves and its end."""
     board, moves, seen = cshogi.Board(), [], {}
     while len(moves) < MOST_MOVES:
         our_turn = (len(moves) % 2 == 0) == ours_first
@@ -73,6 +76,37 @@ def play(ours, opponent, ours_first, nodes):
     return moves, "long"
 
 
+@pytest.mark.parametrize("network", ["policy", "policy_value_small"])
+def test_a_client_finds_the_move_played_and_its_score_if_there_is_one(
+    environment, monkeypatch, tmp_path, network
+):
+    monkeypatch.setenv("PATH", environment["PATH"])
+    save_model(tmp_path / "model", make_network(network))
+    engine = Engine(str(PROGRAM))
+    try:
+        engine.setoption("modelfile", str(tmp_path / "model"))
+        engine.setoption("strategy", "boltzmann")
+        engine.setoption("temperature", "1000")
+        engine.isready(listener=alive(engine))
+        for _ in range(5):
+            lines, best, several = [], InfoListener(), MultiPVListener()
+
+            def listen(line, lines=lines, best=best, several=several):
+                for listener in (lines.append, best, several):
+                    listener(line)
+
+            answer, _ = engine.go(byoyomi=BYOYOMI, listener=listen)
+            assert several.info[0]["pv"] == best.pv == [answer]
+            assert len(several.info) == 5
+            # cshogi's own program takes the line before bestmove.
+            assert f" multipv 1 {'score cp ' if network != 'policy' else ''}" in lines[-2]
+            assert (best.score is None) == (network == "policy")
+            assert sum("score" in info for info in several.info) == (network != "policy")
+    finally:
+        engine.quit()
+
+
+@needs_opponent
 def test_twenty_games_without_illegal_move_crash_or_time_forfeit(
     environment, monkeypatch, model_file
 ):
@@ -100,7 +134,7 @@ def test_twenty_games_without_illegal_move_crash_or_time_forfeit(
     assert [process.returncode for process in processes] == [0, 0]
     assert all(len(moves) > 10 for moves, _ in games)
     assert {end for _, end in games} <= {"won", "lost", "repetition", "long", "declared"}
-    # Both opponents did what they are here for.
+    # The strong opponent has won, and a game with the weak one was long.
     assert "lost" in {end for _, end in games}
     assert max(len(moves) for moves, _ in games) > 100
     print(*(f"{len(moves)} moves, {end}" for moves, end in games), sep="\n")

@@ -1,4 +1,4 @@
-"""Words of USI, one function at a time."""
+"""The words of USI: tests of single functions."""
 
 import io
 import subprocess
@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydlshogi.usi import protocol
+from pydlshogi.usi.dialogue_log import DialogueLog
+from pydlshogi.usi.output import Output
 from pydlshogi.usi.protocol import Clock, CommandError, Go
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,7 +48,7 @@ def test_setoption(text, name, value):
 
 
 def test_setoption_with_a_million_blanks_is_read():
-    # In a process of its own, which can be ended: quadratic work would take an hour.
+    # In a process with a time limit, because quadratic work would take an hour.
     code = (
         "from pydlshogi.usi.protocol import parse_setoption\n"
         "print(len(parse_setoption('name a' + ' ' * 10**6 + 'b value c')[0]))"
@@ -121,7 +123,7 @@ def test_byoyomi_is_for_both():
         ("btime 0 wtime 0 byoyomi 1000", 0.5),
         ("btime 60000 wtime 9 byoyomi 1000", 1.5),
         ("btime 60000 binc 1000 wtime 9", 1.5),
-        # An increment that comes after the move cannot be spent on it.
+        # Some GUIs add the increment after the move, so it cannot be spent on it.
         ("btime 600 binc 10000 wtime 9", 0.3),
         ("btime 0 binc 10000 wtime 9", 0),
         ("btime -5 wtime 9", 0),
@@ -162,7 +164,7 @@ def test_go_reads_any_text(text):
 @given(st.text())
 def test_output_is_one_line_of_ascii(text):
     stream = io.BytesIO()
-    protocol.Output(stream, protocol.DialogueLog()).send(text)
+    Output(stream, DialogueLog()).send(text)
     sent = stream.getvalue().decode("ascii")
     assert sent.count("\n") == 1
     assert sent.endswith("\n")
@@ -171,14 +173,14 @@ def test_output_is_one_line_of_ascii(text):
 
 def test_output_outlives_its_reader():
     stream = io.BytesIO()
-    output = protocol.Output(stream, protocol.DialogueLog())
+    output = Output(stream, DialogueLog())
     stream.close()
     output.send("readyok")
     output.send("bestmove resign")
 
 
 def test_the_log_holds_the_whole_dialogue(tmp_path):
-    log = protocol.DialogueLog()
+    log = DialogueLog()
     log.write("<", "usi")
     log.open(tmp_path / "log.txt")
     log.write(">", "usiok 将棋")

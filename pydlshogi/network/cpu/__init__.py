@@ -1,1 +1,1 @@
-"""Convolution, normalization and linear layers, computed fast on a CPU."""
+"""Convolution, batch normalization and linear layers, computed fast on a CPU."""

@@ -1,19 +1,25 @@
 """Convolution for 9×9 boards: Chainer's link, computed faster.
 
 :class:`Convolution2D` is ``chainer.links.Convolution2D`` with the same parameters,
-initialization and npz. In float32, 3×3 filters on 9×9 boards are computed by Winograd's
-minimal filtering (:mod:`pydlshogi.network.cpu.winograd`) and 1×1 filters as plain products
-(:mod:`pydlshogi.network.cpu.pointwise`); all else is left to Chainer. A few boards alone, as
-in play, go another way (:mod:`pydlshogi.network.cpu.direct`).
+initialization and npz. It computes float32 arrays in one of three ways of ours:
 
-Arrays keep Chainer's shape (batch, channels, 9, 9), but those made here lie in memory as
-(row, column, batch, channel). Chainer's own functions take them as they are and mostly
-keep that order, so that batch normalization, residual sums and other functions can stand
-between two of these links.
+- 3×3 filters on 9×9 boards: Winograd's algorithm (:mod:`pydlshogi.network.cpu.winograd`);
+- the same for at most three boards, as in play: one matrix product
+  (:mod:`pydlshogi.network.cpu.direct`);
+- 1×1 filters: one matrix product a board (:mod:`pydlshogi.network.cpu.pointwise`).
+
+Chainer computes everything else. :func:`set_convolution` chooses the method for the whole
+process.
+
+Arrays have Chainer's shape (batch, channels, 9, 9). The arrays made here are stored in the
+order (row, column, batch, channel). Chainer's functions accept that order and mostly keep
+it, so they can stand between two of these links.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -22,54 +28,84 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.cpu import direct, pointwise, winograd
 from pydlshogi.network.cpu.threads import get_threads, set_threads
 
-__all__ = ["CONVOLUTIONS", "Convolution2D", "convolution_2d", "get_threads", "set_threads"]
+__all__ = [
+    "CONVOLUTIONS",
+    "Convolution2D",
+    "convolution_2d",
+    "get_convolution",
+    "get_threads",
+    "set_convolution",
+    "set_threads",
+    "using_convolution",
+]
 
 F = chainer.functions
 L = chainer.links
 
-#: Ways to compute: "winograd" ours wherever it can, "chainer" Chainer's own everywhere,
-#: "auto" ours on a CPU and Chainer's own on a GPU.
+#: The methods. "winograd": ours wherever possible. "chainer": Chainer's own everywhere.
+#: "auto": ours on a CPU, Chainer's own on a GPU.
 CONVOLUTIONS = ("auto", "winograd", "chainer")
 
+_chosen = "auto"
 
-def check_convolution(convolution: str) -> str:
-    """Returns a way to compute, checked.
+
+def set_convolution(name: str) -> None:
+    """Chooses how the layers of this process are computed from now on.
+
+    The choice holds for convolutions, linear layers and batch normalization. Networks that
+    exist already follow it too.
 
     Args:
-        convolution: One of :data:`CONVOLUTIONS`.
+        name: One of :data:`CONVOLUTIONS`.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the name is unknown.
     """
-    if convolution not in CONVOLUTIONS:
-        raise ValueError(
-            f"convolution {convolution!r} is not known; choose from {', '.join(CONVOLUTIONS)}"
-        )
-    return convolution
+    global _chosen
+    if name not in CONVOLUTIONS:
+        raise ValueError(f"convolution {name!r} is unknown; choose from {', '.join(CONVOLUTIONS)}")
+    _chosen = name
 
 
-def convolution_2d(
-    x: Any, W: Any, b: Any = None, *, relu: bool = False, convolution: str = "auto"
-) -> Any:
-    """Filters boards, padded so that they keep their size.
+def get_convolution() -> str:
+    """Returns the method that :func:`set_convolution` chose; at first "auto"."""
+    return _chosen
+
+
+@contextlib.contextmanager
+def using_convolution(name: str) -> Iterator[None]:
+    """Chooses a method while the context is open; meant for tests and benchmarks.
 
     Args:
-        x: (batch, channels in, height, width), in any order in memory; Variable or array.
+        name: One of :data:`CONVOLUTIONS`.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    before = get_convolution()
+    set_convolution(name)
+    try:
+        yield
+    finally:
+        set_convolution(before)
+
+
+def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
+    """Convolves boards with 3×3 or 1×1 filters; the padding keeps the size of the boards.
+
+    Args:
+        x: (batch, channels in, height, width), in any memory order; Variable or array.
         W: (channels out, channels in, 3, 3) or (channels out, channels in, 1, 1).
         b: (channels out,), or None.
-        relu: Whether ReLU follows; fused it costs next to nothing.
-        convolution: One of :data:`CONVOLUTIONS`.
+        relu: Whether to apply ReLU to the result; fused, it costs almost nothing.
 
     Returns:
-        chainer.Variable (batch, channels out, height, width). What is not computed here
-        (other dtypes than float32, 3×3 filters on other than 9×9 boards, other filters)
-        comes from ``chainer.functions.convolution_2d``, and so do the errors.
-
-    Raises:
-        ValueError: ``convolution`` is not known.
+        chainer.Variable (batch, channels out, height, width).
+        ``chainer.functions.convolution_2d`` computes the cases that this module does not
+        know (other dtypes than float32, other boards or filters) and raises the errors.
     """
     inputs = [chainer.as_variable(v) for v in (x, W, b) if v is not None]
-    method = _method(check_convolution(convolution), *(v.array for v in inputs))
+    method = _method(*(v.array for v in inputs))
     if method is not None:
         return _Convolution(method, relu).apply(inputs)[0]
     pad = (W.shape[2] // 2, W.shape[3] // 2)
@@ -77,11 +113,11 @@ def convolution_2d(
     return F.relu(y) if relu else y
 
 
-def _method(convolution: str, x: Any, W: Any, *b: Any) -> Any:
-    """Chooses the module that computes; None where Chainer's own is wanted or needed."""
+def _method(x: Any, W: Any, *b: Any) -> Any:
+    """Returns the module that computes; None where Chainer does."""
     xp = chainer.backend.get_array_module(x)
     if (
-        convolution == "chainer"
+        _chosen == "chainer"
         or not all(isinstance(array, xp.ndarray) for array in (x, W, *b))
         or not all(array.dtype == numpy.float32 for array in (x, W, *b))
         or not (x.ndim == W.ndim == 4 and x.shape[1] == W.shape[1] and x.size and W.size)
@@ -91,17 +127,17 @@ def _method(convolution: str, x: Any, W: Any, *b: Any) -> Any:
     if W.shape[2:] == (1, 1) and xp is numpy:
         return pointwise
     nine_by_nine = x.shape[2:] == (winograd.SIDE, winograd.SIDE)
-    if W.shape[2:] == (3, 3) and nine_by_nine and (xp is numpy or convolution == "winograd"):
+    if W.shape[2:] == (3, 3) and nine_by_nine and (xp is numpy or _chosen == "winograd"):
         return winograd
     return None
 
 
 class _Convolution(chainer.FunctionNode):
-    """Convolution, bias and ReLU as one step of Chainer's graph.
+    """Convolution, bias and ReLU as one node of Chainer's graph.
 
     Args:
         method: The module that computes.
-        relu: Whether ReLU follows.
+        relu: Whether to apply ReLU.
     """
 
     def __init__(self, method: Any, relu: bool) -> None:
@@ -109,7 +145,7 @@ class _Convolution(chainer.FunctionNode):
         self.relu = relu
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any]:
-        """Computes the output from the arrays x, W and, where there is one, b."""
+        """Computes the output from the arrays x, W and optionally b."""
         x, W, *b = inputs
         self.retain_inputs((0, 1))
         if self.relu:
@@ -119,7 +155,7 @@ class _Convolution(chainer.FunctionNode):
         return (method.forward(x, W, b[0] if b else None, self.relu),)
 
     def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any, ...]:
-        """Computes the gradients of the inputs numbered in ``indexes``."""
+        """Computes the gradients of the inputs with the numbers ``indexes``."""
         x, W = self.get_retained_inputs()
         (gy,) = grad_outputs
         y = self.get_retained_outputs()[0].array if self.relu else None
@@ -132,12 +168,12 @@ class _Convolution(chainer.FunctionNode):
 def _differentiable_gradients(
     x: Any, W: Any, y: Any, gy: Any, indexes: tuple[int, ...]
 ) -> tuple[Any, ...]:
-    """Computes gradients by functions of Chainer's, so that they have gradients themselves.
+    """Computes the gradients with Chainer's functions, for gradients of higher order.
 
     Args:
         x, W, gy: Variables.
-        y: Array of the output where ReLU follows, else None.
-        indexes: Which of x, W and b to give the gradients of.
+        y: Array of the output after ReLU; None without ReLU.
+        indexes: Which gradients to return: 0 of x, 1 of W, 2 of b.
     """
     if y is not None:
         gy = gy * (y > 0).astype(gy.dtype)
@@ -147,7 +183,7 @@ def _differentiable_gradients(
         if index == 0:
             gradients.append(F.deconvolution_2d(gy, W, pad=pad))
         elif index == 1:
-            # The gradient of W is itself a filtering, of x with gy, summed over the batch.
+            # The gradient of W is a convolution of x with gy, summed over the batch.
             gW = F.convolution_2d(F.swapaxes(x, 0, 1), F.swapaxes(gy, 0, 1), pad=pad)
             gradients.append(F.swapaxes(gW, 0, 1))
         else:
@@ -156,27 +192,20 @@ def _differentiable_gradients(
 
 
 class Convolution2D(L.Convolution2D):
-    """``chainer.links.Convolution2D`` that computes faster on 9×9 boards.
+    """``chainer.links.Convolution2D``, faster on 9×9 boards.
 
     Args:
-        *args: As ``chainer.links.Convolution2D`` takes them.
-        relu: Whether ReLU follows.
-        convolution: One of :data:`CONVOLUTIONS`.
-        **kwargs: As ``chainer.links.Convolution2D`` takes them.
-
-    Raises:
-        ValueError: ``convolution`` is not known.
+        *args: As for ``chainer.links.Convolution2D``.
+        relu: Whether to apply ReLU to the result.
+        **kwargs: As for ``chainer.links.Convolution2D``.
     """
 
-    def __init__(
-        self, *args: Any, relu: bool = False, convolution: str = "auto", **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, relu: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.relu = relu
-        self.convolution = check_convolution(convolution)
 
     def forward(self, x: Any) -> Any:
-        """Filters x.
+        """Convolves x.
 
         Args:
             x: (batch, channels in, height, width), Variable or array.
@@ -193,6 +222,6 @@ class Convolution2D(L.Convolution2D):
             and self.pad == (height // 2, width // 2)
         )
         if same_size and not self.cudnn_fast:
-            return convolution_2d(x, self.W, self.b, relu=self.relu, convolution=self.convolution)
+            return convolution_2d(x, self.W, self.b, relu=self.relu)
         y = super().forward(x)
         return F.relu(y) if self.relu else y

@@ -1,12 +1,11 @@
-"""3×3 filters for a board or two: one matrix product, with the weights as they are.
+"""3×3 convolution of at most three boards: one matrix product with unchanged weights.
 
-Winograd's way transforms the weights first, and these are as many for one board as for
-many. Here nothing depends on the weights but the product itself, so a network that was
-just loaded or changed in place needs no care.
+Winograd's algorithm transforms the weights first, which costs as much for one board as for
+many. Here nothing is precomputed from the weights, so weights may change at any time.
 
-Each row of the board is followed by one square of zeros, the padding to its right and to
-the left of the next row at once. In such a list of squares the board shifted by one of
-the nine steps of the filter is the same list from another start.
+Each row of the board is followed by one zero. This zero is the padding to the right of the
+row and to the left of the next row. In such a list of squares, each of the nine shifts of
+the filter is the same list with another start.
 """
 
 from __future__ import annotations
@@ -17,27 +16,26 @@ import numpy
 
 from pydlshogi.network.cpu.threads import Workspace, blas_threads, get_threads
 
-#: Boards up to which this is the faster way.
+#: Largest number of boards for which this is faster than Winograd's algorithm.
 MOST = 3
 
-#: Squares along a side of the board and of the filter, and in a row with its zero.
+#: Length of a side of the board, of a side of the filter, and of a row with its zero.
 _SIDE, _TAPS, _ROW = 9, 3, 10
 
-#: Squares in a list: the 90 of nine rows, and some to spare for a multiple of 16, which
-#: makes the product faster.
+#: Squares in a list: 90 of nine rows, rounded up to a multiple of 16 for a faster product.
 _LIST = 96
 
 _workspace = Workspace()
 
 
 def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
-    """Filters boards with 3×3 filters, the board padded by one square of zeros.
+    """Convolves boards with 3×3 filters; the padding is one square of zeros.
 
     Args:
-        x: (n, channels in, 9, 9) float32 in numpy, in any order in memory.
+        x: (n, channels in, 9, 9) float32 in numpy, in any memory order.
         W: (channels out, channels in, 3, 3) float32, contiguous.
         b: (channels out,) float32, or None.
-        relu: Whether to put 0 for what is negative in the result.
+        relu: Whether to apply ReLU to the result.
 
     Returns:
         (n, channels out, 9, 9) float32.
@@ -59,7 +57,8 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     columns = _workspace("columns", shifted.shape)
     numpy.copyto(columns, shifted)
     y = numpy.empty((outputs, n * _LIST), numpy.float32)
-    # Here a product is large for one board, and waking a thread of ours as long as a layer.
+    # BLAS divides this product among its threads. Starting threads of ours takes as long
+    # as the whole layer.
     with blas_threads(get_threads()):
         numpy.matmul(W.reshape(outputs, -1), columns.reshape(-1, n * _LIST), out=y)
     if b is not None:

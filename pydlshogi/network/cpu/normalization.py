@@ -1,21 +1,21 @@
-"""Batch normalization of boards, and the ReLU after it, in the threads of the convolutions.
+"""Batch normalization of boards with an optional ReLU, in the threads of the convolutions.
 
-In training each channel's values in a batch, x_1 … x_m, m being boards times squares, are
-brought to mean 0 and variance 1, and then to what is learned:
+In training, x_1 … x_m are the values of one channel in a batch (m = boards × squares). They
+are normalized to mean 0 and variance 1, then scaled and shifted by learned numbers:
 
     h = (x − mean) / √(variance + ε)        y = γ h + β
 
-With g the gradient of y, 0 where ReLU lets nothing through, the gradients are
+Let g be the gradient of y, set to 0 where ReLU gave 0. Then the other gradients are
 
     gβ = Σ g        gγ = Σ g h        gx = γ / √(variance + ε) · (g − gβ / m − h gγ / m)
 
-So each direction is two passes over the batch: sums, then results. Both go chunk by chunk,
-a chunk small enough to stay in the processor's cache through all that is done to it;
-Chainer's own way in numpy goes over the whole batch for every operation, on one thread.
+So forward and backward are two passes over the batch each: sums, then results. Both passes
+work chunk by chunk, and a chunk fits into the cache of the processor. Chainer's numpy code
+passes over the whole batch for each operation, on one thread.
 
-A chunk's variance is taken around its own mean and the chunks are put together afterwards
-(Chan, Golub, LeVeque), which loses nothing where the mean is large. Chunks do not depend
-on the number of threads, and so the results do not.
+Each chunk's variance is computed around the chunk's own mean. The chunks are combined
+afterwards (Chan, Golub, LeVeque), which is exact enough even for a large mean. The chunks do
+not depend on the number of threads, so the results do not either.
 
 Sources: S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167 (2015); T. F. Chan,
 G. H. Golub, R. J. LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
@@ -29,14 +29,14 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.convolution import check_convolution
+from pydlshogi.network.cpu.convolution import get_convolution
 from pydlshogi.network.cpu.threads import Workspace, get_threads, in_threads, shares
 
 F = chainer.functions
 L = chainer.links
 
-#: Squares in a chunk, as many as 8 boards have: few calls of numpy, each of which takes
-#: Python's lock again, and with 192 channels an array of half a megabyte.
+#: Squares in a chunk, as many as in 8 boards. Larger chunks mean fewer numpy calls, each of
+#: which takes Python's lock. With 192 channels a chunk is half a megabyte.
 _CHUNK = 8 * 81
 
 _workspace = Workspace()
@@ -45,33 +45,28 @@ _workspace = Workspace()
 class BatchNormalization(L.BatchNormalization):
     """``chainer.links.BatchNormalization`` of channels, trained faster on a CPU.
 
-    Parameters, running statistics and npz are Chainer's. On a GPU, and outside of training
-    (``chainer.config.train`` is False), Chainer's own computes.
+    Parameters, running statistics and npz are Chainer's. Chainer computes on a GPU, outside of
+    training (``chainer.config.train`` is False), and where
+    :func:`pydlshogi.network.cpu.convolution.set_convolution` chose "chainer".
 
     Args:
         size: Number of channels.
-        relu: Whether ReLU follows.
-        convolution: One of :data:`pydlshogi.network.cpu.convolution.CONVOLUTIONS`; ``chainer``
-            leaves this to Chainer too.
-
-    Raises:
-        ValueError: ``convolution`` is not known.
+        relu: Whether to apply ReLU to the result.
     """
 
-    def __init__(self, size: int, *, relu: bool = False, convolution: str = "auto") -> None:
+    def __init__(self, size: int, *, relu: bool = False) -> None:
         super().__init__(size)
         self._size = size
         self.relu = relu
-        self.convolution = check_convolution(convolution)
 
     def forward(self, x: Any, **kwargs: Any) -> Any:
-        """Normalizes, and in training moves the running statistics.
+        """Normalizes x; in training also updates the running statistics.
 
         Args:
-            x: (batch, channels, height, width), in any order in memory, fastest as
-                :class:`pydlshogi.network.cpu.convolution.Convolution2D` makes it.
-            **kwargs: As ``chainer.links.BatchNormalization`` takes them; with any of them
-                it computes.
+            x: (batch, channels, height, width), in any memory order; fastest in the order of
+                :class:`pydlshogi.network.cpu.convolution.Convolution2D`.
+            **kwargs: As for ``chainer.links.BatchNormalization``. If there are any, Chainer
+                computes.
 
         Returns:
             chainer.Variable of the same shape.
@@ -82,7 +77,7 @@ class BatchNormalization(L.BatchNormalization):
             return F.relu(y) if self.relu else y
         function = _Normalization(self.eps, self.relu)
         (y,) = function.apply((x, self.gamma, self.beta))
-        if chainer.config.in_recomputing:  # they have moved before
+        if chainer.config.in_recomputing:  # the first computation updated the statistics
             return y
         m = x.size // self._size
         for running, found in (
@@ -96,7 +91,7 @@ class BatchNormalization(L.BatchNormalization):
     def _is_ours(self, x: Any) -> bool:
         return (
             bool(chainer.config.train)
-            and self.convolution != "chainer"
+            and get_convolution() != "chainer"
             and isinstance(x, numpy.ndarray)
             and (x.dtype, x.ndim) == (numpy.float32, 4)
             and x.shape[1] == self._size
@@ -105,15 +100,15 @@ class BatchNormalization(L.BatchNormalization):
 
 
 class _Normalization(chainer.FunctionNode):
-    """Normalization by the batch's own statistics, and ReLU, as one step of Chainer's graph.
+    """Normalization by the statistics of the batch, with ReLU, as one node of the graph.
 
     Args:
         eps: ε of the module's docstring.
-        relu: Whether ReLU follows.
+        relu: Whether to apply ReLU to the result.
 
     Attributes:
-        mean: (channels,) float32, after the forward pass.
-        variance: (channels,) float32, likewise; the mean square, not the unbiased one.
+        mean: (channels,) float32, known after the forward pass.
+        variance: (channels,) float32, likewise; divided by m, not by m − 1.
     """
 
     def __init__(self, eps: float, relu: bool) -> None:
@@ -150,7 +145,7 @@ class _Normalization(chainer.FunctionNode):
             factors["scale"] = gamma * self._inverse_deviation()
 
         def normalize(number: int, chunk: slice) -> None:
-            # One step more than x · scale + shift, which is far off where the mean is large.
+            # x · scale + shift would be one step less, but inexact where the mean is large.
             out = numpy.subtract(rows[chunk], self.mean, out=y[chunk])
             out *= factors["scale"]
             out += beta
@@ -161,7 +156,7 @@ class _Normalization(chainer.FunctionNode):
         return (_boards(y, x.shape),)
 
     def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any, ...]:
-        """Computes the gradients of the inputs numbered in ``indexes``."""
+        """Computes the gradients of the inputs with the numbers ``indexes``."""
         inputs = self.get_retained_inputs()
         if chainer.config.enable_backprop:
             y = F.batch_normalization(*inputs, eps=self.eps)
@@ -209,33 +204,33 @@ class _Normalization(chainer.FunctionNode):
 
 
 def _rows(x: Any) -> Any:
-    """Views boards (n, channels, height, width) as (height·width·n, channels); may copy."""
+    """Reshapes (n, channels, height, width) to (height·width·n, channels); may copy."""
     return x.transpose(2, 3, 0, 1).reshape(-1, x.shape[1])
 
 
 def _boards(rows: Any, shape: tuple[int, ...]) -> Any:
-    """Views what :func:`_rows` gave as boards again."""
+    """Reverses :func:`_rows` for boards of the given shape."""
     n, channels, height, width = shape
     return rows.reshape(height, width, n, channels).transpose(2, 3, 0, 1)
 
 
 def _sum(rows: Any) -> Any:
-    """Adds up rows; as a product, several times faster than numpy's sum."""
+    """Sums over the rows; as a product, several times faster than numpy's sum."""
     return numpy.ones(len(rows), numpy.float32) @ rows
 
 
 def _chunks(m: int) -> list[slice]:
-    """Divides m rows."""
+    """Divides m rows into chunks of nearly equal size."""
     return [slice(*share) for share in shares(m, -(-m // _CHUNK))]
 
 
 def _in_two_passes(chunks: list[slice], first: Any, between: Any, second: Any) -> None:
-    """Goes over the chunks twice in threads.
+    """Passes over the chunks twice, in threads.
 
     Args:
-        chunks: Those of the rows.
-        first, second: What to do with a chunk, given its number and the chunk.
-        between: What one thread does when the first pass is over.
+        chunks: The chunks of the rows.
+        first, second: Functions of a chunk's number and the chunk.
+        between: Function that one thread calls between the passes.
     """
     threads = max(1, min(get_threads(), len(chunks)))
     mine = [range(*share) for share in shares(len(chunks), threads)]

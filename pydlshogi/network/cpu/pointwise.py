@@ -1,9 +1,8 @@
-"""Filters of 1×1: one matrix product a board.
+"""1×1 convolution: one matrix product a board.
 
-Chainer's own way copies the boards into columns first. Here each product reads a board
-where it lies, in whichever order of axes, and BLAS stays at one thread for each of ours:
-BLAS's own threads go on spinning for a while after a product, at the cost of the layers
-before and after it.
+Chainer's code copies the boards into columns first. Here each product reads the board in
+place, in any memory order. BLAS uses one thread in each thread of ours: its own threads
+would keep spinning after a product and slow down the layers before and after it.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ import numpy
 
 from pydlshogi.network.cpu.threads import Workspace, in_threads, plan
 
-#: Most boards of a chunk, and the fewest that are worth a thread of their own.
+#: Largest number of boards in a chunk; smallest number of boards for one thread.
 _CHUNK, _LEAST = 16, 4
 
 _workspace = Workspace()
 
 
 def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
-    """Filters boards with 1×1 filters.
+    """Convolves boards with 1×1 filters.
 
     Args:
-        x: (n, channels in, height, width) float32 in numpy, in any order in memory.
+        x: (n, channels in, height, width) float32 in numpy, in any memory order.
         W: (channels out, channels in, 1, 1) float32.
         b: (channels out,) float32, or None.
-        relu: Whether to put 0 for what is negative in the result.
+        relu: Whether to apply ReLU to the result.
 
     Returns:
         (n, channels out, height, width) float32, contiguous.
@@ -56,13 +55,13 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
     Args:
         x: As in :func:`forward`.
         W: As in :func:`forward`.
-        y: What :func:`forward` returned where ``relu`` was true, else None.
-        gy: The gradient of what it returned, of the same shape.
-        need_gx: Whether the gradient of x is wanted.
+        y: The result of :func:`forward` with ``relu``; None without.
+        gy: Gradient of the result, of the same shape.
+        need_gx: Whether to compute the gradient of x.
 
     Returns:
-        The gradients of x (None unless wanted; in memory as row, column, batch, channel),
-        W and b, in float32.
+        The gradients of x (or None; memory order row, column, batch, channel), W and b, in
+        float32.
     """
     n, inputs, height, width = x.shape
     outputs = len(W)
@@ -72,7 +71,7 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
     if y is not None:
         gy = gy * (y.reshape(gy.shape) > 0)
     chunks = plan(n, _LEAST, _CHUNK)
-    # A sum for each thread, added up in the order of the threads: the same every time.
+    # One sum for each thread, added in the order of the threads: reproducible results.
     gW = numpy.zeros((len(chunks), outputs, inputs), numpy.float32)
     gx: Any = None
     if need_gx:

@@ -1,8 +1,8 @@
-"""The threads that compute the network on a CPU, and BLAS held to one thread each.
+"""The threads that compute the network on a CPU; BLAS uses one thread in each of them.
 
-Many products of a few million operations each are faster and steadier on one thread
-a product, with our threads working on different boards, than on BLAS's own threads.
-numpy lets go of Python's global lock while it computes, so plain threads do.
+A layer is many products of a few million operations each. One thread a product is faster
+and steadier than BLAS's own threads on each product. numpy releases Python's global lock
+while it computes, so ordinary threads run in parallel.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from typing import Any, Callable
 import numpy
 import threadpoolctl
 
-#: Environment variable with the number of threads; :func:`set_threads` goes before it.
+from pydlshogi.errors import UserError
+
+#: Environment variable with the number of threads; :func:`set_threads` overrides it.
 THREADS_VARIABLE = "PYDLSHOGI_THREADS"
 
-#: Where a Linux container sees its control group's quota and period: version 2 in one file,
-#: 1 in two. A group within the container, or of a machine's own, is elsewhere and not asked.
+#: Files with the CPU quota and period of a Linux container: control groups version 2 have
+#: one file, version 1 has two. Other control groups have other files and are not read.
 _QUOTAS = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
@@ -37,14 +39,18 @@ _pool_size = 0
 _blas: list[Any] | None = None
 
 
+class ThreadsError(UserError, ValueError):
+    """The environment variable ``PYDLSHOGI_THREADS`` is not a number of threads."""
+
+
 def set_threads(number: int | None) -> None:
     """Chooses how many threads compute a layer on the CPU.
 
-    Results are the same to the last bit from run to run with the same number; between
-    two numbers they differ by rounding.
+    With the same number, two runs give bitwise equal results. With different numbers, the
+    results differ by rounding.
 
     Args:
-        number: At least 1; None for what the machine has (see :func:`get_threads`).
+        number: At least 1; None for the default of :func:`get_threads`.
 
     Raises:
         ValueError: ``number`` is less than 1.
@@ -56,44 +62,44 @@ def set_threads(number: int | None) -> None:
 
 
 def get_threads() -> int:
-    """Tells how many threads compute a layer on the CPU.
+    """Returns how many threads compute a layer on the CPU.
 
     Returns:
-        What :func:`set_threads` chose, else the environment's ``PYDLSHOGI_THREADS``,
-        else the number of processors that this process may use: those it is bound to, and
-        no more than its container has time of (a Linux control group's quota).
+        The number that :func:`set_threads` chose; else the environment variable
+        ``PYDLSHOGI_THREADS``; else the number of processors that this process may use. The
+        last is limited by the process's CPU affinity and by the quota of its container.
 
     Raises:
-        ValueError: ``PYDLSHOGI_THREADS`` is not a whole number of at least 1.
+        ThreadsError: ``PYDLSHOGI_THREADS`` is not a whole number of at least 1.
     """
     if _chosen is not None:
         return _chosen
     text = os.environ.get(THREADS_VARIABLE, "").strip()
     if text:
         if not text.isdecimal() or int(text) < 1:
-            raise ValueError(
-                f"environment variable {THREADS_VARIABLE} is {text!r}; "
-                "set it to a number of threads from 1 on, or unset it"
+            raise ThreadsError(
+                f"environment variable {THREADS_VARIABLE} is {text!r}. "
+                "Set it to a number of threads, at least 1, or unset it."
             )
         return int(text)
     if hasattr(os, "sched_getaffinity"):  # not on Windows and macOS
         bound = len(os.sched_getaffinity(0))
     else:
         bound = os.cpu_count() or 1
-    # More threads than that would be stopped all together whenever the time is used up.
+    # With more threads, the system would stop all of them whenever the quota is used up.
     return max(1, int(min(bound, _quota())))
 
 
-@functools.cache  # asked for by every layer
+@functools.cache  # every layer calls it
 def _quota() -> float:
-    """Reads how many processors' time the control group of a container has."""
+    """Reads the CPU quota of a container, in processors; infinity without a quota."""
     for files in _QUOTAS:
         try:
             words = " ".join(Path(file).read_text(encoding="ascii") for file in files).split()
             quota, period = map(float, words)
-        except (OSError, ValueError):  # there is none, or no limit ("max")
+        except (OSError, ValueError):  # no such file, or no limit ("max")
             continue
-        if quota > 0 and period > 0:  # -1 is no limit
+        if quota > 0 and period > 0:  # -1 means no limit
             return quota / period
     return math.inf
 
@@ -108,11 +114,11 @@ def plan(n: int, least: int, most: int) -> list[list[tuple[int, int]]]:
 
     Args:
         n: Number of boards, at least 1.
-        least: Fewer boards than this are not worth a thread of their own.
-        most: Most boards of a chunk.
+        least: Smallest number of boards for one thread.
+        most: Largest number of boards in a chunk.
 
     Returns:
-        For each thread its chunks (start, stop), in order.
+        For each thread a list of its chunks (start, stop), in order.
     """
     threads = max(1, min(get_threads(), n // least))
     return [
@@ -122,19 +128,19 @@ def plan(n: int, least: int, most: int) -> list[list[tuple[int, int]]]:
 
 
 def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
-    """Takes each step in all threads at once, one step after another.
+    """Runs steps one after another, each in all threads at once.
 
-    BLAS has one thread in each of them meanwhile. One call at a time computes; calls
-    from other threads wait for it.
+    BLAS uses one thread in each of them meanwhile. Only one call runs at a time; calls from
+    other threads wait.
 
     Args:
-        threads: How many threads, the calling one included.
-        steps: What to do, given the number of its thread, 0 … ``threads`` - 1. A step
-            begins in all threads when the step before it has ended in all. A step must
-            not call this function, or it would wait for itself.
+        threads: Number of threads, including the calling one.
+        steps: Functions of the thread's number, 0 … ``threads`` - 1. A step starts when all
+            threads have finished the step before. A step must not call this function: it
+            would wait for itself.
 
     Raises:
-        Exception: what a step raised, after all threads have stopped.
+        Exception: the error of a step, after all threads have stopped.
     """
     barrier = threading.Barrier(threads)
     errors: list[BaseException] = []
@@ -146,7 +152,7 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
                     barrier.wait()
                 step(thread)
         except threading.BrokenBarrierError:
-            pass  # another thread has an error, and has kept it
+            pass  # another thread failed and stored its error
         except BaseException as error:
             errors.append(error)
             barrier.abort()
@@ -158,7 +164,7 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
             for future in futures:
                 future.result()
         except BaseException:
-            # No thread to be had, or an interrupt: those that have begun must not wait.
+            # The system gave no thread, or Ctrl-C: threads that have started must not wait.
             barrier.abort()
             raise
     if errors:
@@ -166,10 +172,10 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
 
 
 def _executor(threads: int) -> ThreadPoolExecutor:
-    """Returns the pool, of at least ``threads - 1`` threads."""
+    """Returns the pool, which has at least ``threads - 1`` threads."""
     global _pool, _pool_size
     if _pool is None or _pool_size < threads - 1:
-        # A pool that is replaced ends by itself.
+        # The old pool ends by itself.
         _pool_size = threads - 1
         _pool = ThreadPoolExecutor(_pool_size, thread_name_prefix="pydlshogi-network")
     return _pool
@@ -177,10 +183,10 @@ def _executor(threads: int) -> ThreadPoolExecutor:
 
 @contextlib.contextmanager
 def blas_threads(number: int) -> Iterator[None]:
-    """Holds BLAS to a number of threads, if it has more, while the context is open.
+    """Limits the threads of BLAS while the context is open.
 
-    The setting is one for the whole process, so one context at a time is open: were two
-    to overlap, the one that closes last would restore what the other had set.
+    The setting belongs to the whole process, so only one context is open at a time. If two
+    overlapped, the last to close would restore the setting of the other.
     """
     with _lock:
         saved = [(library, library.get_num_threads()) for library in _blas_libraries()]
@@ -194,12 +200,12 @@ def blas_threads(number: int) -> Iterator[None]:
 
 
 def limit_blas() -> None:
-    """Gives BLAS no more threads than :func:`get_threads` tells, from now on.
+    """Limits BLAS to the threads of :func:`get_threads` from now on.
 
-    For what is not computed in our threads: Chainer's own functions.
+    This is for Chainer's own functions, which do not compute in our threads.
 
     Raises:
-        ValueError: as :func:`get_threads`.
+        ThreadsError: as in :func:`get_threads`.
     """
     number = get_threads()
     with _lock:
@@ -208,7 +214,7 @@ def limit_blas() -> None:
 
 
 def _blas_libraries() -> list[Any]:
-    """Finds the BLAS libraries of the process; looking for them takes milliseconds."""
+    """Returns the BLAS libraries of the process; the first search takes milliseconds."""
     global _blas
     if _blas is None:
         _blas = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
@@ -218,18 +224,18 @@ def _blas_libraries() -> list[Any]:
 class Workspace(threading.local):
     """Arrays that each thread keeps from call to call.
 
-    A fresh array of some megabytes costs the system as much time to hand out, page by
-    page, as it takes to fill.
+    For a new array of some megabytes, the system needs as long to provide the pages as the
+    program needs to fill them.
     """
 
     def __init__(self) -> None:
         self._arrays: dict[str, Any] = {}
 
     def __call__(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Returns the thread's float32 array of a name; what it holds is undefined.
+        """Returns the thread's float32 array of a name; its content is undefined.
 
         Args:
-            name: The same name gives the same memory.
+            name: The same name returns the same memory.
             shape: Shape of the array.
         """
         size = math.prod(shape)
@@ -240,7 +246,7 @@ class Workspace(threading.local):
 
 
 def _after_fork() -> None:
-    """A forked child has none of its parent's threads: it makes its own when it needs them."""
+    """Resets the state in a forked process, which has none of its parent's threads."""
     global _lock, _pool, _pool_size, _blas
     _lock = threading.Lock()
     _pool, _pool_size, _blas = None, 0, None

@@ -1,47 +1,48 @@
 """Winograd's minimal filtering F(3×3, 3×3) for 9×9 boards, forward and backward.
 
-**One dimension.** A filter g of 3 numbers and 3 numbers h make two polynomials of
-degree 2. Their product has 5 coefficients, so it is known from its values at 5 points,
-and a value of the product is the product of the values: 5 multiplications, not 9.
-With the points p = 0, 1, −1, 2 and infinity (whose "value" is the leading coefficient)
+**One dimension.** A filter g of 3 numbers and a vector h of 3 numbers are polynomials of
+degree 2. Their product has 5 coefficients, so its values at 5 points determine it. Each
+value is the product of two values: 5 multiplications instead of 9. The points are
+p = 0, 1, −1, 2 and infinity (where the "value" is the leading coefficient):
 
 - values of g and of h: V g and V h, where V (5×3) has the rows (1, p, p²) and (0, 0, 1);
 - back to coefficients (Lagrange): N · diag(1/f) · values, where column p of N (5×5) holds
   the coefficients of the product of (x − q) over the other finite points q, f is that
   product's value at p (1 for infinity).
 
-So ``g * h = N diag(1/f) [(V g) ⊙ (V h)]``. Filtering, y_i = Σ_k g_k d_{i+k}, three
-outputs from five inputs d, is the transpose of that map for fixed g:
+So ``g * h = N diag(1/f) [(V g) ⊙ (V h)]``. Filtering, y_i = Σ_k g_k d_{i+k}, computes three
+outputs from five inputs d. For fixed g it is the transpose of that map:
 
     y = Aᵀ [(G g) ⊙ (Bᵀ d)]     with  Aᵀ = Vᵀ (3×5),  G = diag(1/f) V (5×3),  Bᵀ = Nᵀ (5×5).
 
-**Two dimensions.** The same along rows, then along columns. A board is exactly 3×3 tiles
-of 3×3 outputs, each from 5×5 inputs of the board padded by one: 25 multiplications give
-9 outputs, where direct filtering takes 81. Over the channels each of the 25 is a matrix
-product, and that is where the time goes.
+**Two dimensions.** The same along rows, then along columns. A board consists of exactly
+3×3 tiles of 3×3 outputs. Each tile depends on 5×5 inputs of the board padded by one: 25
+multiplications give 9 outputs, where direct filtering needs 81. Over the channels, each of
+the 25 is a matrix product. These products take most of the time.
 
 **On a board.** The three overlapping tiles of a padded row of 9 are one constant matrix
-``SPREAD`` (15×9; the padding is in its zeros), and the outputs of three tiles one matrix
-``GATHER`` (9×15). So with x of shape (row, column, board, channel) the whole is
+``SPREAD`` (15×9; its zeros are the padding). The outputs of three tiles are one matrix
+``GATHER`` (9×15). With x of shape (row, column, board, channel), the convolution is
 
     tiles = SPREAD x SPREADᵀ         (25, 9·boards, channels in)      rows, then columns
     products = tiles · filters       (25, 9·boards, channels out)     25 matrix products
     y = GATHER products GATHERᵀ
 
-Everything is a matrix product on memory as it lies. Each map is linear, so the gradients
-are the transposes: GATHERᵀ gy GATHER are the gradients of the products, from which come
-those of the filters (a product with the tiles), and of the tiles (a product with the
-filters), and SPREADᵀ · SPREAD gives gx.
+Every step is a matrix product without copies. Each map is linear, so the gradients are the
+transposes. GATHERᵀ gy GATHER is the gradient of the products. A product with the tiles gives
+the gradient of the filters; a product with the filters gives that of the tiles. SPREADᵀ ·
+SPREAD gives gx.
 
-**Bias.** Aᵀ is 1 throughout for the point 1: what is added to the product at the point
-(1, 1) is added to each of the tile's nine outputs, and the bias's gradient lies there.
+**Bias.** The column of Aᵀ for the point 1 is all ones. So a number added to the product at
+the point (1, 1) is added to all nine outputs of the tile. The bias is added there, and its
+gradient is read there.
 
 Sources: S. Winograd, Arithmetic Complexity of Computations, SIAM 1980; A. Lavin and
 S. Gray, Fast Algorithms for Convolutional Neural Networks, arXiv:1509.09308 (2015).
 
-Arrays keep Chainer's shape (boards, channels, 9, 9), but lie in memory as (9, 9, boards,
-channels): with board and channel together the rows of each of the 25 products are evenly
-spaced, and nothing is copied between two layers.
+Arrays have Chainer's shape (boards, channels, 9, 9) and the memory order (9, 9, boards,
+channels). Then the rows of each of the 25 products are evenly spaced, and nothing is copied
+between two layers.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.network.cpu.threads import Workspace, in_threads, plan, shares
 
-#: Squares along a side of the board.
+#: Length of a side of the board.
 SIDE = 9
 
-#: Outputs along a side of a tile, taps of the filter, tiles along a side of the board.
+#: Length of a side: outputs of a tile, taps of the filter, tiles of the board.
 _OUT, _TAPS, _TILES = 3, 3, 3
 
-#: The finite points; the last point is infinity.
+#: The finite points; infinity follows as the last point.
 _POINTS = (0, 1, -1, 2)
 _VALUES = len(_POINTS) + 1
 
@@ -97,28 +98,28 @@ SPREAD, GATHER, FILTER = _board_matrices()
 #: Axes from (board, channel, row, column) to (row, column, board, channel), and back.
 _IN_MEMORY = (2, 3, 0, 1)
 
-#: Number of the product at the point (1, 1), where the bias goes.
+#: Number of the product at the point (1, 1), which takes the bias.
 _BIAS = _POINTS.index(1) * _VALUES + _POINTS.index(1)
 
-#: Most boards of a chunk: enough for the products to run at full speed, few enough for
-#: the chunk's tiles to stay near the processor.
+#: Largest number of boards in a chunk: the products run at full speed, and the tiles of the
+#: chunk fit into the cache.
 _CHUNK = 16
 
-#: Fewer boards than this are not worth a thread of their own.
+#: Smallest number of boards for one thread.
 _LEAST = 2
 
 _workspace = Workspace()
 
 
 def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
-    """Filters boards with 3×3 filters, the board padded by one square of zeros.
+    """Convolves boards with 3×3 filters; the padding is one square of zeros.
 
     Args:
-        x: (n, channels in, 9, 9) float32, numpy or cupy; in any order in memory, fastest
-            as this function and :func:`backward` make their results.
+        x: (n, channels in, 9, 9) float32, numpy or cupy, in any memory order; fastest in the
+            order of the results of this function and of :func:`backward`.
         W: (channels out, channels in, 3, 3) float32.
         b: (channels out,) float32, or None.
-        relu: Whether to put 0 for what is negative in the result.
+        relu: Whether to apply ReLU to the result.
 
     Returns:
         (n, channels out, 9, 9) float32.
@@ -132,7 +133,7 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     W = W.reshape(outputs, inputs, _TAPS**2).transpose(1, 2, 0)
     filters = _room(xp, "filters", (_VALUES**2, inputs, outputs))
     spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
-    # numpy compares with an array several times faster than with a number.
+    # numpy compares with an array several times faster than with a scalar.
     zero = xp.zeros(outputs, numpy.float32)
 
     def transform(thread: int) -> None:
@@ -161,12 +162,12 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
     Args:
         x: As in :func:`forward`.
         W: As in :func:`forward`.
-        y: What :func:`forward` returned where ``relu`` was true, else None.
-        gy: The gradient of what it returned, of the same shape.
-        need_gx: Whether the gradient of x is wanted: about a third of the work.
+        y: The result of :func:`forward` with ``relu``; None without.
+        gy: Gradient of the result, of the same shape.
+        need_gx: Whether to compute the gradient of x, about a third of the work.
 
     Returns:
-        The gradients of x (None unless wanted), W and b, in float32.
+        The gradients of x (or None), W and b, in float32.
     """
     xp = chainer.backend.get_array_module(x)
     x, gy = x.transpose(_IN_MEMORY), gy.transpose(_IN_MEMORY)
@@ -176,7 +177,7 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
     shares_of_filters = shares(outputs, len(chunks))
     W = W.reshape(outputs, inputs, _TAPS**2).transpose(0, 2, 1)
     filters = _room(xp, "filters", (_VALUES**2, outputs, inputs))
-    # A sum for each thread, added up in the order of the threads: the same every time.
+    # One sum for each thread, added in the order of the threads: reproducible results.
     sums = _room(xp, "sums", (len(chunks), _VALUES**2, outputs, inputs))
     gb = xp.zeros((len(chunks), outputs), numpy.float32)
     gW = xp.empty((outputs, inputs, _TAPS**2), numpy.float32)
@@ -224,9 +225,9 @@ def _transform(W: Any, filters: Any, rows: slice) -> None:
     """Transforms some rows of the filters.
 
     Args:
-        W: (rows, 9, columns): channels in and out, or out and in, as the product needs it.
-        filters: (25, rows, columns), to be filled.
-        rows: Which.
+        W: (rows, 9, columns): channels in and out for the output, out and in for gradients.
+        filters: (25, rows, columns), the result.
+        rows: Which rows.
     """
     xp = chainer.backend.get_array_module(W)
     xp.matmul(xp.asarray(FILTER), W[rows], out=filters[:, rows].transpose(1, 0, 2))
@@ -238,7 +239,7 @@ def _to_tiles(matrix: Any, x: Any, name: str = "tiles") -> Any:
     Args:
         matrix: SPREAD or GATHERᵀ.
         x: (9, 9, n), n being boards times channels.
-        name: Of the workspace to use.
+        name: Name of the workspace array.
 
     Returns:
         (25, 9, n): point, tile, n.
@@ -258,7 +259,7 @@ def _from_tiles(matrix: Any, tiles: Any, y: Any) -> None:
     Args:
         matrix: GATHER or SPREADᵀ.
         tiles: (25, 9, n), n being boards times channels.
-        y: (9, 9, n), to be filled.
+        y: (9, 9, n), the result.
     """
     xp = chainer.backend.get_array_module(y)
     n = y.shape[-1]
@@ -270,20 +271,20 @@ def _from_tiles(matrix: Any, tiles: Any, y: Any) -> None:
 def _by_columns(tiles: Any) -> Any:
     """Views tiles (25, 9, n) as (point of the row, row of tiles, 15, n).
 
-    A tile's number is its column times 3 plus its row, so that the 15 (point of the
-    column, column of tiles) are evenly spaced in memory, as BLAS needs them.
+    The number of a tile is its column times 3 plus its row. So the 15 (point of the column,
+    column of tiles) are evenly spaced in memory, as BLAS requires.
     """
     shape = (_VALUES, _VALUES * _TILES, _TILES, tiles.shape[-1])
     return tiles.reshape(shape).transpose(0, 2, 1, 3)
 
 
 def _chunks(xp: Any, n: int) -> list[list[tuple[int, int]]]:
-    """Divides n boards among threads and chunks; on a GPU they are one chunk."""
+    """Divides n boards among threads and chunks; one chunk on a GPU."""
     return plan(n, _LEAST, _CHUNK) if xp is numpy else [[(0, n)]]
 
 
 def _run(xp: Any, threads: int, *steps: Callable[[int], None]) -> None:
-    """Takes steps one after another: in threads on the CPU, once each on a GPU."""
+    """Runs steps one after another: in threads on a CPU, once each on a GPU."""
     if xp is numpy:
         in_threads(threads, *steps)
     else:
@@ -292,5 +293,5 @@ def _run(xp: Any, threads: int, *steps: Callable[[int], None]) -> None:
 
 
 def _room(xp: Any, name: str, shape: tuple[int, ...]) -> Any:
-    """Returns float32 room of a shape: on the CPU the thread's own of that name."""
+    """Returns an uninitialized float32 array; on a CPU the thread's array of that name."""
     return _workspace(name, shape) if xp is numpy else xp.empty(shape, numpy.float32)

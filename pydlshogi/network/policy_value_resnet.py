@@ -1,0 +1,76 @@
+"""The book's network with two heads on a residual trunk.
+
+Source: 「将棋AIで学ぶディープラーニング」.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
+from pydlshogi.compat import chainer
+from pydlshogi.features import LABEL_NUM, PLANE_NUM
+from pydlshogi.network.cpu.convolution import Convolution2D
+from pydlshogi.network.cpu.linear import Linear
+from pydlshogi.network.cpu.normalization import BatchNormalization
+from pydlshogi.network.layers import Folds, ResidualBlock
+from pydlshogi.network.network import Network
+from pydlshogi.network.trunk import ch, channels_in
+from pydlshogi.network.value import fcl
+from pydlshogi.network.value_kind import WinLogit
+
+F = chainer.functions
+L = chainer.links
+
+
+class PolicyValueResnet(Network):
+    """A 3×3 convolution, residual blocks, a policy head and a value head.
+
+    Trunk: ``l1``, 3×3 with bias, ReLU; residual blocks ``b1``, ``b2``, … Policy head:
+    ``policy``, 1×1 to 27 planes without bias; ``policy_bias``. Value head: ``value1``, 1×1 to
+    27 planes; ``value1_bn``, ReLU; ``value2``, 256 units, ReLU; ``value3``, the logit of a win.
+
+    Args:
+        blocks: Number of residual blocks plus 1, as the book counts: 5 means b1 … b4.
+        channels: Filters of each hidden layer.
+    """
+
+    value_kind = WinLogit
+    folds: Folds = ((("value1",), "value1_bn"),)
+
+    def __init__(self, blocks: int = 5, channels: int = ch) -> None:
+        super().__init__()
+        self.blocks = blocks
+        self.channels = channels
+        with self.init_scope():
+            self.l1 = Convolution2D(PLANE_NUM, channels, ksize=3, pad=1, relu=True)
+            for n in range(1, blocks):
+                setattr(self, f"b{n}", ResidualBlock(channels))
+            self.policy = Convolution2D(channels, MOVE_DIRECTION_LABEL_NUM, ksize=1, nobias=True)
+            self.policy_bias = L.Bias(shape=(LABEL_NUM,))
+            self.value1 = Convolution2D(channels, MOVE_DIRECTION_LABEL_NUM, ksize=1)
+            self.value1_bn = BatchNormalization(MOVE_DIRECTION_LABEL_NUM, relu=True)
+            self.value2 = Linear(LABEL_NUM, fcl, relu=True)
+            self.value3 = Linear(fcl, 1)
+
+    @classmethod
+    def sizes_in(cls, arrays: Mapping[str, Any]) -> dict[str, int]:
+        """Reads ``channels`` from the first layer, and ``blocks`` from the names b1, b2, …"""
+        blocks = 1
+        while f"b{blocks}/conv1/W" in arrays:
+            blocks += 1
+        return {"blocks": blocks, **channels_in(arrays)}
+
+    def forward(self, x: Any) -> Any:
+        """Computes (logits, values) from planes (batch, 104, 9, 9).
+
+        Returns:
+            Variables of shapes (batch, 2187) and (batch, 1).
+        """
+        h = self.l1(x)
+        for n in range(1, self.blocks):
+            h = self[f"b{n}"](h)
+        logits = self.policy_bias(F.reshape(self.policy(h), (-1, LABEL_NUM)))
+        values = self.value3(self.value2(self.value1_bn(self.value1(h))))
+        return logits, values

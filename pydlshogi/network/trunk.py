@@ -1,0 +1,80 @@
+"""The trunk of the book's networks: twelve 3×3 convolutions with ReLU.
+
+Source: 「将棋AIで学ぶディープラーニング」, chapter 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydlshogi.features import PLANE_NUM
+from pydlshogi.network.cpu.convolution import Convolution2D
+from pydlshogi.network.network import Network
+
+#: Filters of each hidden layer in the book.
+ch = 192
+
+#: Number of hidden layers.
+DEPTH = 12
+
+#: Keys of the first layer's filters, in the networks of this package.
+_FIRST_LAYERS = ("l1/W", "l1/pieces/W", "l1/conv/W")
+
+#: Larger numbers of filters are taken for a damaged file.
+_MOST_CHANNELS = 4096
+
+
+def channels_in(arrays: Mapping[str, Any]) -> dict[str, int]:
+    """Reads the number of filters from the arrays of a model file.
+
+    Args:
+        arrays: The arrays by key.
+
+    Returns:
+        The keyword argument ``channels``; nothing where the arrays do not tell it.
+    """
+    for key in _FIRST_LAYERS:
+        shape: tuple[int, ...] = getattr(arrays.get(key), "shape", ())
+        if len(shape) == 4 and 0 < shape[0] <= _MOST_CHANNELS:
+            return {"channels": shape[0]}
+    return {}
+
+
+class Trunk(Network):
+    """The hidden layers l1 … l12: 3×3 convolutions with padding 1, each followed by ReLU.
+
+    A subclass adds the heads. It may replace the hidden layers by overriding
+    :meth:`first_layer` and :meth:`hidden_layer`.
+
+    Args:
+        channels: Filters of each hidden layer.
+    """
+
+    def __init__(self, channels: int = ch) -> None:
+        super().__init__()
+        self.channels = channels
+        with self.init_scope():
+            self.l1 = self.first_layer()
+            for n in range(2, DEPTH + 1):
+                setattr(self, f"l{n}", self.hidden_layer(channels))
+
+    @classmethod
+    def sizes_in(cls, arrays: Mapping[str, Any]) -> dict[str, int]:
+        """Reads ``channels`` from the first layer."""
+        return channels_in(arrays)
+
+    def first_layer(self) -> Any:
+        """Makes the link from the input planes to the first hidden layer's output."""
+        return self.hidden_layer(PLANE_NUM)
+
+    def hidden_layer(self, inputs: int) -> Any:
+        """Makes a link from ``inputs`` planes to a hidden layer's output."""
+        return Convolution2D(inputs, self.channels, ksize=3, pad=1, relu=True)
+
+    def trunk(self, x: Any) -> Any:
+        """Computes the last hidden layer (batch, channels, 9, 9) from the input planes."""
+        h = x
+        for n in range(1, DEPTH + 1):
+            h = self[f"l{n}"](h)
+        return h

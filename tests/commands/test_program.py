@@ -1,0 +1,225 @@
+"""The end of every program: one sentence and a status for each error."""
+
+import errno
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pydlshogi.commands.program import Terminated, program, report_to
+from pydlshogi.errors import UserError
+
+
+def end(error, capsys, **options):
+    """Returns the status of a program that raises an error, and what it prints."""
+
+    @program("tool", **options)
+    def main(argv=None):
+        raise error
+
+    status = main()
+    output = capsys.readouterr()
+    assert output.out == ""
+    return status, output.err
+
+
+class FileError(UserError, OSError):
+    """An error of both kinds, as some of ours are."""
+
+
+@pytest.mark.parametrize(
+    "error, status, text",
+    [
+        (UserError("x.csa is empty. Remove it."), 1, "tool: error: x.csa is empty. Remove it.\n"),
+        (FileError("x.csa is empty."), 1, "tool: error: x.csa is empty.\n"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "a/b"),
+            1,
+            "tool: error: a/b: No such file or directory.\n",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            1,
+            "tool: error: No space left on device.\n",
+        ),
+        (OSError("the socket is gone"), 1, "tool: error: the socket is gone.\n"),
+        (TimeoutError(), 1, "tool: error: TimeoutError.\n"),
+        (KeyboardInterrupt(), 130, "tool: interrupted.\n"),
+        (Terminated(), 143, "tool: interrupted.\n"),
+    ],
+)
+def test_an_error_is_one_line_and_a_status(capsys, error, status, text):
+    assert end(error, capsys) == (status, text)
+
+
+def test_an_interruption_tells_what_to_do_next(capsys):
+    assert end(KeyboardInterrupt(), capsys, interrupted="Run it again.") == (
+        130,
+        "tool: interrupted. Run it again.\n",
+    )
+
+
+def test_memory_that_runs_out_tells_the_remedy(capsys):
+    assert end(MemoryError("2 GiB."), capsys, remedy="Lower --batchsize.") == (
+        1,
+        "tool: error: there is not enough memory (2 GiB). Lower --batchsize.\n",
+    )
+
+
+def test_a_missing_package_is_named(capsys):
+    status, text = end(ModuleNotFoundError("No module named 'xyz'", name="xyz"), capsys)
+    assert status == 1
+    assert text.startswith("tool: error: the Python package xyz is not installed in ")
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("a fault of ours"),
+        ModuleNotFoundError("No module named 'pydlshogi.x'", name="pydlshogi.x"),
+    ],
+)
+def test_faults_of_this_package_keep_their_traceback(capsys, error):
+    with pytest.raises(type(error)):
+        end(error, capsys)
+
+
+def test_the_status_and_the_arguments_pass_through():
+    @program("tool")
+    def main(argv=None):
+        """Says how many."""
+        return len(argv)
+
+    assert main(["a", "b"]) == 2
+    assert main.__doc__ == "Says how many."
+
+
+def test_a_usage_error_of_argparse_passes_through():
+    @program("tool")
+    def main(argv=None):
+        raise SystemExit(2)
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "error, status, level, message",
+    [
+        (UserError("x is empty."), 1, logging.ERROR, "x is empty."),
+        (UserError("error: twice."), 1, logging.ERROR, "error: twice."),
+        (KeyboardInterrupt(), 130, logging.WARNING, "interrupted. Nothing is lost."),
+        (Terminated(), 143, logging.WARNING, "interrupted. Nothing is lost."),
+    ],
+)
+def test_a_program_with_a_log_tells_its_errors_there_only(
+    capsys, caplog, error, status, level, message
+):
+    logger = logging.getLogger("pydlshogi.test_program")
+
+    @program("tool")
+    def main(argv=None):
+        with report_to(logger, interrupted="Nothing is lost."):
+            raise error
+
+    assert main() == status
+    assert caplog.record_tuples == [(logger.name, level, message)]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_fault_of_this_package_passes_through_the_log(caplog):
+    with pytest.raises(ZeroDivisionError), report_to(logging.getLogger("pydlshogi.test_program")):
+        raise ZeroDivisionError
+    assert not caplog.records
+
+
+def test_sigterm_ends_a_program_as_ctrl_c_does(capsys):
+    @program("tool")
+    def main(argv=None):
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(60)
+
+    before = signal.getsignal(signal.SIGTERM)
+    assert main() == 143
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert capsys.readouterr().err == "tool: interrupted.\n"
+
+
+def test_a_program_runs_outside_the_main_thread():
+    statuses = []
+    main = program("tool")(lambda argv=None: 7)
+    thread = threading.Thread(target=lambda: statuses.append(main()))
+    thread.start()
+    thread.join(60)
+    assert statuses == [7]
+
+
+def run(code, *options, **streams):
+    """Runs a program whose ``main`` has this body."""
+    text = (
+        "import os, sys\n"
+        "from pydlshogi.commands.program import program\n"
+        "@program('tool')\n"
+        f"def main(argv=None):\n    {code}\n    return 0\n"
+        "sys.exit(main())\n"
+    )
+    environment = {**os.environ}
+    environment.pop("PYTHONUNBUFFERED", None)
+    return subprocess.run(
+        [sys.executable, *options, "-c", text],
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+        **streams,
+    )
+
+
+@pytest.fixture
+def closed_pipe():
+    """The write end of a pipe that nobody reads."""
+    read, write = os.pipe()
+    os.close(read)
+    yield write
+    os.close(write)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a closed pipe is another error on Windows")
+@pytest.mark.parametrize("options", [(), ("-u",)])
+@pytest.mark.parametrize("code", ["print('x')", "print('x' * 100000)", "sys.exit(print('x'))"])
+def test_a_closed_standard_output_ends_quietly(closed_pipe, options, code):
+    result = run(code, *options, stdout=closed_pipe)
+    assert (result.returncode, result.stderr) == (141, "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a closed pipe is another error on Windows")
+def test_another_closed_pipe_is_an_error():
+    code = "a, b = os.pipe(); os.close(a); os.write(b, b'x')"
+    result = run(code, stdout=subprocess.DEVNULL)
+    assert (result.returncode, result.stderr) == (1, "tool: error: Broken pipe.\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full device")
+def test_a_full_disk_behind_standard_output_is_an_error():
+    with open("/dev/full", "w") as full:
+        result = run("print('x')", stdout=full)
+    assert result.returncode == 1
+    assert result.stderr == "tool: error: standard output: No space left on device.\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows starts programs with all three files")
+def test_a_program_without_standard_error_still_returns_its_status():
+    result = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" -c "$1" >&- 2>&-', sys.executable]
+        + [
+            "import sys; from pydlshogi.commands.program import program\n"
+            "@program('tool')\ndef main(argv=None): open('/no/such/file')\n"
+            "sys.exit(main())"
+        ]
+    )
+    assert result.returncode == 1

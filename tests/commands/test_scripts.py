@@ -1,0 +1,263 @@
+"""The scripts of the clone start from any folder, and in any Python."""
+
+import ast
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pydlshogi import launch
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = sorted(
+    path.relative_to(ROOT)
+    for path in [*ROOT.glob("*.py"), *ROOT.glob("utils/*.py")]
+    if path.name != "setup.py"
+)
+NAMES = [str(path) for path in SCRIPTS]
+
+#: All of a script but its docstring; ``{}`` is the folder of the clone.
+SHAPE = """
+
+import os
+import sys
+
+if __name__ == "__main__":
+    sys.path.insert(0, {})
+    from pydlshogi.launch import launch
+
+    launch(__file__)
+"""
+
+POSIX_ONLY = pytest.mark.skipif(os.name == "nt", reason="uses a shell script as Python")
+
+
+def run(command, **options):
+    """Runs a command without the variables that would lead it to this clone."""
+    environment = {**os.environ, **options.pop("environment", {})}
+    environment.pop("PYTHONPATH", None)
+    return subprocess.run(
+        [str(word) for word in command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A clone with its scripts and the part of the package that starts them, without .venv."""
+    folder = tmp_path / "a clone"
+    for path in [*SCRIPTS, Path("pydlshogi/__init__.py"), Path("pydlshogi/launch.py")]:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, folder / path)
+    return folder
+
+
+@pytest.fixture
+def make_venv(clone):
+    """Makes a .venv in that clone whose Python is a shell script; returns the script."""
+
+    def make(text):
+        python = clone / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f"#!/bin/sh\n{text}\n")
+        python.chmod(0o755)
+        return python
+
+    return make
+
+
+def test_there_are_scripts_in_both_folders():
+    assert {"train_policy.py", "policy_player_usi.py"} <= set(NAMES)
+    assert len(SCRIPTS) > 8
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_all_scripts_have_one_shape(path):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    folder = "os.path.realpath(__file__)"
+    for _ in path.parts:
+        folder = f"os.path.dirname({folder})"
+    docstring = ast.get_docstring(ast.parse(text))
+    assert docstring and "\n" not in docstring
+    assert text == f'#!/usr/bin/env python3\n"""{docstring}"""{SHAPE.format(folder)}'
+    assert text.isascii()  # for Python 2.7
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_each_script_has_its_module_in_commands(path):
+    assert (ROOT / "pydlshogi" / "commands" / path.name).is_file()
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_each_script_answers_help_from_another_folder(path, tmp_path):
+    result = run([sys.executable, ROOT / path, "--help"], cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"usage: {path.stem} ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
+def test_a_link_to_a_script_starts_it(tmp_path):
+    (tmp_path / "match.py").symlink_to(ROOT / "utils" / "match.py")
+    result = run([sys.executable, tmp_path / "match.py", "--help"], cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_without_packages_each_script_ends_with_one_sentence(path, clone, tmp_path):
+    result = run([sys.executable, "-S", clone / path, "--help"], cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"{path.stem}: error: This Python ({sys.executable}, version ")
+    assert "lacks: chainer, numpy, shogi, threadpoolctl, tqdm. Run " in result.stderr
+    assert result.stderr.count("\n") == 1
+    said = [f"info string {result.stderr.partition('error: ')[2]}"]
+    assert result.stdout.splitlines(True) == (said if path.stem.endswith("_usi") else [])
+
+
+@POSIX_ONLY
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_without_packages_each_script_goes_over_to_the_clones_venv(
+    path, clone, make_venv, tmp_path
+):
+    make_venv('printf "%s\\n" "$PYDLSHOGI_VENV" "$@"')
+    result = run([sys.executable, "-S", clone / path, "a b", "--help"], cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        str(clone / ".venv"),
+        str(clone / path),
+        "a b",
+        "--help",
+    ]
+
+
+@POSIX_ONLY
+def test_a_script_goes_over_once(clone, make_venv):
+    python = make_venv(f'echo started\nexec "{sys.executable}" -S "$@"')
+    result = run([python, clone / "train_policy.py"])
+    assert result.returncode == 1
+    assert result.stdout.count("started") == 2
+    assert "lacks: chainer" in result.stderr and "Remove the folder" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@POSIX_ONLY
+def test_a_program_that_went_over_starts_scripts_that_go_over_too(clone, make_venv):
+    # The first line of an engine's script names a Python without packages.
+    commands = clone / "pydlshogi" / "commands"
+    commands.mkdir()
+    (commands / "__init__.py").touch()
+    (commands / "match.py").write_text(
+        "import subprocess, sys\n"
+        f"def main(): return subprocess.call([{sys.executable!r}, '-S', "
+        f"{str(clone / 'policy_player_usi.py')!r}])\n"
+    )
+    (commands / "policy_player_usi.py").write_text("def main(): return print('engine') or 5\n")
+    make_venv(f'exec "{sys.executable}" "$@"')
+    result = run([sys.executable, "-S", clone / "utils" / "match.py"])
+    assert (result.returncode, result.stdout, result.stderr) == (5, "engine\n", "")
+
+
+@POSIX_ONLY
+@pytest.mark.parametrize("fault", ["not executable", "missing", "broken link", "no interpreter"])
+def test_a_venv_that_cannot_be_started_gives_one_sentence(clone, make_venv, fault):
+    python = make_venv("exit 0")
+    if fault == "not executable":
+        python.chmod(0o644)
+    elif fault == "no interpreter":
+        python.write_text("#!/no/such/python\n")
+    else:
+        python.unlink()
+        if fault == "broken link":
+            python.symlink_to("/no/such/python")
+    result = run([sys.executable, "-S", clone / "utils" / "plot_log.py", "log.txt"])
+    assert result.returncode == 1
+    assert result.stderr.startswith("plot_log: error: The Python of this clone cannot be started: ")
+    reason = "Permission denied" if fault == "not executable" else "No such file or directory"
+    assert f"{python}: {reason}. Make it executable" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", launch.NEEDED)
+def test_one_missing_package_is_enough(name, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda found: None if found == name else 1)
+    assert launch._problem().endswith(f"lacks: {name}.")
+
+
+def test_this_python_has_no_problem():
+    assert launch._problem() == ""
+
+
+def test_a_python_that_is_too_old_is_named(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 8, 18, "final", 0))
+    assert launch._problem().endswith("version 3.8.18) is older than 3.9.")
+
+
+def find_python(version):
+    """Returns a Python of a version; skips the test if there is none."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [*pyenv.glob(f"versions/{version}.*/bin/python"), shutil.which(f"python{version}")]
+    for python in filter(None, found):
+        if run([python, "-c", ""]).returncode == 0:  # one of pyenv's shims may lead nowhere
+            return python
+    pytest.skip(f"Python {version} is not installed")
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8"])
+def test_an_old_python_gives_one_sentence(version, clone):
+    python = find_python(version)
+    result = run([python, clone / "utils" / "match.py", "--help"])
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("match: error: This Python (")
+    assert "is older than 3.9. Run " in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "launch.py"])
+def test_what_an_old_python_reads_uses_no_newer_syntax(name):
+    text = (ROOT / "pydlshogi" / name).read_bytes().decode("ascii")
+    for node in ast.walk(ast.parse(text)):
+        assert not isinstance(node, (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.Await))
+        if isinstance(node, ast.FunctionDef):
+            assert node.returns is None
+            assert all(arg.annotation is None for arg in node.args.args)
+        if isinstance(node, ast.ImportFrom):
+            assert node.module != "__future__"
+
+
+def test_on_windows_the_script_waits_for_the_other_python(monkeypatch):
+    started = []
+
+    class Process:
+        interrupts = [KeyboardInterrupt, KeyboardInterrupt]
+
+        def __init__(self, command):
+            started.extend(command)
+
+        def wait(self):
+            if self.interrupts:
+                raise self.interrupts.pop()
+            return 7
+
+    monkeypatch.setattr(launch, "_ON_WINDOWS", True)
+    monkeypatch.setattr(launch.subprocess, "Popen", Process)
+    monkeypatch.setattr(sys, "argv", ["x", "--help"])
+    monkeypatch.setenv(launch.GONE_OVER, "")
+    assert launch._go_over("match", str(ROOT / "utils" / "match.py")) == 7
+    python = os.path.join(launch.VENV, "Scripts", "python.exe")
+    assert started == [python, str(ROOT / "utils" / "match.py"), "--help"]
+
+
+def test_an_interruption_of_the_import_has_the_status_of_ctrl_c(monkeypatch):
+    def interrupt(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launch.importlib, "import_module", interrupt)
+    assert launch._run("match") == 130
