@@ -5,8 +5,8 @@
 The games of LIST (default: the embedded ones) are written once as HCPE and PSV, and repeated
 until there are ``--positions`` of them. Both programs then read the same files: ours on two
 threads and on one, cshogi as its users do, a board and a move for each record. Each side takes
-its turn in each round. A figure is the median over the rounds, in positions a second. cshogi
-reads only some of the records.
+its turn in each round. A figure is the median over the rounds. The time of the CPU says what
+a busy machine hides. cshogi reads only some of the records.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import time
 import unittest.mock
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy
 
@@ -60,32 +61,45 @@ def cshogi_decode(records: numpy.ndarray) -> int:
     return len(boards)
 
 
-def cshogi_encode(records: numpy.ndarray) -> int:
-    """Packs boards by cshogi; only this is timed by its caller."""
+def cshogi_repack(records: numpy.ndarray) -> int:
+    """Unpacks and packs boards by cshogi."""
     import cshogi
 
     board = cshogi.Board()
     packed = numpy.empty(32, numpy.uint8)
-    write = board.to_hcp if "hcp" in records.dtype.names else board.to_psfen
-    for _ in records:
+    is_hcpe = "hcp" in records.dtype.names
+    read, write = (board.set_hcp, board.to_hcp) if is_hcpe else (board.set_psfen, board.to_psfen)
+    for row in records["hcp" if is_hcpe else "sfen"]:
+        read(row)
         write(packed)
     return len(records)
 
 
-def rate(count: int, call: Callable[[], object]) -> float:
-    """Gives the positions a second of a call that handles ``count`` of them."""
-    start = time.perf_counter()
+class Figure(NamedTuple):
+    """Positions a second, and microseconds of all CPUs together for a position."""
+
+    speed: float
+    cpu: float
+
+
+def time_of(count: int, call: Callable[[], object]) -> Figure:
+    """Measures a call that handles ``count`` positions."""
+    start, cpu_start = time.perf_counter(), time.process_time()
     call()
-    return count / (time.perf_counter() - start)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu_start
+    return Figure(count / seconds, 1e6 * cpu / count)
 
 
-def measure(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Lets sides measure in turns; gives the median of each."""
-    figures: dict[str, list[float]] = {name: [] for name in sides}
+def measure(sides: dict[str, Callable[[], Figure]], rounds: int) -> dict[str, Figure]:
+    """Lets sides measure in turns; gives the medians of each."""
+    figures: dict[str, list[Figure]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, side in sides.items():
             figures[name].append(side())
-    return {name: statistics.median(values) for name, values in figures.items()}
+    return {
+        name: Figure(*(statistics.median(column) for column in zip(*values)))
+        for name, values in figures.items()
+    }
 
 
 def write_file(kifu_list: Path, path: Path, format_: FixedFormat, positions: int) -> None:
@@ -99,37 +113,38 @@ def write_file(kifu_list: Path, path: Path, format_: FixedFormat, positions: int
 
 
 def benchmark(
-    format_: FixedFormat, kifu_list: Path, folder: Path, args: argparse.Namespace
+    format_: FixedFormat, kifu_list: Path, folder: Path, positions: int, rounds: int
 ) -> None:
     """Measures one format and prints its lines."""
     path = folder / f"games{format_.suffixes[0]}"
-    write_file(kifu_list, path, format_, args.positions)
+    write_file(kifu_list, path, format_, positions)
     count = path.stat().st_size // format_.record.itemsize
     a_list = folder / "list.txt"
     a_list.write_text(f"{path.name}\n")
     few = numpy.fromfile(path, format_.record, FEW)
     decoded = decode_records(few.tobytes(), format_)
 
-    def read_on(workers: int) -> float:
+    def read_on(workers: int) -> Figure:
         with unittest.mock.patch("pydlshogi.kifu.reading._WORKERS", workers):
-            return rate(count, lambda: read_positions(a_list))
+            return time_of(count, lambda: read_positions(a_list))
 
     speed = measure(
         {
             "read, two threads": lambda: read_on(2),
             "read, one thread": lambda: read_on(1),
-            "read, cshogi": lambda: rate(len(few), lambda: cshogi_decode(few)),
-            "encode": lambda: rate(
+            "read, cshogi": lambda: time_of(len(few), lambda: cshogi_decode(few)),
+            "encode": lambda: time_of(
                 len(few), lambda: encode_records(decoded.positions, decoded.turns, format_)
             ),
-            "encode boards only, cshogi": lambda: rate(len(few), lambda: cshogi_encode(few)),
+            "boards there and back, cshogi": lambda: time_of(len(few), lambda: cshogi_repack(few)),
         },
-        args.rounds,
+        rounds,
     )
     print(f"{format_.name} ({count:,} records)")
     for name, figure in speed.items():
-        print(f"  {name:28}{figure:12,.0f} positions/s")
-    print(f"  reading: {speed['read, two threads'] / speed['read, cshogi']:.1f} times cshogi")
+        print(f"  {name:30}{figure.speed:12,.0f} positions/s, {figure.cpu:6.2f} us of CPU each")
+    ratio = speed["read, two threads"].speed / speed["read, cshogi"].speed
+    print(f"  reading: {ratio:.1f} times cshogi")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -145,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"Python {platform.python_version()}, {versions}, {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
         for format_ in FIXED_FORMATS:
-            benchmark(format_, args.list, Path(folder), args)
+            benchmark(format_, args.list, Path(folder), args.positions, args.rounds)
     return 0
 
 

@@ -255,6 +255,32 @@ def _nothing(left_out: list[LeftOut]) -> DecodedGames:
     )
 
 
+class _Played(NamedTuple):
+    """Replayed games, and what was found wrong.
+
+    Attributes:
+        games: The moves.
+        positions: The position before each move, ``POSITION`` array (n,).
+        game, ply, turns: Number of its game, of its move there from 0, and its side to move.
+        candidates: Number of candidates of each move.
+        reasons: Why a game cannot be used, by its number. The first fault counts.
+    """
+
+    games: Games
+    positions: numpy.ndarray
+    game: numpy.ndarray
+    ply: numpy.ndarray
+    turns: numpy.ndarray
+    candidates: numpy.ndarray
+    reasons: dict[int, str]
+
+    def refuse(self, rows: numpy.ndarray, what: str) -> None:
+        """Notes what is wrong at some positions; ``{move}`` stands for the move's number."""
+        for row in rows.tolist():
+            reason = what.format(move=self.ply[row] + 1)
+            self.reasons.setdefault(int(self.game[row]), reason)
+
+
 def _play(
     data: bytes | memoryview,
     layouts: list[_Layout],
@@ -263,51 +289,59 @@ def _play(
     strict: bool,
 ) -> DecodedGames:
     """Replays games, checks their candidates and keeps the searched positions."""
-    games = _games(layouts, boards)
-    positions, faults = replay(games)
-    moves = numpy.array([move for layout in layouts for move in layout.moves])
-    first = numpy.cumsum(games.lengths) - games.lengths
-    game = numpy.repeat(numpy.arange(len(layouts)), games.lengths)
-    ply = numpy.arange(len(positions)) - first[game]
-    turns = (games.turns[game] + ply & 1).astype(numpy.uint8)
-    reasons = {
-        fault.game: f"move {fault.ply + 1} is not possible: {fault.reason}" for fault in faults
-    }
-    counts = moves[:, 2]
-    if strict:
-        possible_games = numpy.ones(len(layouts), bool)
-        possible_games[list(reasons)] = False
-        for number, ply_number in illegal_moves(games, possible_games):
-            reasons[number] = f"move {ply_number + 1} is not legal"
-    for row in numpy.flatnonzero(drops_second_pawn(positions)).tolist():
-        reason = f"move {ply[row] + 1} is not possible: it drops a second pawn on a file"
-        reasons.setdefault(int(game[row]), reason)
+    played = _replay(layouts, boards, strict)
+    counts = played.candidates
     candidates = _candidates(data, layouts, counts)
-    possible, labels = _check_candidates(candidates["move16"], positions, turns, counts)
-    row_of_candidate = numpy.repeat(numpy.arange(len(positions)), counts)
-    for row in row_of_candidate[~possible].tolist():
-        reasons.setdefault(
-            int(game[row]), f"a candidate of move {ply[row] + 1} is not possible there"
-        )
+    moves = candidates["move16"]
+    possible, labels = _check_candidates(moves, played.positions, played.turns, counts)
+    row = numpy.repeat(numpy.arange(len(counts)), counts)
+    played.refuse(row[~possible], "a candidate of move {move} is not possible there")
     left_out.extend(
         LeftOut(layouts[number].number, layouts[number].start, reason)
-        for number, reason in reasons.items()
+        for number, reason in played.reasons.items()
     )
     used = numpy.ones(len(layouts), bool)
-    used[list(reasons)] = False
-    kept = used[game] & (counts > 0)
-    of_kept = kept[row_of_candidate]
-    visits = Visits(
-        numpy.concatenate([[0], numpy.cumsum(counts[kept])]),
-        labels[of_kept],
-        candidates["visits"][of_kept].astype(numpy.uint16),
-    )
-    lengths = numpy.bincount(game[kept], minlength=len(layouts))[used]
-    not_searched = int((used[game] & (counts == 0)).sum())
-    results = games.results[used]
+    used[list(played.reasons)] = False
+    kept = used[played.game] & (counts > 0)
     return DecodedGames(
-        positions[kept], turns[kept], lengths, results, visits, not_searched, left_out
+        positions=played.positions[kept],
+        turns=played.turns[kept],
+        lengths=numpy.bincount(played.game[kept], minlength=len(layouts))[used],
+        results=played.games.results[used],
+        visits=Visits(
+            numpy.concatenate([[0], numpy.cumsum(counts[kept])]),
+            labels[kept[row]],
+            candidates["visits"][kept[row]].astype(numpy.uint16),
+        ),
+        not_searched=int((used[played.game] & (counts == 0)).sum()),
+        left_out=left_out,
     )
+
+
+def _replay(layouts: list[_Layout], boards: _Boards, strict: bool) -> _Played:
+    """Replays games and checks the moves played."""
+    games = _games(layouts, boards)
+    positions, faults = replay(games)
+    game = numpy.repeat(numpy.arange(len(layouts)), games.lengths)
+    first = numpy.cumsum(games.lengths) - games.lengths
+    ply = numpy.arange(len(positions)) - first[game]
+    played = _Played(
+        games,
+        positions,
+        game,
+        ply,
+        turns=(games.turns[game] + ply & 1).astype(numpy.uint8),
+        candidates=numpy.array([move[2] for layout in layouts for move in layout.moves]),
+        reasons={f.game: f"move {f.ply + 1} is not possible: {f.reason}" for f in faults},
+    )
+    second_pawns = numpy.flatnonzero(drops_second_pawn(positions))
+    played.refuse(second_pawns, "move {move} is not possible: it drops a second pawn on a file")
+    if strict:
+        sound = numpy.ones(len(layouts), bool)
+        sound[list(played.reasons)] = False
+        for number, move in illegal_moves(games, sound):
+            played.reasons[number] = f"move {move + 1} is not legal"
+    return played
 
 
 def _games(layouts: list[_Layout], boards: _Boards) -> Games:
