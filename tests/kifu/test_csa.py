@@ -219,7 +219,7 @@ def test_the_server_writes_a_declaration_twice():
 def test_a_declaration_that_the_server_refused_is_lost():
     read = game(f"{HEADER}{MOVES}%KACHI\n'summary:illegal kachi:A win:B lose\n")
     assert (read.end_mark, read.result, read.summary) == ("%KACHI", WIN, WIN)
-    # Of any other end the mark is right.
+    # With any other end mark the mark decides.
     assert game(f"{HEADER}{MOVES}%TORYO\n'summary:illegal kachi:A lose:B win\n").result == WIN
 
 

@@ -17,7 +17,7 @@ def record(black=3000.0, white=3100.0, moves=60, end="%TORYO"):
     lines = ["V2.2", "N+a", "N-b", "PI", "+"]
     if black is not None:
         lines += [f"'black_rate:a:{black}", f"'white_rate:b:{white}"]
-    # Whether moves are lawful on the board is not this module's question.
+    # The filter does not play the moves, so they may be impossible.
     lines += ["+2726FU", "-8384FU"] * (moves // 2) + ["+2625FU"] * (moves % 2)
     return "\n".join([*lines, *([end] if end else []), ""])
 

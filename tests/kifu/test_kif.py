@@ -80,7 +80,7 @@ def test_a_plain_record():
     assert (game.end_mark, game.result, game.summary) == ("%TORYO", WIN, WIN)
 
 
-#: Of the format's page, but python-shogi lacks them.
+#: The format has them, but python-shogi does not.
 SEVEN_PIECES = {
     "左七枚落ち": "2sgkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "右七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
