@@ -16,7 +16,7 @@ from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import read_list
 from pydlshogi.network.dirac import add_identity
-from pydlshogi.network.model_file import load_model
+from pydlshogi.network.model_file import load_model, load_network
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import UNKNOWN, count_common
@@ -43,7 +43,8 @@ class Options:
         kifulist_test: List of the test games.
         settings: What the run has to do; its seed is used if ``seed`` is given.
         network: Name of the network.
-        blocks: Number of residual blocks plus one; None for a network without this choice.
+        blocks: Number of residual blocks plus one; None for that of ``initmodel``, or for the
+            network's default.
         initmodel: Model file to start from; empty for new weights.
         resume: State file to resume; empty for a new run.
         gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
@@ -91,7 +92,7 @@ def run(options: Options) -> int | None:
     network = make_first_network(
         options.network,
         settings.seed,
-        blocks=options.blocks,
+        blocks=_blocks(options),
         # The first weights of a resumed run do not matter.
         dirac=settings.recipe.dirac and not options.resume,
     )
@@ -111,6 +112,13 @@ def run(options: Options) -> int | None:
         left = _left(settings, optimizer.t - begun[0], optimizer.epoch - begun[1])
         logger.warning("to continue, add %s%s to the same command", _files(settings), left)
     return signal_number
+
+
+def _blocks(options: Options) -> int | None:
+    """Returns ``options.blocks``; if it is None, the number of ``initmodel``, if it has one."""
+    if options.blocks is not None or options.network != "policy_value_resnet":
+        return options.blocks
+    return getattr(load_network(options.initmodel), "blocks", None) if options.initmodel else None
 
 
 def _train(task: Task) -> int | None:
