@@ -200,7 +200,8 @@ def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None
         "--blocks",
         type=positive_int,
         metavar="N",
-        help=f"for {_RESNET}: number of residual blocks plus 1 (default: 5, as in the book)",
+        help=f"for {_RESNET}: number of residual blocks plus 1 (default: that of "
+        "--initmodel, or 5 as in the book)",
     )
 
 
