@@ -51,7 +51,7 @@ def test_golden_planes_of_packed_positions(golden_planes):
 
 
 def test_golden_planes_of_packed_bytes(device, golden_planes):
-    # What is sent to a GPU: its arrays know no records.
+    # A GPU receives bytes, because cupy has no structured arrays.
     raw = packed(SFENS).view(numpy.uint8).reshape(len(SFENS), -1)
     planes = features.make_input_planes(device.send(raw))
     assert isinstance(planes, device.xp.ndarray)
@@ -101,7 +101,7 @@ def test_planes_are_written_where_asked():
 def test_raw_bytes_and_strided_records_give_the_same_planes():
     positions = packed(SFENS[:8])
     expected = features.make_input_planes(positions)
-    raw = positions.view(numpy.uint8).reshape(8, 100)
+    raw = positions.view(numpy.uint8).reshape(8, POSITION.itemsize)
     assert numpy.array_equal(features.make_input_planes(raw), expected)
     assert numpy.array_equal(features.make_input_planes(positions[::2]), expected[::2])
     assert numpy.array_equal(features.make_input_planes(positions[::-1]), expected[::-1])

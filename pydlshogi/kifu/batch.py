@@ -1,9 +1,9 @@
-"""A batch of files to positions.
+"""Reads a batch of files to positions.
 
-The plain CSA records of a batch are understood together (:mod:`pydlshogi.kifu.csa_scan`),
-the others one by one (:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`), then all games are
-played together (:mod:`pydlshogi.kifu.replay`). A record that cannot be read, or whose moves
-are not possible, is left out whole, with a note.
+Plain CSA records are parsed together (:mod:`pydlshogi.kifu.csa_scan`), other records one by one
+(:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`). Then all games are played together
+(:mod:`pydlshogi.kifu.replay`). A record that cannot be parsed, or that has an impossible move, is
+left out completely, with a note.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy
 
-from pydlshogi.kifu.csa import Game, RecordError, parse_game, split_records
 from pydlshogi.kifu.csa_scan import scan
-from pydlshogi.kifu.kif import is_kif, parse_kif
-from pydlshogi.kifu.legality import first_illegal
+from pydlshogi.kifu.formats import CSA, Record, records_of
+from pydlshogi.kifu.game import Game, RecordError
+from pydlshogi.kifu.hcpe3 import Visits
+from pydlshogi.kifu.legality import illegal_moves
 from pydlshogi.kifu.replay import Games, replay, rows_of
 from pydlshogi.kifu.report import Note
 from pydlshogi.positions import DRAW, LOSS, POSITION, UNKNOWN, WIN
@@ -30,10 +31,10 @@ class File(NamedTuple):
     """A file to read.
 
     Attributes:
-        name: What notes call it; its ending tells KIF from CSA, or else its text does.
+        name: Its name in notes. The suffix, or else the content, determines the format.
         size: Its size in bytes.
-        path: Where it is, if ``data`` is None.
-        data: Its content, if it comes out of an archive.
+        path: Its path, used if ``data`` is None.
+        data: Its content if it comes from an archive, else None.
     """
 
     name: str
@@ -42,46 +43,23 @@ class File(NamedTuple):
     data: bytes | None = None
 
 
-class Record(NamedTuple):
-    """One record of a file.
-
-    Attributes:
-        text: Its bytes.
-        file: The file's name.
-        number: Its number in the file, from 1.
-        lines_before: The number of lines in the file before its first.
-        kif: Whether it is KIF; else it is CSA.
-    """
-
-    text: bytes
-    file: str
-    number: int
-    lines_before: int
-    kif: bool
-
-    def parse(self) -> Game:
-        """Reads it with care; raises ``RecordError``."""
-        return parse_kif(self.text) if self.kif else parse_game(self.text)
-
-    def note(self, line: int, reason: str) -> Note:
-        """Makes a note; ``line`` counts within the record, 0 for none."""
-        return Note(self.file, self.number, line + self.lines_before if line else 0, reason)
-
-
 @dataclass
 class Batch:
-    """What a batch of files gave, for each game that can be used and in their order.
+    """Result of reading a batch: its usable games in order, and notes about the others.
 
     Attributes:
-        files: The number of files it came from.
-        unreadable: How many of them are there but could not be read.
+        files: Number of files in the batch.
+        unreadable: Number of files that exist but could not be read.
         positions: All positions, ``POSITION`` (n,).
-        lengths: The number of positions of each game, (games,) int64.
-        results: The result of each game for Black, (games,) uint8.
-        keys: A digest of start and moves of each game.
+        lengths: Number of positions of each game, (games,) int64.
+        results: Result of each game for Black, (games,) uint8.
+        turns: Side to move of each position, (n,) uint8.
+        keys: Digest of start position and moves of each game.
         records: The record of each game.
         excluded: Notes about the files and records that cannot be used.
         contradictions: Notes about games whose summary contradicts the end mark.
+        unlisted: Number of records that are left out without a note of their own.
+        visits: The candidates of the positions, if the format has them.
     """
 
     files: int
@@ -93,6 +71,9 @@ class Batch:
     records: list[Record] = field(default_factory=list)
     excluded: list[Note] = field(default_factory=list)
     contradictions: list[Note] = field(default_factory=list)
+    turns: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.uint8))
+    unlisted: int = 0
+    visits: Visits | None = None
 
 
 def read_batch(files: list[File], strict: bool = False) -> Batch:
@@ -100,10 +81,10 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
 
     Args:
         files: The files.
-        strict: Whether to leave out games with moves that are possible but not legal.
+        strict: Whether to leave out games with a move that is possible but illegal.
 
     Returns:
-        What they gave; nothing in a file raises.
+        The usable games. No content of a file raises an exception.
     """
     batch = Batch(len(files))
     records = list(_records(files, batch))
@@ -118,7 +99,7 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
         reason = f"move {fault.ply + 1} is not possible: {fault.reason}"
         batch.excluded.append(_note_of_move(records[fault.game], fault.ply, reason))
     if strict:
-        for game, ply in _illegal(games, good):
+        for game, ply in illegal_moves(games, good):
             good[game] = False
             reason = f"move {ply + 1} is not legal"
             batch.excluded.append(_note_of_move(records[game], ply, reason))
@@ -134,11 +115,13 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
         records = [records[game] for game in kept.tolist()]
     batch.positions, batch.records, batch.keys = positions, records, list(_keys(games))
     batch.lengths, batch.results = games.lengths, games.results
+    ply = numpy.repeat(games.turns, games.lengths) + positions["ply"] - 1
+    batch.turns = (ply & 1).astype(numpy.uint8)
     return batch
 
 
 def _records(files: list[File], batch: Batch) -> Iterator[Record]:
-    """Reads files and splits them into records."""
+    """Yields the records of all files."""
     for file in files:
         try:
             data = file.data if file.data is not None else _read_file(file.path, file.size)
@@ -146,16 +129,13 @@ def _records(files: list[File], batch: Batch) -> Iterator[Record]:
             batch.unreadable += 1
             batch.excluded.append(Note(file.name, 0, 0, f"it cannot be read ({error.strerror})"))
             continue
-        kif = is_kif(file.name, data)
-        parts = [(0, data)] if kif else split_records(data)
-        for number, (lines_before, text) in enumerate(parts, 1):
-            yield Record(text, file.name, number, lines_before, kif)
+        yield from records_of(file.name, data)
 
 
 def _read_file(path: str, size: int) -> bytes:
-    """Reads a file that was ``size`` bytes long when the list was read.
+    """Reads a file that had ``size`` bytes when the list was read.
 
-    Thousands of small files: ``open()`` would ask the system thrice as often.
+    ``open()`` needs three times as many system calls, which counts for thousands of small files.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
@@ -168,14 +148,14 @@ def _read_file(path: str, size: int) -> bytes:
 def _understand(
     records: list[Record], excluded: list[Note]
 ) -> tuple[Games, list[Record], numpy.ndarray] | None:
-    """Reads records to games, plain ones together.
+    """Parses records, plain ones together.
 
     Returns:
-        The games that could be read, in the order of the records; the record of each;
-        and the summary of each, ``UNKNOWN`` for none. None if there is no game.
+        The games in the order of the records; the record of each; and the summary of
+        each, ``UNKNOWN`` if there is none. None if there is no game.
     """
-    # KIF is read one by one: not even CSA text under a name of KIF may pass here.
-    scanned = scan([b"" if record.kif else record.text for record in records])
+    # CSA text in a file named .kif must not be parsed as CSA.
+    scanned = scan([record.text if record.format is CSA else b"" for record in records])
     numbers: list[int] = numpy.flatnonzero(scanned.plain).tolist()
     summaries = scanned.summaries.tolist()
     careful: list[Game] = []
@@ -203,24 +183,12 @@ def _understand(
 
 
 def _note_of_move(record: Record, ply: int, reason: str) -> Note:
-    """Makes a note about a move, whose line only the careful reading knows."""
+    """Makes a note about a move. Only the parser for single records knows the line."""
     return record.note(record.parse().moves[ply].line, reason)
 
 
-def _illegal(games: Games, good: numpy.ndarray) -> Iterator[tuple[int, int]]:
-    """Finds the good games with an illegal move, and the number of that move from 0."""
-    end = numpy.cumsum(games.lengths)
-    for game in numpy.flatnonzero(good).tolist():
-        rows = slice(end[game] - games.lengths[game], end[game])
-        columns = (games.origin[rows], games.target[rows], games.piece[rows])
-        moves = list(zip(*(column.tolist() for column in columns)))
-        ply = first_illegal(games.starts[game].tobytes(), int(games.turns[game]), moves)
-        if ply is not None:
-            yield game, ply
-
-
 def _contradictions(results: numpy.ndarray, summaries: numpy.ndarray) -> Iterator[tuple[int, str]]:
-    """Finds the games whose end mark and summary cannot both be right."""
+    """Yields the games whose end mark contradicts the summary, and the reason."""
     words = {WIN: "Black won", LOSS: "White won", DRAW: "a draw"}
     known = (results != UNKNOWN) & (summaries != UNKNOWN)
     for game in numpy.flatnonzero(known & (results != summaries)).tolist():
@@ -229,7 +197,7 @@ def _contradictions(results: numpy.ndarray, summaries: numpy.ndarray) -> Iterato
 
 
 def _keys(games: Games) -> Iterator[bytes]:
-    """Digests start and moves of each game."""
+    """Yields a digest of start position and moves of each game."""
     moves = numpy.stack([games.origin, games.target, games.piece], axis=1).tobytes()
     starts = games.starts.tobytes()
     size = games.starts.shape[1]

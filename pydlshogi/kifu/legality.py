@@ -1,10 +1,14 @@
-"""Full legality of games, by python-shogi and what it lacks: what ``--strict`` adds."""
+"""Full test of the rules, as ``--strict`` asks: python-shogi and :mod:`pydlshogi.rules`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
+from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, opponents_view
 from pydlshogi.rules import is_legal
 
@@ -17,7 +21,7 @@ def board_of(placement: bytes, turn: int) -> shogi.Board:
         turn: That side, ``shogi.BLACK`` or ``shogi.WHITE``.
 
     Returns:
-        The board, its history empty.
+        The board, without a history.
     """
     if turn == shogi.WHITE:
         placement = opponents_view(placement)
@@ -39,13 +43,13 @@ def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) ->
     """Finds the first move of a game that breaks a rule.
 
     Args:
-        start: Placement before the first move, seen from its mover.
+        start: Placement before the first move, seen from the side that makes it.
         turn: That side.
-        moves: Origin, target and piece of each move, as in
-            :class:`pydlshogi.kifu.csa.Move`, all possible ones.
+        moves: Origin, target and piece of each move (:class:`pydlshogi.kifu.game.Move`). All
+            moves are possible.
 
     Returns:
-        The move's number from 0, or None.
+        Number of the move from 0, or None.
     """
     board = board_of(start, turn)
     for ply, (origin, target, piece) in enumerate(moves):
@@ -60,3 +64,15 @@ def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) ->
             return ply
         board.push(move)
     return None
+
+
+def illegal_moves(games: Games, good: numpy.ndarray) -> Iterator[tuple[int, int]]:
+    """Finds the good games with an illegal move, and the number of that move from 0."""
+    end = numpy.cumsum(games.lengths)
+    for game in numpy.flatnonzero(good).tolist():
+        rows = slice(end[game] - games.lengths[game], end[game])
+        columns = (games.origin[rows], games.target[rows], games.piece[rows])
+        moves = list(zip(*(column.tolist() for column in columns)))
+        ply = first_illegal(games.starts[game].tobytes(), int(games.turns[game]), moves)
+        if ply is not None:
+            yield game, ply

@@ -13,6 +13,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.model_file import load_network
+from pydlshogi.network.network import split_output
 
 
 class Evaluation(NamedTuple):
@@ -68,21 +69,6 @@ class Evaluator:
             kind = self._network.value_kind
             wins = None if kind is None else kind.win_probabilities(values)
         return Evaluation(_to_cpu(None if logits is None else logits.array), _to_cpu(wins))
-
-
-def split_output(network: Any, output: Any) -> tuple[Any, Any]:
-    """Splits the output of a network into logits and values.
-
-    Args:
-        network: The ``Network``.
-        output: What ``network(planes)`` returned.
-
-    Returns:
-        Variables (batch, 2187) and (batch, 1); None in place of a head that is missing.
-    """
-    if network.value_kind is None:
-        return output, None
-    return output if network.has_policy else (None, output)
 
 
 def _to_cpu(array: Any) -> Any:

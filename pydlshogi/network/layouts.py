@@ -13,7 +13,7 @@ the same function.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy
@@ -38,8 +38,29 @@ _KEYS = (
 #: Residual blocks of the earlier policy_value_resnet: its layers l2 … l6.
 _EARLIER_BLOCKS = 5
 
-#: ε of Chainer's batch normalization.
+#: Earlier starts of the keys, as patterns, and today's.
+_POLICY_BN = ((r"l(\d+)/conv/", r"l\1/"), (r"l(\d+)/bn/", r"norm\1/"))
+_RESNET = (
+    *(
+        (rf"l{n + 1}/{old}/", f"b{n}/{new}/")
+        for n in range(1, _EARLIER_BLOCKS + 1)
+        for old, new in (
+            ("first/conv", "conv1"),
+            ("first/bn", "bn1"),
+            ("conv", "conv2"),
+            ("bn", "bn2"),
+        )
+    ),
+    ("l13/", "policy/"),
+    ("l13_bias/", "policy_bias/"),
+    ("l13_v/", "value1/"),
+    ("l14_v/", "value2/"),
+    ("l15_v/", "value3/"),
+)
+
+#: ε of Chainer's batch normalization, and the names of its arrays.
 _EPS = 2e-5
+_NORMALIZATION = ("gamma", "beta", "avg_mean", "avg_var")
 
 
 def recognize(arrays: Mapping[str, Any]) -> str | None:
@@ -63,41 +84,37 @@ def in_todays_layout(name: str, arrays: dict[str, Any]) -> dict[str, Any]:
     Returns:
         The converted arrays; ``arrays`` itself if they have today's names or are not complete.
     """
+    convert = {"policy_bn": _policy_bn, "policy_value_resnet": _policy_value_resnet}.get(name)
+    if convert is None or "l1/conv/W" not in arrays:
+        return arrays
     try:
-        if name == "policy_bn" and "l1/conv/W" in arrays:
-            return _policy_bn(arrays)
-        if name == "policy_value_resnet" and "l1/conv/W" in arrays:
-            return _policy_value_resnet(arrays)
-    except (KeyError, TypeError, ValueError):  # a damaged file: the caller names the differences
-        pass
-    return arrays
+        return convert(arrays)
+    except (IndexError, KeyError, TypeError, ValueError):
+        return arrays  # a damaged file; the caller names the differences
 
 
 def _policy_bn(arrays: dict[str, Any]) -> dict[str, Any]:
-    converted = _renamed(arrays, ((r"(l\d+)/conv/", r"\1/"), (r"l(\d+)/bn/", r"norm\1/")))
-    for n in range(1, DEPTH + 1):
-        converted[f"l{n}/b"] = numpy.zeros(len(arrays[f"l{n}/conv/W"]), numpy.float32)
-    return converted
+    biases = {
+        f"l{n}/b": numpy.zeros(len(arrays[f"l{n}/conv/W"]), numpy.float32)
+        for n in range(1, DEPTH + 1)
+    }
+    return _renamed(arrays, _POLICY_BN) | biases
 
 
 def _policy_value_resnet(arrays: dict[str, Any]) -> dict[str, Any]:
-    factor = arrays["l1/bn/gamma"] / numpy.sqrt(arrays["l1/bn/avg_var"].astype(float) + _EPS)
-    W = arrays["l1/conv/W"] * factor[:, None, None, None]
-    b = arrays["l1/bn/beta"] - arrays["l1/bn/avg_mean"] * factor
-    blocks = {key: array for key, array in arrays.items() if not key.startswith("l1/")}
-    for n in range(1, _EARLIER_BLOCKS + 1):
-        names = (("first/conv", "conv1"), ("first/bn", "bn1"), ("conv", "conv2"), ("bn", "bn2"))
-        blocks = _renamed(blocks, [(rf"l{n + 1}/{old}/", f"b{n}/{new}/") for old, new in names])
-    heads = (
-        ("l13/", "policy/"),
-        ("l13_bias/", "policy_bias/"),
-        ("l13_v/", "value1/"),
-        ("l14_v/", "value2/"),
-        ("l15_v/", "value3/"),
-    )
-    converted = _renamed(blocks, heads)
-    converted |= {"l1/W": W.astype(numpy.float32), "l1/b": b.astype(numpy.float32)}
-    return converted | _identity("value1_bn", len(arrays["l13_v/W"]))
+    W, b = _folded(arrays["l1/conv/W"], *(arrays[f"l1/bn/{key}"] for key in _NORMALIZATION))
+    rest = {key: array for key, array in arrays.items() if not key.startswith("l1/")}
+    identity = _identity("value1_bn", len(arrays["l13_v/W"]))
+    return _renamed(rest, _RESNET) | {"l1/W": W, "l1/b": b} | identity
+
+
+def _folded(W: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> tuple[Any, Any]:
+    """Folds a batch normalization; returns the filters and the bias of a convolution."""
+    if any(array.shape != W.shape[:1] for array in (gamma, beta, mean, variance)):
+        raise ValueError("the arrays of a batch normalization have one number for each channel")
+    factor = gamma / numpy.sqrt(variance.astype(float) + _EPS)
+    filters = W * factor[:, None, None, None]
+    return filters.astype(numpy.float32), (beta - mean * factor).astype(numpy.float32)
 
 
 def _identity(name: str, channels: int) -> dict[str, Any]:
@@ -112,13 +129,14 @@ def _identity(name: str, channels: int) -> dict[str, Any]:
     }
 
 
-def _renamed(arrays: Mapping[str, Any], names: Any) -> dict[str, Any]:
-    """Replaces the start of each key by the first pattern that matches it."""
+def _renamed(arrays: Mapping[str, Any], names: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Replaces the start of each key by the first pattern that matches."""
 
     def rename(key: str) -> str:
         for old, new in names:
-            if re.match(old, key):
-                return re.sub(f"^{old}", new, key)
+            renamed, number = re.subn(f"^{old}", new, key)
+            if number:
+                return renamed
         return key
 
     return {rename(key): array for key, array in arrays.items()}

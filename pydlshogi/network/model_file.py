@@ -56,7 +56,7 @@ def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False
     content = dict(sorted(chainer.serializers.npz.serialize(network).items()))
     if half:
         with numpy.errstate(over="ignore"):
-            content = {key: array.astype(numpy.float16) for key, array in _arrays(content)}
+            content = {key: _halved(array) for key, array in _arrays(content)}
         if not is_finite(content):
             raise ModelFileError(
                 f"{path} is not written: a number of the network is too large for 16 bits. "
@@ -211,8 +211,12 @@ def is_finite(arrays: Mapping[str, Any]) -> bool:
 
 
 def _arrays(content: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Lists what Chainer serializes as arrays; batch normalization has a plain number too."""
+    """Lists what Chainer serializes, with plain numbers as arrays."""
     return [(key, numpy.asarray(value)) for key, value in content.items()]
+
+
+def _halved(array: Any) -> Any:
+    return array.astype(numpy.float16) if array.dtype.kind == "f" else array
 
 
 def _kind(network: Any) -> str:
@@ -225,15 +229,18 @@ def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
     """Describes missing arrays, extra arrays, and arrays of another shape or dtype."""
     missing = sorted(set(expected) - set(found))
     extra = sorted(set(found) - set(expected))
+    common = [
+        (key, numpy.asarray(expected[key]), found[key]) for key in sorted(expected) if key in found
+    ]
     shapes = [
-        f"{key} has shape {found[key].shape} in place of {numpy.shape(expected[key])}"
-        for key in sorted(set(expected) & set(found))
-        if found[key].shape != numpy.shape(expected[key])
+        f"{key} has shape {array.shape} in place of {wanted.shape}"
+        for key, wanted, array in common
+        if array.shape != wanted.shape
     ]
     kinds = [
-        f"{key} holds {found[key].dtype}"
-        for key in sorted(set(expected) & set(found))
-        if found[key].dtype.kind not in "fiu"
+        f"{key} holds {array.dtype}"
+        for key, wanted, array in common
+        if array.dtype.kind not in ("iu" if wanted.dtype.kind in "iu" else "fiu")
     ]
     parts = []
     if missing:

@@ -38,3 +38,18 @@ class Network(chainer.Chain):
             Keyword arguments of the constructor. Missing or absurd sizes are left out.
         """
         return {}
+
+
+def split_output(network: Network, output: Any) -> tuple[Any, Any]:
+    """Splits the output of a network into logits and values.
+
+    Args:
+        network: The network.
+        output: What ``network(planes)`` returned.
+
+    Returns:
+        Variables (batch, 2187) and (batch, 1); None in place of a head that is missing.
+    """
+    if network.value_kind is None:
+        return output, None
+    return output if network.has_policy else (None, output)

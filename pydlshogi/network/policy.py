@@ -13,8 +13,6 @@ from pydlshogi.features import LABEL_NUM
 from pydlshogi.network.cpu.convolution import Convolution2D
 from pydlshogi.network.trunk import Trunk, ch
 
-__all__ = ["PolicyNetwork", "ch"]
-
 F = chainer.functions
 L = chainer.links
 

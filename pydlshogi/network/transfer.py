@@ -1,7 +1,8 @@
-"""The trunk of one network copied into another, as a start for its training."""
+"""A new network with the trunk of a trained one, as a start for its training."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -10,12 +11,9 @@ from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.network.fold import FoldError, fold
 from pydlshogi.network.network import Network
-from pydlshogi.network.registry import name_of
+from pydlshogi.network.registry import make_network, name_of, network_class
 
-#: The networks that :func:`transfer` fills.
-TARGETS = ("value", "policy_value", "policy_value_hand1x1_bn")
-
-#: First parts of the keys of the heads.
+#: Names of the links of the heads; every other link belongs to the trunk.
 _HEADS = ("l13", "l13_bias", "l13_v", "l14_v", "l15_v")
 
 
@@ -23,36 +21,38 @@ class TransferError(UserError):
     """The trunk of one network does not fit into the other."""
 
 
-def transfer(source: Network, target: Network) -> None:
-    """Copies the trunk, and the heads that both networks have, into a network.
+def make_from_policy(source: Network, name: str) -> Network:
+    """Makes a network with the trunk of another one, and the heads that both have.
 
     If the two trunks differ, the source is folded to the book's policy network first
     (:func:`pydlshogi.network.fold.fold`).
 
     Args:
-        source: The trained network.
-        target: The network to fill, of the same number of channels; its other heads keep their
-            initial weights. It is unchanged when an error is raised.
+        source: The trained network, on the CPU.
+        name: Name of the new network, for example ``value``. It gets the source's number of
+            channels. Its other heads have random weights from numpy's global generator.
 
     Raises:
-        TransferError: the target needs arrays that the source does not have.
+        TransferError: the new network needs arrays that the source does not have.
     """
-    arrays = _serialize(target)
+    target = make_network(name, **network_class(name).sizes_in(_arrays_of(source)))
+    arrays = _arrays_of(target)
+    trunk = {key for key in arrays if key.split("/")[0] not in _HEADS}
     for candidate in _forms(source):
-        found = _serialize(candidate)
+        found = _arrays_of(candidate)
         common = {key for key in arrays if key in found and arrays[key].shape == found[key].shape}
-        if all(key in common for key in arrays if key.split("/")[0] not in _HEADS):
-            chainer.serializers.NpzDeserializer(
-                {**arrays, **{key: found[key] for key in common}}
-            ).load(target)
-            return
+        if trunk <= common:
+            copied = {key: (found if key in common else arrays)[key] for key in arrays}
+            chainer.serializers.NpzDeserializer(copied).load(target)
+            return target
     raise TransferError(
-        f"the trunk of a {name_of(source)} network does not fit into a {name_of(target)} network. "
-        "Choose another model, or another --network."
+        f"the hidden layers of a {name_of(source)} network do not fit into a {name} network. "
+        "Choose another model or another --network."
     )
 
 
-def _forms(source: Network) -> Any:
+def _forms(source: Network) -> Iterator[Network]:
+    """Yields a network and, if possible, its policy as the book's policy network."""
     yield source
     try:
         yield fold(source)
@@ -60,7 +60,6 @@ def _forms(source: Network) -> Any:
         return
 
 
-def _serialize(network: Network) -> dict[str, Any]:
-    """Returns the arrays of a network by key."""
+def _arrays_of(network: Network) -> dict[str, Any]:
     content = chainer.serializers.npz.serialize(network)
     return {key: numpy.asarray(value) for key, value in content.items()}

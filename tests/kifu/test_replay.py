@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.features import make_output_label
-from pydlshogi.kifu.csa import Game, Move
-from pydlshogi.kifu.csa_board import PROMOTED
+from pydlshogi.kifu.game import Game, Move
 from pydlshogi.kifu.replay import ORIGIN_NUM, Games, replay, rows_of
-from pydlshogi.positions import DRAW, LOSS, PIECE_NUM, PLY_MAX, UNKNOWN, WIN, placement_of
+from pydlshogi.positions import (
+    DRAW,
+    LOSS,
+    PIECE_NUM,
+    PLY_MAX,
+    PROMOTED,
+    UNKNOWN,
+    WIN,
+    placement_of,
+)
 
 DATA = Path(__file__).parents[1] / "data"
 SFENS = [position["sfen"] for position in json.loads((DATA / "labels.json").read_text())]
@@ -69,6 +77,7 @@ def test_possible_moves_are_the_pseudo_legal_ones(sfen):
         target=target,
         piece=piece,
         claimed=numpy.zeros(count, dtype=numpy.uint8),
+        evaluation=numpy.zeros(count, dtype=numpy.int16),
         lengths=numpy.ones(count, dtype=numpy.int64),
         starts=numpy.tile(start, (count, 1)),
         turns=numpy.full(count, board.turn, dtype=numpy.uint8),
@@ -80,7 +89,7 @@ def test_possible_moves_are_the_pseudo_legal_ones(sfen):
     found = {
         (int(origin[row]), int(target[row]), int(piece[row])): int(positions["label"][row])
         for row in numpy.flatnonzero(possible)
-        # Two pawns on a file are possible, though not legal.
+        # Two pawns on a file are possible but illegal.
         if not (origin[row] == SQUARE_NUM and (start[target[row] % 9 : SQUARE_NUM : 9] == 1).any())
     }
     expected = {
@@ -167,7 +176,7 @@ def test_a_claimed_piece_must_be_the_one_that_stands_there():
 
 
 def test_a_game_too_long_to_be_numbered_is_refused():
-    # Both golds go up and down, for ever.
+    # Both golds move up and down again and again.
     moves = [
         Move(*columns, 0, 1) for columns in ((77, 68, 5), (77, 68, 5), (68, 77, 5), (68, 77, 5))
     ]

@@ -1,4 +1,4 @@
-"""First weights with which a deep network passes its input on."""
+"""Initialization near the identity."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.registry import NETWORKS, make_network
 
-#: How many layers keep the number of planes, but for those in residual blocks.
+#: Number of layers with as many planes out as in, outside of residual blocks.
 CHANGED = {name: 11 for name in NETWORKS} | {"policy_value_resnet": 0, "policy_value_small": 0}
 
 
@@ -60,7 +60,9 @@ def test_more_of_the_input_reaches_the_last_hidden_layer(name):
 
     def correlation(network):
         with chainer.no_backprop_mode():
-            outputs = network.l1(x).array, network.trunk(x).array
+            h = network.l1(x)
+            h = network.norm1(h) if name == "policy_bn" else h
+            outputs = h.array, network.trunk(x).array
         deviations = [(y - y.mean(axis=0)) / (y.std(axis=0) + 1e-12) for y in outputs]
         return np.mean(deviations[0] * deviations[1])
 

@@ -1,132 +1,95 @@
 """Batch normalization folded into the convolutions."""
 
-import os
+import copy
 
 import numpy
 import pytest
+from network_helpers import assert_equal_outputs, make_trained, outputs, some_planes
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import HAND_PLANES, PLANE_NUM
-from pydlshogi.network.cpu.normalization import BatchNormalization
-from pydlshogi.network.fold import FOLDABLE, FoldError, fold, main
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.network.evaluator import Evaluator
+from pydlshogi.network.fold import FOLDABLE, FoldError, fold, fold_for_play
+from pydlshogi.network.model_file import save_model
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.registry import NETWORKS, make_network
 
-
-def make_relative(name="policy_bn", seed=1):
-    """A network whose numbers are as different from nothing as trained ones."""
-    numpy.random.seed(seed)
-    network = make_network(name)
-    for bn in (link for link in network.links() if isinstance(link, BatchNormalization)):
-        bn.gamma.array[...] = numpy.random.uniform(-0.5, 2, bn.gamma.shape)
-        bn.beta.array[...] = numpy.random.normal(0, 0.3, bn.beta.shape)
-        bn.avg_mean[...] = numpy.random.normal(0, 0.3, bn.avg_mean.shape)
-        bn.avg_var[...] = numpy.random.uniform(0.2, 1, bn.avg_var.shape)
-    for path, parameter in network.namedparams():
-        if path.endswith("/W"):  # else, without normalization, next to nothing reaches the end
-            parameter.array *= 1.4
-        elif path.endswith("/b"):
-            parameter.array[...] = numpy.random.normal(0, 0.3, parameter.shape)
-    return network
+WITH_NORMALIZATION = (
+    "policy_bn",
+    "policy_hand1x1_bn",
+    "policy_value_resnet",
+    "policy_value_hand1x1_bn",
+)
 
 
-def logits(network, seed=2):
-    planes = numpy.random.RandomState(seed).randint(0, 2, (3, PLANE_NUM, 9, 9))
-    planes[:, HAND_PLANES] = planes[:, HAND_PLANES, :1, :1]
-    with chainer.using_config("train", False), chainer.no_backprop_mode():
-        return network(planes.astype(numpy.float32)).array
+def normalizations(network):
+    return [link for link in network.links() if isinstance(link, chainer.links.BatchNormalization)]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_folded_for_play_computes_the_same_without_normalization(name):
+    network, planes = make_trained(name), some_planes()
+    folded = fold_for_play(network)
+    assert bool(normalizations(network)) == (name in WITH_NORMALIZATION)
+    assert not normalizations(folded)
+    assert_equal_outputs(outputs(folded, planes), outputs(network, planes))
+    # A batch of one takes another method.
+    assert_equal_outputs(
+        [numpy.concatenate(rows) for rows in zip(*(outputs(folded, p[None]) for p in planes))],
+        outputs(network, planes),
+    )
+
+
+@pytest.mark.parametrize("name", WITH_NORMALIZATION)
+def test_folding_leaves_the_network_itself_unchanged(name):
+    network = make_trained(name)
+    before = copy.deepcopy(chainer.serializers.npz.serialize(network))
+    fold_for_play(network)
+    after = chainer.serializers.npz.serialize(network)
+    assert before.keys() == after.keys()
+    for key, array in before.items():
+        numpy.testing.assert_array_equal(after[key], array)
+
+
+def test_a_network_without_normalization_is_returned_itself():
+    network = make_network("policy_value")
+    assert fold_for_play(network) is network
+
+
+def test_a_folded_network_computes_on_a_device(device):
+    network, planes = make_trained("policy_value_resnet"), some_planes()
+    expected = outputs(network, planes)
+    found = outputs(fold_for_play(network).to_device(device), device.send(planes))
+    assert_equal_outputs([chainer.backends.cuda.to_cpu(array) for array in found], expected)
+
+
+@pytest.mark.parametrize("name", WITH_NORMALIZATION)
+def test_the_evaluator_plays_without_normalization(tmp_path, monkeypatch, name):
+    save_model(tmp_path / "model", make_trained(name, channels=16))
+
+    def forward(*args, **kwargs):
+        raise AssertionError("a batch normalization was computed")
+
+    evaluator = Evaluator(tmp_path / "model", chainer.get_device("@numpy"))
+    monkeypatch.setattr(chainer.links.BatchNormalization, "forward", forward)
+    assert numpy.isfinite(evaluator.evaluate(some_planes()).logits).all()
 
 
 @pytest.mark.parametrize("name", FOLDABLE)
-def test_the_folded_network_computes_the_same(name):
-    network = make_relative(name)
-    expected, found = logits(network), logits(fold(network))
-    assert expected.std(axis=0).mean() > 0.1  # of the position, not of the last bias alone
-    numpy.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * expected.std())
+def test_the_books_network_computes_the_policy_of_its_relatives(name):
+    network, planes = make_trained(name), some_planes()
+    folded = fold(network)
+    assert type(folded) is PolicyNetwork
+    assert_equal_outputs(outputs(folded, planes), outputs(network, planes)[:1])
 
 
-@pytest.mark.parametrize("options, dtype", [([], "float32"), (["--float16"], "float16")])
-def test_its_file_has_exactly_the_26_arrays_of_the_books(tmp_path, options, dtype):
-    network = make_relative()
-    save_model(tmp_path / "bn", network)
-    assert main([str(tmp_path / "bn"), str(tmp_path / "folded"), *options]) == 0
-    book = chainer.serializers.npz.serialize(PolicyNetwork())
-    with numpy.load(tmp_path / "folded") as npz:
-        assert set(npz.files) == set(book)
-        assert {name: npz[name].shape for name in npz.files} == {
-            name: array.shape for name, array in book.items()
-        }
-        assert {npz[name].dtype for name in npz.files} == {numpy.dtype(dtype)}
-    loaded = load_network(tmp_path / "folded")
-    assert type(loaded) is PolicyNetwork
-    expected = logits(network)
-    tolerance = 1e-4 if dtype == "float32" else 2e-2
-    assert abs(logits(loaded) - expected).max() < tolerance * abs(expected).max()
-    assert loaded.l1.W.dtype == numpy.float32
+def test_the_books_network_of_another_width_stays_in_its_width():
+    network, planes = make_trained("policy_hand1x1_bn", channels=24), some_planes()
+    folded = fold(network)
+    assert folded.l5.W.shape == (24, 24, 3, 3)
+    assert_equal_outputs(outputs(folded, planes), outputs(network, planes))
 
 
-def test_the_books_network_is_taken_as_it_is(tmp_path):
-    numpy.random.seed(1)
-    network = make_network("policy")
-    save_model(tmp_path / "model", network)
-    assert main([str(tmp_path / "model"), str(tmp_path / "half"), "--float16"]) == 0
-    half = load_network(tmp_path / "half")
-    for (_, one), (_, other) in zip(sorted(network.namedparams()), sorted(half.namedparams())):
-        numpy.testing.assert_array_equal(one.array.astype(numpy.float16), other.array)
-    sizes = [(tmp_path / name).stat().st_size for name in ("model", "half")]
-    assert sizes[1] < 0.51 * sizes[0]
-
-
-def test_a_number_too_large_for_16_bits_gets_one_sentence(tmp_path, capsys):
-    network = make_network("policy")
-    network.l1.b.array[3] = 7e4
-    save_model(tmp_path / "model", network)
-    words = [str(tmp_path / "model"), str(tmp_path / "half")]
-    assert main([*words, "--float16"]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "too large for 16 bits" in line
-    assert not (tmp_path / "half").exists()
-    assert main(words) == 0
-
-
-@pytest.mark.parametrize("output", ["model", "./model", "link"])
-def test_the_model_itself_is_not_replaced(tmp_path, capsys, monkeypatch, output):
-    monkeypatch.chdir(tmp_path)
-    save_model("model", make_network("policy_bn"))
-    if output == "link":
-        os.link("model", "link")
-    before = (tmp_path / "model").read_bytes()
-    assert main(["model", output]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"fold_bn: error: {output} is the model file itself")
-    assert (tmp_path / "model").read_bytes() == before
-
-
-def test_the_folder_of_the_output_is_made_or_refused_in_one_sentence(tmp_path, capsys):
-    save_model(tmp_path / "model", make_network("policy"))
-    model = str(tmp_path / "model")
-    assert main([model, str(tmp_path / "new" / "folder" / "book")]) == 0
-    assert (tmp_path / "new" / "folder" / "book").is_file()
-    for output in (tmp_path / "new", tmp_path / "model" / "book"):
-        assert main([model, str(output)]) == 1
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"fold_bn: error: {output} cannot be written (")
-        assert line.endswith("Name a file in a folder that can be written to.")
-
-
-def test_another_network_gets_one_sentence(tmp_path, capsys):
-    for name in set(NETWORKS) - {"policy", *FOLDABLE}:
-        with pytest.raises(FoldError):
-            fold(make_network(name))
-    save_model(tmp_path / "small", make_network("policy_value_small"))
-    for words, named in (
-        (["small", "out"], "--network policy_bn"),
-        (["missing", "out"], "does not exist"),
-        (["small.txt", "out"], "small.txt"),
-    ):
-        assert main([str(tmp_path / word) for word in words]) == 1
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("fold_bn: error: ")
-        assert named in line
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"policy", *FOLDABLE}))
+def test_a_network_that_the_book_s_cannot_compute_is_refused_by_name(name):
+    with pytest.raises(FoldError, match=f"a {name} network cannot.*--network policy_bn, "):
+        fold(make_network(name))

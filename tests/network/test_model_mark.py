@@ -1,4 +1,4 @@
-"""Model files say which network they hold."""
+"""Model files tell which network they hold: by a mark, or by the names of their arrays."""
 
 import re
 
@@ -13,7 +13,7 @@ from pydlshogi.network.model_file import (
     load_network,
     save_model,
 )
-from pydlshogi.network.registry import NETWORKS, make_network, name_of
+from pydlshogi.network.registry import BOOK, NETWORKS, form_of, make_network, name_of
 
 
 def arrays(network):
@@ -35,29 +35,71 @@ def test_the_network_is_made_from_the_file_alone(tmp_path, name):
     assert same(arrays(loaded), arrays(network))
 
 
-@pytest.mark.parametrize("name", ["policy", "policy_bn", "policy_value_small"])
-def test_chainer_loads_every_file_and_the_books_has_no_mark(tmp_path, name):
+@pytest.mark.parametrize("name", NETWORKS)
+def test_chainer_loads_every_file_and_the_books_have_no_mark(tmp_path, name):
     network, other = make_network(name), make_network(name)
     save_model(tmp_path / "model", network)
     chainer.serializers.load_npz(str(tmp_path / "model"), other)
     assert same(arrays(other), arrays(network))
     with np.load(tmp_path / "model", allow_pickle=False) as npz:
-        assert set(npz.files) - set(arrays(network)) == (set() if name == "policy" else {MARK})
-        if name == "policy":
-            assert len(npz.files) == 26
+        assert set(npz.files) - set(arrays(network)) == (set() if name in BOOK else {MARK})
 
 
-def test_a_file_without_a_mark_is_of_the_books_network_or_of_the_one_asked_for(tmp_path):
-    for name in ("policy", "policy_value"):
-        chainer.serializers.save_npz(str(tmp_path / name), make_network(name))
-    assert name_of(load_network(tmp_path / "policy")) == "policy"
-    load_model(tmp_path / "policy_value", make_network("policy_value"))
-    with pytest.raises(ModelFileError, match="not of the network policy: it has also l13_v/W"):
-        load_network(tmp_path / "policy_value")
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_arrays_of_a_file_without_a_mark_tell_the_network(tmp_path, name):
+    network = make_network(name)
+    chainer.serializers.save_npz(str(tmp_path / "model"), network)
+    loaded = load_network(tmp_path / "model")
+    assert name_of(loaded) == form_of(name)
+    assert same(arrays(loaded), arrays(network))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_file_of_half_the_size_holds_the_same_network_rounded(tmp_path, name):
+    network = make_network(name)
+    for half in (False, True):
+        save_model(tmp_path / str(half), network, half=half)
+    sizes = [(tmp_path / str(half)).stat().st_size for half in (False, True)]
+    assert sizes[1] < 0.51 * sizes[0]
+    loaded = load_network(tmp_path / "True")
+    assert name_of(loaded) == name
+    for key, array in arrays(network).items():
+        assert arrays(loaded)[key].dtype == array.dtype
+        rounded = array.astype(np.float16) if array.dtype.kind == "f" else array
+        np.testing.assert_array_equal(arrays(loaded)[key], rounded)
+
+
+def test_a_counter_that_is_not_whole_is_refused_in_a_sentence(tmp_path):
+    content = {**arrays(make_network("policy_bn")), "norm3/N": np.float32(0.5)}
+    np.savez(tmp_path / "model.npz", **content)
+    with pytest.raises(ModelFileError, match="norm3/N holds float32"):
+        load_network(tmp_path / "model.npz")
+
+
+def test_a_file_of_unknown_arrays_is_compared_with_the_books_policy_network(tmp_path):
+    np.savez(tmp_path / "model.npz", weights=np.zeros(3))
+    with pytest.raises(ModelFileError, match="not of the network policy: it lacks l1/W.*weights"):
+        load_network(tmp_path / "model.npz")
+
+
+def test_the_file_of_a_removed_network_gets_one_sentence_that_says_what_to_do(tmp_path):
+    content = {MARK: np.array("policy_hand1x1_ply"), "l1/hands/W": np.zeros((192, 84, 1, 1))}
+    np.savez(tmp_path / "model.npz", **content)
+    for load in (load_network, lambda path: load_model(path, make_network("policy"))):
+        with pytest.raises(ModelFileError, match="policy_hand1x1_ply, which this.*choose a file"):
+            load(tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize("shape", [(), (0, 104, 3, 3), (10**7, 0, 3, 3), (192,), (192, 104, 9)])
+@pytest.mark.parametrize("key, other", [("l1/W", "l13/W"), ("l1/pieces/W", "l13/W")])
+def test_absurd_sizes_are_named_and_no_network_of_such_a_size_is_made(tmp_path, shape, key, other):
+    np.savez(tmp_path / "model.npz", **{key: np.zeros(shape), other: np.zeros(1)})
+    with pytest.raises(ModelFileError, match="it lacks"):
+        load_network(tmp_path / "model.npz")
 
 
 @pytest.mark.parametrize("held", ["policy_bn", "policy_value", "policy_hand1x1"])
-@pytest.mark.parametrize("asked", ["policy", "policy_value_small", "policy_hand1x1_ply"])
+@pytest.mark.parametrize("asked", ["policy", "policy_value_small", "policy_value_resnet"])
 def test_a_file_of_another_network_is_refused_by_name_and_nothing_changes(tmp_path, held, asked):
     save_model(tmp_path / "model", make_network(held))
     network = make_network(asked)
@@ -93,10 +135,10 @@ def test_a_mark_that_is_no_name_is_refused(tmp_path, mark):
         load_network(tmp_path / "model.npz")
 
 
-@pytest.mark.parametrize("change", [lambda a: a.pop("l1/bn/avg_mean"), lambda a: a.update(x=1)])
+@pytest.mark.parametrize("change", [lambda a: a.pop("norm1/avg_mean"), lambda a: a.update(x=1)])
 def test_missing_and_extra_parameters_are_named(tmp_path, change):
     content = {**arrays(make_network("policy_bn")), MARK: np.array("policy_bn")}
     change(content)
     np.savez(tmp_path / "model.npz", **content)
-    with pytest.raises(ModelFileError, match="it lacks l1/bn/avg_mean|it has also x"):
+    with pytest.raises(ModelFileError, match="it lacks norm1/avg_mean|it has also x"):
         load_network(tmp_path / "model.npz")

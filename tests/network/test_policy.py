@@ -5,6 +5,7 @@ import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
+from pydlshogi.network.cpu.convolution import using_convolution
 from pydlshogi.network.model_file import load_model, save_model
 from pydlshogi.network.policy import PolicyNetwork, ch
 
@@ -17,7 +18,7 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 class PlainPolicyNetwork(chainer.Chain):
-    """The network as the book writes it, with Chainer's own links only."""
+    """The network of SPEC.md, made of Chainer's links only."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +36,7 @@ class PlainPolicyNetwork(chainer.Chain):
 
 
 def golden_weights(network):
-    """Fills a network as the golden logits' was."""
+    """Fills a network with the weights of the golden logits."""
     random = np.random.RandomState(20180824)
     for _, parameter in sorted(network.namedparams()):
         shape = parameter.shape
@@ -59,10 +60,12 @@ def logits(network, x):
 @pytest.mark.parametrize("convolution", ["auto", "winograd", "chainer"])
 def test_golden_logits(device, convolution):
     planes, expected = golden_planes()
-    network = golden_weights(PolicyNetwork(convolution=convolution)).to_device(device)
-    np.testing.assert_allclose(logits(network, planes), expected, atol=1e-4)
-    # One at a time, as in play, is another computation.
-    single = np.concatenate([logits(network, planes[n : n + 1]) for n in range(4)])
+    network = golden_weights(PolicyNetwork()).to_device(device)
+    with using_convolution(convolution):
+        together = logits(network, planes)
+        # Another method computes a single position, as in play.
+        single = np.concatenate([logits(network, planes[n : n + 1]) for n in range(4)])
+    np.testing.assert_allclose(together, expected, atol=1e-4)
     np.testing.assert_allclose(single, expected[:4], atol=1e-4)
 
 
@@ -107,23 +110,19 @@ def test_shape_of_the_logits():
         assert y.dtype == np.float32
 
 
-def test_unknown_convolution_names_the_choices():
-    with pytest.raises(ValueError, match="auto, winograd, chainer"):
-        PolicyNetwork(convolution="fft")
-
-
 @pytest.mark.parametrize("convolution", ["auto", "winograd"])
 def test_gradients_equal_the_plain_networks(device, convolution):
     planes, labels = golden_planes()[0], np.arange(16, dtype=np.int32) * 100
     gradients = []
-    for network, place in ((PolicyNetwork(convolution), device), (PlainPolicyNetwork(), CPU)):
+    for network, place in ((PolicyNetwork(), device), (PlainPolicyNetwork(), CPU)):
         golden_weights(network).to_device(place)
         network.cleargrads()
-        F.softmax_cross_entropy(network(place.send(planes)), place.send(labels)).backward()
+        with using_convolution(convolution):
+            F.softmax_cross_entropy(network(place.send(planes)), place.send(labels)).backward()
         gradients.append({path: to_cpu(p.grad) for path, p in network.namedparams()})
     for path, expected in gradients[1].items():
         error = np.linalg.norm(gradients[0][path] - expected) / np.linalg.norm(expected)
-        # A square whose value is 0 but for rounding may pass ReLU in one and not in the other.
+        # By rounding, a value near 0 may pass ReLU in only one of the two.
         assert error < 1e-2, path
 
 

@@ -1,6 +1,5 @@
 import concurrent.futures
 import copy
-import functools
 import importlib
 import sys
 import types
@@ -12,7 +11,14 @@ from hypothesis import strategies as st
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.cpu import convolution, direct, pointwise, threads, winograd
-from pydlshogi.network.cpu.convolution import CONVOLUTIONS, Convolution2D, convolution_2d
+from pydlshogi.network.cpu.convolution import (
+    CONVOLUTIONS,
+    Convolution2D,
+    convolution_2d,
+    get_convolution,
+    set_convolution,
+    using_convolution,
+)
 
 F = chainer.functions
 L = chainer.links
@@ -35,7 +41,7 @@ def machines_threads():
 
 @pytest.fixture
 def gradient_check(monkeypatch):
-    """Chainer's module, whose import asks for a package that setuptools has dropped."""
+    """Chainer's module; its import needs a package that setuptools no longer has."""
     monkeypatch.setitem(sys.modules, "pkg_resources", types.ModuleType("pkg_resources"))
     return importlib.import_module("chainer.gradient_check")
 
@@ -55,7 +61,7 @@ def random_layer(seed, n, inputs, outputs, ksize=3, bias=True):
 
 
 def in_memory_as(x, order):
-    """Copies an array to another order of axes in memory, its shape unchanged."""
+    """Copies an array to another memory order of its axes; the shape stays."""
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
@@ -63,7 +69,8 @@ def output_and_gradients(x, W, b, gy, relu, convolution="winograd", device=CPU):
     """Computes on a device; returns arrays on the CPU."""
     arrays = [device.send(array) for array in (x, W, b) if array is not None]
     variables = [chainer.Variable(array) for array in arrays]
-    y = convolution_2d(*variables, relu=relu, convolution=convolution)
+    with using_convolution(convolution):
+        y = convolution_2d(*variables, relu=relu)
     y.grad = device.send(gy)
     y.backward()
     found = [y.array, *(variable.grad for variable in variables)]
@@ -72,7 +79,7 @@ def output_and_gradients(x, W, b, gy, relu, convolution="winograd", device=CPU):
 
 
 def exact_output_and_gradients(x, W, b, gy, positive):
-    """Computes the same in float64; positive tells where ReLU lets through, or is None."""
+    """Computes the same in float64; positive: where the output of ReLU is above 0, or None."""
     x, W, b, gy = (None if array is None else array.astype(np.float64) for array in (x, W, b, gy))
     variables = [chainer.Variable(array) for array in (x, W, b) if array is not None]
     inputs = [*variables, None][:3]
@@ -97,7 +104,7 @@ def exact_output_and_gradients(x, W, b, gy, positive):
 def test_outputs_and_gradients_are_those_of_float64(
     device, n, inputs, outputs, ksize, bias, relu, order, number
 ):
-    # Chainer's own in float64 needs much memory and time for many channels of many boards.
+    # In float64, Chainer needs much memory and time for many channels of many boards.
     n = max(1, min(n, 3000 // max(inputs, outputs)))
     threads.set_threads(number)
     x, W, b, gy = random_layer(n, n, inputs, outputs, ksize, bias)
@@ -105,13 +112,13 @@ def test_outputs_and_gradients_are_those_of_float64(
     found = output_and_gradients(x, W, b, gy, relu, device=device)
     positive = found[0] > 0 if relu else None
     expected = exact_output_and_gradients(x, W, b, gy, positive)
-    # What so many random terms come to; their sum itself may by chance be near 0.
+    # The expected size of a sum of so many random terms; the sum itself may be near 0.
     squares = (None if array is None else array**2 for array in (x, W, b, gy))
     scale = exact_output_and_gradients(*squares, positive)
     for array, exact, square in zip(found, expected, scale):
         assert array.shape == exact.shape
         assert array.dtype == np.float32
-        # Not below it: where nothing passes ReLU, gradients are exactly 0.
+        # "<=": where ReLU returns only zeros, all gradients are exactly 0.
         assert np.linalg.norm(array - exact) <= LAYER_ERROR * np.linalg.norm(np.sqrt(square))
 
 
@@ -126,7 +133,7 @@ def test_the_networks_own_layers(device, n, inputs):
 
 @pytest.mark.parametrize("convolution", CONVOLUTIONS)
 @pytest.mark.parametrize("ksize", [3, 1])
-def test_every_way_computes_the_same(device, convolution, ksize):
+def test_every_method_computes_the_same(device, convolution, ksize):
     layer = random_layer(0, 19, 40, 30, ksize)
     found = output_and_gradients(*layer, relu=False, convolution=convolution, device=device)
     expected = exact_output_and_gradients(*layer, None)
@@ -137,7 +144,7 @@ def test_every_way_computes_the_same(device, convolution, ksize):
 def test_boards_in_one_chunk_as_on_a_gpu(monkeypatch):
     x, W, b, gy = random_layer(5, 40, 20, 30)
     expected = output_and_gradients(x, W, b, gy, relu=True)
-    # Numpy under another name: the module takes it for a GPU's.
+    # A copy of the numpy module: the code takes it for cupy.
     other = types.SimpleNamespace(**vars(np))
     monkeypatch.setattr(chainer.backend, "get_array_module", lambda *arrays: other)
     y = winograd.forward(x, W, b, True)
@@ -152,13 +159,14 @@ def test_boards_in_one_chunk_as_on_a_gpu(monkeypatch):
 def test_gradient_check(device, gradient_check, relu, ksize, n):
     x, W, b, gy = map(device.send, random_layer(1, n, 3, 2, ksize))
     if relu:
-        # Far from 0, where ReLU has a corner, for the differences to be taken.
+        # Far from 0, where ReLU is not differentiable.
         b += 100
 
     def function(*variables):
-        return convolution_2d(*variables, relu=relu, convolution="winograd")
+        return convolution_2d(*variables, relu=relu)
 
-    gradient_check.check_backward(function, (x, W, b), gy, eps=1e-1, atol=2e-2, rtol=2e-2)
+    with using_convolution("winograd"):
+        gradient_check.check_backward(function, (x, W, b), gy, eps=1e-1, atol=2e-2, rtol=2e-2)
 
 
 @pytest.mark.parametrize("ksize", [3, 1])
@@ -167,12 +175,13 @@ def test_gradients_have_gradients(device, gradient_check, ksize):
     ggx, ggW, ggb, _ = map(device.send, random_layer(3, 5, 3, 2, ksize))
 
     def function(*variables):
-        y = convolution_2d(*variables, convolution="winograd")
+        y = convolution_2d(*variables)
         return y * y
 
-    gradient_check.check_double_backward(
-        function, (x, W, b), gy, (ggx, ggW, ggb), eps=1e-2, atol=1e-1, rtol=1e-1
-    )
+    with using_convolution("winograd"):
+        gradient_check.check_double_backward(
+            function, (x, W, b), gy, (ggx, ggW, ggb), eps=1e-2, atol=1e-1, rtol=1e-1
+        )
 
 
 def test_gradients_for_gradients_are_the_gradients(device):
@@ -200,7 +209,7 @@ def test_results_stay_and_inputs_are_left_alone(device):
     saved = copy.deepcopy(layer)
     first = output_and_gradients(*layer, relu=True, device=device)
     kept = copy.deepcopy(first)
-    # The rooms that the first call worked in are used again.
+    # This call uses the workspaces of the first call again.
     output_and_gradients(*random_layer(7, 20, 8, 8), relu=True, device=device)
     for array, expected in zip([*layer, *first], [*saved, *kept]):
         np.testing.assert_array_equal(array, expected)
@@ -219,11 +228,12 @@ def test_boards_do_not_touch_each_other(device):
 @pytest.mark.parametrize("n", [1, 9])
 def test_a_change_of_the_weights_in_place_is_seen(device, n):
     x = device.send(random_layer(9, n, 6, 7)[0])
-    link = Convolution2D(6, 7, ksize=3, pad=1, convolution="winograd")
+    link = Convolution2D(6, 7, ksize=3, pad=1)
     link.to_device(device)
-    link(x)
-    link.W.array[3, 2, 1, 0] += 1
-    found = to_cpu(link(x).array)
+    with using_convolution("winograd"):
+        link(x)
+        link.W.array[3, 2, 1, 0] += 1
+        found = to_cpu(link(x).array)
     expected = F.convolution_2d(to_cpu(x), to_cpu(link.W.array), to_cpu(link.b.array), pad=1)
     np.testing.assert_allclose(found, expected.array, rtol=1e-4, atol=1e-4)
 
@@ -247,12 +257,13 @@ def test_the_gradient_of_the_planes_is_not_computed(monkeypatch):
 
 @pytest.mark.parametrize("convolution", CONVOLUTIONS)
 @pytest.mark.parametrize(("ksize", "module"), [(3, winograd), (1, pointwise)])
-def test_the_way_asked_for_is_taken(monkeypatch, convolution, ksize, module):
+def test_the_chosen_method_computes(monkeypatch, convolution, ksize, module):
     calls = []
     original = module.forward
     monkeypatch.setattr(module, "forward", lambda *args: calls.append(1) or original(*args))
     x, W, b, _ = random_layer(11, 9, 2, 3, ksize)
-    convolution_2d(x, W, b, convolution=convolution)
+    with using_convolution(convolution):
+        convolution_2d(x, W, b)
     assert len(calls) == (convolution != "chainer")
 
 
@@ -277,14 +288,14 @@ def test_the_way_asked_for_is_taken(monkeypatch, convolution, ksize, module):
 def test_the_link_is_a_drop_in(device, arguments, shape):
     x = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
     results = []
-    ours = functools.partial(Convolution2D, convolution="winograd")
-    for kind, place in ((L.Convolution2D, CPU), (ours, device)):
+    for kind, place in ((L.Convolution2D, CPU), (Convolution2D, device)):
         np.random.seed(3)
         link = kind(**arguments)
-        link(x)  # gives a link its channels where it has none: a GPU would draw other weights
+        link(x)  # a link without channels gets them here: a GPU would draw other weights
         link.to_device(place)
         link.cleargrads()
-        y = link(place.send(x))
+        with using_convolution("winograd"):
+            y = link(place.send(x))
         F.sum(y * y).backward()
         gradients = {name: to_cpu(parameter.grad) for name, parameter in link.namedparams()}
         results.append((to_cpu(y.array), gradients))
@@ -300,9 +311,10 @@ def test_the_link_is_a_drop_in(device, arguments, shape):
 def test_other_dtypes_are_chainers(device, dtype, ksize):
     layer = random_layer(12, 5, 4, 3, ksize)
     x, W, b, _ = (device.send(array.astype(dtype)) for array in layer)
-    found = convolution_2d(x, W, b, convolution="winograd")
+    with using_convolution("winograd"):
+        found = convolution_2d(x, W, b)
     assert found.dtype == dtype
-    # Chainer's own on the same device, which this is to be.
+    # The expected result: Chainer's own on the same device.
     expected = F.convolution_2d(x, W, b, pad=ksize // 2)
     np.testing.assert_array_equal(to_cpu(found.array), to_cpu(expected.array))
 
@@ -327,25 +339,43 @@ def test_wrong_shapes_are_refused_as_by_chainer(shape):
         link(np.zeros(shape, np.float32))
 
 
-def test_unknown_way():
-    x, W, b, _ = random_layer(13, 2, 4, 3)
-    for function in (
-        lambda: Convolution2D(4, 3, 3, convolution="x"),
-        lambda: convolution_2d(x, W, b, convolution="x"),
-    ):
+def test_an_unknown_method_is_refused_and_nothing_changes():
+    for choose in (set_convolution, lambda name: using_convolution(name).__enter__()):
         with pytest.raises(ValueError, match=r"'x'.*auto, winograd, chainer"):
-            function()
+            choose("x")
+        assert get_convolution() == "auto"
+
+
+def test_a_context_restores_the_method_even_after_an_error():
+    with pytest.raises(ZeroDivisionError), using_convolution("chainer"):
+        with using_convolution("winograd"):
+            assert get_convolution() == "winograd"
+        assert get_convolution() == "chainer"
+        1 / 0  # noqa: B018
+    assert get_convolution() == "auto"
+
+
+def test_a_network_follows_a_method_that_is_chosen_later(monkeypatch):
+    calls = []
+    original = winograd.forward
+    monkeypatch.setattr(winograd, "forward", lambda *args: calls.append(1) or original(*args))
+    link = Convolution2D(2, 3, ksize=3, pad=1)
+    x = random_layer(13, 9, 2, 3)[0]
+    for name, number in (("chainer", 0), ("winograd", 1), ("chainer", 1), ("auto", 2)):
+        with using_convolution(name):
+            link(x)
+        assert len(calls) == number
 
 
 class Residual(chainer.Chain):
     """A residual block with Chainer's own batch normalization."""
 
-    def __init__(self, convolution):
+    def __init__(self):
         super().__init__()
         with self.init_scope():
-            self.conv1 = Convolution2D(6, 6, 3, pad=1, nobias=True, convolution=convolution)
+            self.conv1 = Convolution2D(6, 6, 3, pad=1, nobias=True)
             self.bn1 = L.BatchNormalization(6)
-            self.conv2 = Convolution2D(6, 6, 3, pad=1, convolution=convolution)
+            self.conv2 = Convolution2D(6, 6, 3, pad=1)
             self.bn2 = L.BatchNormalization(6)
 
     def forward(self, x):
@@ -356,17 +386,18 @@ class Residual(chainer.Chain):
 def test_batch_normalization_and_residual_layers(device):
     x, _, _, gy = random_layer(14, 10, 6, 6)
     results = []
-    for way, place in (("chainer", CPU), ("winograd", device)):
+    for method, place in (("chainer", CPU), ("winograd", device)):
         np.random.seed(1)
-        network = chainer.Sequential(Residual(way), Residual(way))
+        network = chainer.Sequential(Residual(), Residual())
         network.to_device(place)
         network.cleargrads()
         v = chainer.Variable(place.send(x))
-        y = network(v)
-        y.grad = place.send(gy)
-        y.backward()
-        with chainer.using_config("train", False):
-            evaluated = network(place.send(x)).array
+        with using_convolution(method):
+            y = network(v)
+            y.grad = place.send(gy)
+            y.backward()
+            with chainer.using_config("train", False):
+                evaluated = network(place.send(x)).array
         found = [y.array, v.grad, evaluated, *(p.grad for p in network.params())]
         results.append([to_cpu(array) for array in found])
     for expected, found in zip(*results):

@@ -5,6 +5,7 @@ import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_planes
+from pydlshogi.network.cpu.convolution import using_convolution
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.read_kifu import read_kifu
 
@@ -16,18 +17,18 @@ KIFU = Path(__file__).parents[3] / "kifu"
 def losses(convolution, positions, iterations, batchsize):
     """Trains the book's network and returns the loss of each iteration."""
     np.random.seed(0)
-    network = PolicyNetwork(convolution=convolution)
+    network = PolicyNetwork()
     optimizer = chainer.optimizers.SGD(lr=0.01)
     optimizer.setup(network)
     random = np.random.RandomState(1)
     found = []
     for _ in range(iterations):
         batch = positions[random.randint(0, len(positions), batchsize)]
-        loss = F.softmax_cross_entropy(
-            network(make_input_planes(batch)), batch["label"].astype(np.int32)
-        )
-        network.cleargrads()
-        loss.backward()
+        with using_convolution(convolution):
+            logits = network(make_input_planes(batch))
+            loss = F.softmax_cross_entropy(logits, batch["label"].astype(np.int32))
+            network.cleargrads()
+            loss.backward()
         optimizer.update()
         found.append(float(loss.array))
     return np.array(found)
@@ -35,10 +36,10 @@ def losses(convolution, positions, iterations, batchsize):
 
 @pytest.mark.slow
 def test_the_loss_falls_as_with_chainers_own_convolution():
-    positions = np.asarray(read_kifu(KIFU / "kifulist_train.txt"))
+    positions = read_kifu(KIFU / "kifulist_train.txt").array
     ours = losses("winograd", positions, iterations=500, batchsize=32)
     chainers = losses("chainer", positions, iterations=500, batchsize=32)
-    # Same weights at first and same batches: apart only as rounding makes them drift apart.
+    # Same initial weights and same batches: only rounding makes the curves drift apart.
     means = [curve.reshape(10, 50).mean(axis=1) for curve in (ours, chainers)]
     print("\nmean loss of every 50 iterations, winograd and chainer:\n", np.round(means, 4))
     assert means[0][-1] < means[0][0] - 0.5

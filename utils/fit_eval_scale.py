@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains several networks on the same positions and compares them: table and curves."""
+"""Fits the scale that turns engine evaluations into winning probabilities."""
 
 import os
 import sys

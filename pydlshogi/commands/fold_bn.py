@@ -1,0 +1,59 @@
+"""The program fold_bn: a model of another network as the book's policy network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from pydlshogi.commands.arguments import ArgumentParser, file_name
+from pydlshogi.commands.program import program
+
+
+def build_parser() -> ArgumentParser:
+    """Makes the parser of the command line."""
+    parser = ArgumentParser(
+        prog="fold_bn",
+        description="Writes a model as the book's policy network, with exactly its 26 arrays. "
+        "The new model computes the same moves. It takes models trained with --network "
+        "policy_bn, policy_hand1x1, policy_hand1x1_unpool, policy_hand1x1_bn, policy_value or "
+        "policy_value_hand1x1_bn; a value head is left out. It also takes the book's policy "
+        "network, for example to store it with --float16.",
+    )
+    add = parser.add_argument
+    add("model", type=file_name, help="model file to read")
+    add("output", type=file_name, help="model file to write")
+    add(
+        "--float16",
+        action="store_true",
+        help="store numbers of 16 bits: the file has half the size; the computation still uses "
+        "32 bits (compare both files with evaluate_model)",
+    )
+    return parser
+
+
+@program("fold_bn")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Reads a model, folds it and writes the result.
+
+    Args:
+        argv: The arguments; None for those of the process.
+
+    Returns:
+        The exit status.
+    """
+    args = build_parser().parse_args(argv)
+    # These modules import Chainer; a mistake in the options is reported without that delay.
+    from pydlshogi.network.fold import FoldError, fold
+    from pydlshogi.network.model_file import load_network, save_derived_model
+
+    network = load_network(args.model)
+    try:
+        folded = fold(network)
+    except FoldError as error:
+        raise FoldError(f"model file {args.model}: {error}") from None
+    save_derived_model(args.output, folded, args.model, half=args.float16)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""The program transfer_policy_to_value: a value model that starts from a policy model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from pydlshogi.commands.arguments import ArgumentParser, file_name, seed_number
+from pydlshogi.commands.program import program
+
+#: Choices of ``--network``, the default first.
+TARGETS = ("value", "policy_value", "policy_value_hand1x1_bn")
+
+
+def build_parser() -> ArgumentParser:
+    """Makes the parser of the command line."""
+    parser = ArgumentParser(
+        prog="transfer_policy_to_value",
+        description="Writes a new model with the hidden layers of a policy model, as a start for "
+        "training it (--initmodel). The value head gets random weights. The two-headed networks "
+        "get the policy head, too.",
+    )
+    add = parser.add_argument
+    add("model_policy", type=file_name, help="model file of a policy network")
+    add("model_value", type=file_name, help="model file to write")
+    add(
+        "--network",
+        choices=TARGETS,
+        default=TARGETS[0],
+        help="network of the new model (default: %(default)s)",
+    )
+    add(
+        "--seed",
+        type=seed_number,
+        metavar="N",
+        help="seed of the random weights (default: a different one each time)",
+    )
+    return parser
+
+
+@program("transfer_policy_to_value")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Reads the policy model, makes the new network and writes it.
+
+    Args:
+        argv: The arguments; None for those of the process.
+
+    Returns:
+        The exit status.
+    """
+    args = build_parser().parse_args(argv)
+    # These modules import Chainer; a mistake in the options is reported without that delay.
+    import numpy
+
+    from pydlshogi.network.model_file import load_network, save_derived_model
+    from pydlshogi.network.transfer import make_from_policy
+
+    policy = load_network(args.model_policy)
+    numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
+    save_derived_model(args.model_value, make_from_policy(policy, args.network), args.model_policy)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""The program transfer_policy_to_value."""
+
+import numpy
+import pytest
+
+from pydlshogi.commands.transfer_policy_to_value import TARGETS, main
+from pydlshogi.compat import chainer
+from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.network.registry import make_network, name_of
+
+TRUNK = [f"l{n}/{kind}" for n in range(1, 13) for kind in "Wb"]
+POLICY_HEAD = ["l13/W", "l13_bias/b"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make(name, **sizes):
+    """A network whose biases are not the initial ones."""
+    numpy.random.seed(5)
+    network = make_network(name, **sizes)
+    for path, parameter in sorted(network.namedparams()):
+        if path.endswith("/b"):
+            parameter.array[...] = numpy.random.normal(0, 0.3, parameter.shape)
+    return network
+
+
+def arrays(network):
+    return chainer.serializers.npz.serialize(network)
+
+
+def outputs(network):
+    planes = numpy.random.RandomState(2).randint(0, 2, (3, 104, 9, 9)).astype(numpy.float32)
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        found = network(planes)
+    return [v.array for v in (found if isinstance(found, tuple) else (found,))]
+
+
+def test_the_value_network_gets_the_trunk_and_no_more_of_the_policy_model():
+    policy = make("policy")
+    save_model("model_policy", policy)
+    assert main(["model_policy", "model_value", "--seed", "7"]) == 0
+    value = load_network("model_value")
+    assert name_of(value) == "value"
+    for key in TRUNK:
+        numpy.testing.assert_array_equal(arrays(value)[key], arrays(policy)[key])
+    numpy.random.seed(7)
+    fresh = arrays(make_network("value"))
+    for key in set(fresh) - set(TRUNK):
+        numpy.testing.assert_array_equal(arrays(value)[key], fresh[key])
+
+
+def test_the_two_headed_network_plays_as_the_policy_model():
+    policy = make("policy")
+    save_model("model_policy", policy)
+    assert main(["model_policy", "two", "--network", "policy_value"]) == 0
+    two = load_network("two")
+    for key in TRUNK + POLICY_HEAD:
+        numpy.testing.assert_array_equal(arrays(two)[key], arrays(policy)[key])
+    numpy.testing.assert_array_equal(outputs(two)[0], outputs(policy)[0])
+
+
+@pytest.mark.parametrize("source", ["policy_bn", "policy_hand1x1", "policy_hand1x1_bn"])
+def test_a_relative_is_folded_to_the_books_trunk_first(source):
+    policy = make(source, channels=32)
+    save_model("model_policy", policy)
+    assert main(["model_policy", "two", "--network", "policy_value"]) == 0
+    two = load_network("two")
+    assert two.channels == 32
+    numpy.testing.assert_allclose(outputs(two)[0], outputs(policy)[0], rtol=1e-3, atol=1e-4)
+
+
+def test_a_network_of_the_same_trunk_keeps_its_normalization():
+    policy = make("policy_hand1x1_bn")
+    policy.l3.bn.avg_mean[...] = 0.25
+    save_model("model_policy", policy)
+    assert main(["model_policy", "two", "--network", "policy_value_hand1x1_bn"]) == 0
+    two = load_network("two")
+    for key, array in arrays(policy).items():
+        numpy.testing.assert_array_equal(arrays(two)[key], array)
+
+
+def test_without_a_seed_two_runs_have_different_heads():
+    save_model("model_policy", make_network("policy", channels=8))
+    for output, options in (("a", []), ("b", []), ("c", ["--seed", "1"]), ("d", ["--seed", "1"])):
+        assert main(["model_policy", output, *options]) == 0
+    a, b, c, d = (arrays(load_network(name))["l15_v/W"] for name in "abcd")
+    assert not numpy.array_equal(a, b)
+    numpy.testing.assert_array_equal(c, d)
+
+
+@pytest.mark.parametrize(
+    "source, options, words",
+    [
+        ("policy_value_resnet", [], "of a policy_value_resnet network do not fit into a value"),
+        ("policy", ["--network", "policy_value_hand1x1_bn"], "Choose another model or another"),
+        (None, [], "model file model_policy does not exist"),
+    ],
+)
+def test_what_does_not_fit_gets_one_sentence_and_no_file(folder, capsys, source, options, words):
+    if source:
+        save_model("model_policy", make_network(source, channels=8))
+    assert main(["model_policy", "out", *options]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("transfer_policy_to_value: error: ")
+    assert words in line
+    assert not (folder / "out").exists()
+
+
+def test_the_policy_model_itself_is_not_replaced(folder, capsys):
+    save_model("model_policy", make_network("policy", channels=8))
+    before = (folder / "model_policy").read_bytes()
+    assert main(["model_policy", "./model_policy"]) == 1
+    assert "is the model file itself" in capsys.readouterr().err
+    assert (folder / "model_policy").read_bytes() == before
+
+
+def test_every_choice_is_a_network_with_a_value_head():
+    for name in TARGETS:
+        assert make_network(name, channels=8).value_kind is not None

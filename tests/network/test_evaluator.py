@@ -1,0 +1,80 @@
+"""The evaluator: what a model says of positions, whatever heads it has."""
+
+import numpy
+import pytest
+import shogi
+from network_helpers import make_trained, outputs
+
+from pydlshogi.compat import chainer
+from pydlshogi.features import make_input_features_from_board
+from pydlshogi.network.evaluator import Evaluator
+from pydlshogi.network.model_file import ModelFileError, save_model
+from pydlshogi.network.registry import NETWORKS
+
+MOVES = ("7g7f", "3c3d", "8h2b+", "3a2b", "B*5e")
+
+
+def sizes(name):
+    """Small sizes where a network has them, for speed."""
+    return {} if name == "policy_value_small" else {"channels": 16}
+
+
+@pytest.fixture(scope="module")
+def boards():
+    found = [shogi.Board()]
+    for move in MOVES:
+        found.append(shogi.Board(found[-1].sfen()))
+        found[-1].push_usi(move)
+    return found
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_evaluation_is_the_output_of_the_network(tmp_path, device, boards, name):
+    network = make_trained(name, **sizes(name))
+    save_model(tmp_path / "model", network)
+    evaluator = Evaluator(tmp_path / "model", device)
+    assert evaluator.has_policy == name.startswith("policy")
+    assert evaluator.has_value == ("value" in name)
+    planes = [evaluator.planes(board) for board in boards]
+    evaluation = evaluator.evaluate(planes)
+    expected = outputs(network, numpy.stack(planes))
+    if evaluator.has_policy:
+        assert isinstance(evaluation.logits, numpy.ndarray)
+        atol = 1e-4 * expected[0].std()
+        numpy.testing.assert_allclose(evaluation.logits, expected[0], rtol=1e-4, atol=atol)
+    else:
+        assert evaluation.logits is None
+    if evaluator.has_value:
+        assert isinstance(evaluation.wins, numpy.ndarray)
+        assert evaluation.wins.shape == (len(boards),)
+        values = expected[-1][:, 0].astype(float)
+        wins = (values + 1) / 2 if name == "policy_value_small" else 1 / (1 + numpy.exp(-values))
+        numpy.testing.assert_allclose(evaluation.wins, wins, atol=1e-4)
+    else:
+        assert evaluation.wins is None
+
+
+def test_one_array_and_a_sequence_of_arrays_are_evaluated_alike(tmp_path, device, boards):
+    save_model(tmp_path / "model", make_trained("policy_value", channels=16))
+    evaluator = Evaluator(tmp_path / "model", device)
+    planes = [evaluator.planes(board) for board in boards]
+    of_list, of_tuple, of_array = map(
+        evaluator.evaluate, (planes, tuple(planes), numpy.stack(planes))
+    )
+    for other in (of_tuple, of_array):
+        numpy.testing.assert_array_equal(other.logits, of_list.logits)
+        numpy.testing.assert_array_equal(other.wins, of_list.wins)
+
+
+def test_the_planes_are_the_features_of_the_board(tmp_path, boards):
+    save_model(tmp_path / "model", make_trained("value", channels=8))
+    evaluator = Evaluator(tmp_path / "model", chainer.get_device("@numpy"))
+    for board in boards:
+        planes = evaluator.planes(board)
+        assert (planes.shape, planes.dtype) == ((104, 9, 9), numpy.float32)
+        numpy.testing.assert_array_equal(planes, make_input_features_from_board(board))
+
+
+def test_a_file_that_cannot_be_used_is_refused(tmp_path):
+    with pytest.raises(ModelFileError, match="does not exist"):
+        Evaluator(tmp_path / "missing", chainer.get_device("@numpy"))
