@@ -2,6 +2,7 @@
 
 import gc
 import time
+import tracemalloc
 
 import pytest
 from uct_helpers import FakeNetwork, make_search, nodes_of, run, shape
@@ -122,13 +123,15 @@ def test_a_search_stops_growing_at_its_limit():
 
 
 def test_the_estimate_of_memory_is_near_the_truth():
-    psutil = pytest.importorskip("psutil")
-    process = psutil.Process()
-    gc.collect()
-    before = process.memory_info().rss
-    search = searched_tree(12000)
-    used = process.memory_info().rss - before
-    assert 0.4 < search.tree.size / used < 1.6
+    searched_tree(10)  # tables that are made once
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        search = searched_tree(4000)
+        used = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.8 < search.tree.size / used < 1.25
     assert used / search.evaluations < 2500
 
 
