@@ -63,7 +63,7 @@ _DESCRIBED = {
     "utils/fold_bn.py": ("networks",),
     "utils/transfer_policy_to_value.py": ("networks",),
     "utils/convert_positions.py": ("data",),
-    "utils/fit_eval_scale.py": ("data",),
+    "utils/fit_eval_scale.py": ("data", "networks"),
     "policy_player_usi.py": ("playing",),
     "search1_player_usi.py": ("playing",),
 }
