@@ -23,7 +23,6 @@ FEW = (
     "tests/test_features.py",
     "tests/commands/test_evaluate_model.py",
     "tests/training/test_training_batches.py",
-    "tests/training/test_training_recipe.py",
     "tests/network/test_evaluator.py",
     "tests/network/test_fold.py",
 )
