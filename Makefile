@@ -1,26 +1,69 @@
-# The two commands of the README: make train, make test. The first call makes the
-# .venv that both use. PYTHON chooses the Python to make it with: make train PYTHON=python3.12
+# The programs of this project in their simplest use; `make help` lists them. The first call makes
+# the Python environment .venv. PYTHON chooses its Python: make train PYTHON=python3.12
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+
+# Folders of the results of `make train` and of `make train-book`.
 RUN := run
+BOOK_RUN := run/book
 
-# A run that was interrupted, or is to go on, goes on where it was.
-RESUME = $(if $(wildcard $(RUN)/state_policy),-m $(RUN)/model_policy -r $(RUN)/state_policy)
+# The recipe that learns fastest of those compared in model/README.md.
+BEST := --network policy_hand1x1_bn --dirac --batchsize 64 --lr 0.03 --momentum 0.9 --nesterov \
+    --weight_decay 1e-4 --warmup 40 --lr_schedule cosine --eval_interval 50
+# The book's recipe is the default of train_policy.py.
+BOOK := --eval_interval 100
 
-.PHONY: train test test-slow lint wheel clean
+.PHONY: train train-book retrain setup test test-slow lint wheel gui-test help clean
 
-train: $(VENV)/.for-train
-	@mkdir -p $(RUN)
-	$(BIN)/python train_policy.py kifu/kifulist_train.txt kifu/kifulist_test.txt --epoch 1 \
-	    --eval_interval 100 --model $(RUN)/model_policy --state $(RUN)/state_policy \
-	    --log $(RUN)/log.txt $(RESUME)
-	@tail -n 6 $(RUN)/log.txt
-	$(BIN)/python utils/plot_log.py $(RUN)/log.txt --output $(RUN)/log.png
-	@echo "Trained: $(RUN)/model_policy. Log: $(RUN)/log.txt. Curve: $(RUN)/log.png." \
-	    "make train again goes on from here. To play with it, set the engine's option" \
-	    "modelfile to $(RUN)/model_policy (README, Playing)."
+train: setup
+	@$(call TRAIN,$(RUN),$(BEST),make train)
+
+train-book: setup
+	@$(call TRAIN,$(BOOK_RUN),$(BOOK),make train-book)
+
+# Starts over, and keeps the earlier run under another name.
+retrain:
+	@if test -e $(RUN); then kept="$(RUN).$$(date +%Y%m%d-%H%M%S)" && mv $(RUN) "$$kept" && \
+	    echo "The earlier run is now in the folder $$kept."; fi
+	@$(MAKE) --no-print-directory train
+
+# Trains one pass over the 200 games of kifu/, or continues an interrupted run.
+#   $(1): folder of the results, $(2): options of the recipe, $(3): this make command
+# The shell must outlive Ctrl-C, to tell how to continue: hence the empty trap.
+define TRAIN
+trap : INT TERM; \
+resume=""; \
+if test -e $(1)/finished; then \
+    echo "$(1)/model_policy is trained already; its log is $(1)/log.txt, its curve $(1)/log.png."; \
+    echo "$(call HINT,$(1))"; \
+    exit 0; \
+fi; \
+if test -e $(1)/state_policy; then \
+    resume="--initmodel $(1)/model_policy --resume $(1)/state_policy"; \
+    echo "Continuing the run in the folder $(1)."; \
+fi; \
+mkdir -p $(1) && \
+set -- $(BIN)/python train_policy.py kifu/kifulist_train.txt kifu/kifulist_test.txt --epoch 1 \
+    --model $(1)/model_policy --state $(1)/state_policy --log $(1)/log.txt $(2) $$resume && \
+echo "$$*" && "$$@"; \
+status=$$?; \
+if test $$status = 130 || test $$status = 143; then \
+    echo "Interrupted. To continue: $(3). To start over: remove the folder $(1)."; \
+fi; \
+test $$status = 0 || exit $$status; \
+touch $(1)/finished; \
+$(BIN)/python utils/plot_log.py $(1)/log.txt --output $(1)/log.png || exit $$?; \
+echo "Model: $(1)/model_policy. Log: $(1)/log.txt. Curve: $(1)/log.png."; \
+echo "$(call HINT,$(1))"
+endef
+
+HINT = To play with it, set the engine's option modelfile to $(1)/model_policy. To start over, \
+remove the folder $(1) (make retrain keeps it under another name). Longer training: docs/training.md.
+
+# Makes .venv with all that training, playing and plotting need.
+setup: $(VENV)/.for-train
 
 test: $(VENV)/.for-test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -36,15 +79,29 @@ lint: $(VENV)/.for-lint
 wheel: $(VENV)/.for-lint
 	$(BIN)/python -m build --wheel --no-isolation
 
-# Chainer's setup.py needs an older setuptools, which is therefore installed first and
-# used to build it: see "Installing" in README.md.
+gui-test:
+	@cat .ci/gui-test.txt
+
+help:
+	@echo "make train       train on the 200 games of kifu/ by the best recipe; again: continue"
+	@echo "make train-book  the same by the book's recipe, in the folder $(BOOK_RUN)"
+	@echo "make retrain     make train from the start; the earlier run is kept"
+	@echo "make setup       make .venv, the Python environment of all programs"
+	@echo "make test        run the tests; make test-slow: the slow ones"
+	@echo "make lint        check style and types"
+	@echo "make wheel       build the package into the folder dist"
+	@echo "make gui-test    print how to test the engine in real GUIs"
+	@echo "make clean       remove .venv and what was built; keeps $(RUN)"
+
+# Chainer's setup.py needs an older setuptools. It is installed first and builds Chainer.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
-	    { echo "$(PYTHON) is missing or not Python 3.9-3.13: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@# The Python that it was made from is gone. Only once more, for make has judged what is in it.
+	    { echo "$(PYTHON) is missing or is not Python 3.9-3.13. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@# A broken link: the Python that made .venv is gone. make has judged the content of .venv
+	@# already, so it must start again.
 	@if test -L $@; then rm -rf $(VENV); \
-	    echo "$(VENV) was of a Python that is gone, and is removed: the same command once more makes it anew"; exit 1; fi
-	@# Half an environment (Debian without python3-venv) would be taken for a whole one.
+	    echo "The Python that made $(VENV) is gone, so $(VENV) was removed. Run the same command again."; exit 1; fi
+	@# Without Debian's package python3-venv, venv fails halfway.
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.setuptools: | $(BIN)/python

@@ -1,10 +1,9 @@
-"""What pyproject.toml cannot declare: the packages, the shipped models, a file for site-packages.
+"""The part of the installation that pyproject.toml cannot declare.
 
-The folder model/ travels in a wheel as the package's data folder pydlshogi/model, so
-that an engine installed by pip finds the shipped model (pydlshogi.files.shipped_model).
-
-pydlshogi.pth goes to site-packages. It lets scripts begin with ``import chainer``
-(pydlshogi.chainer_import).
+- The folder model/ becomes the data folder pydlshogi/model of a wheel, so that an installed
+  engine finds the shipped model (pydlshogi.files.shipped_model).
+- pydlshogi.pth goes to site-packages. It lets scripts begin with ``import chainer``
+  (pydlshogi.chainer_import).
 """
 
 from pathlib import Path

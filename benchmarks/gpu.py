@@ -1,10 +1,11 @@
-"""Speed of training on a GPU: Chainer's own convolution, ours, PyTorch.
+"""Training speed on a GPU: Chainer's convolution, ours, PyTorch.
 
     python benchmarks/gpu.py --torch-python VENV/bin/python
 
-Positions a second of training at several batch sizes, the batch lying on the card. PyTorch
-(in an environment of its own) is left out without ``--torch-python``. Each side runs in a
-process of its own; they take turns, and a figure is the median of the rounds.
+Prints trained positions per second at several batch sizes; the batch is on the GPU before
+the clock starts. PyTorch needs an environment of its own; without ``--torch-python`` it is
+left out. Each side runs in its own process. The sides take turns, and each figure is the
+median of all rounds.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from pydlshogi.device import gpu_count
 
 WORKER = Path(__file__).with_name("gpu_worker.py")
 
-#: Batch sizes and the steps of a round.
+#: Batch size: training steps in a round.
 BATCHES = {32: 100, 256: 40, 1024: 12, 4096: 4}
 
-#: (side, format of the numbers)
+#: (side, number format)
 SIDES = (
     ("chainer", "float32"),
     ("chainer", "tf32"),
@@ -40,12 +41,14 @@ SIDES = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark and prints a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--torch-python", metavar="FILE", help="Python that has PyTorch")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each side (%(default)s)")
+    parser.add_argument("--torch-python", metavar="FILE", help="a Python with PyTorch")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="number of rounds (default: %(default)s)"
+    )
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="one step of two positions on the CPU, to see that the script works",
+        help="run one step of two positions on the CPU to check that the script works",
     )
     args = parser.parse_args(argv)
     device, batches, rounds = "cuda", BATCHES, args.rounds

@@ -1,9 +1,10 @@
-"""One side of benchmarks/gpu.py, in a process of its own.
+"""The process of one side of benchmarks/gpu.py.
 
 Arguments: the side, its number format (float32, tf32, mixed16, bf16) and the device (cuda
-or cpu). Reads a JSON object a line from standard input and answers with one a line:
-``{"versions": true}``, or ``{"batch": N, "steps": N}`` with the seconds that so many
-training steps took, null where the memory does not suffice.
+or cpu). Each line of standard input is a JSON object; each answer is a line of JSON.
+``{"versions": true}`` asks for the versions of the libraries. ``{"batch": N, "steps": N}``
+asks for the seconds of that many training steps; the answer is null if the memory does
+not suffice.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from network_worker import LEARNING_RATE, batch, torch_network
 
 
 def chainer_side(convolution: str, numbers: str, device_name: str) -> tuple[Any, Any, Any, str]:
-    """Returns functions that send a batch, take a step and wait, and the versions."""
+    """Returns three functions (copy a batch, run a step, synchronize) and the versions."""
     from pydlshogi.compat import chainer
     from pydlshogi.network.cpu.convolution import set_convolution
     from pydlshogi.network.policy import PolicyNetwork
@@ -56,7 +57,7 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> tuple[Any,
 
 
 def torch_side(numbers: str, device_name: str) -> tuple[Any, Any, Any, str]:
-    """Returns functions that send a batch, take a step and wait, and the versions."""
+    """Returns three functions (copy a batch, run a step, synchronize) and the versions."""
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = numbers == "tf32"
@@ -87,7 +88,7 @@ def torch_side(numbers: str, device_name: str) -> tuple[Any, Any, Any, str]:
 
 
 def give_memory_back() -> None:
-    """Frees what the pool of CuPy or PyTorch keeps: the other sides need the card too."""
+    """Frees the memory pools of CuPy and PyTorch, for the other sides."""
     gc.collect()
     if "torch" in sys.modules:
         sys.modules["torch"].cuda.empty_cache()
@@ -102,7 +103,7 @@ def seconds(
     size: int,
     steps: int,
 ) -> float | None:
-    """Times some steps on a batch that lies on the device; None: out of memory."""
+    """Times steps on a batch that is on the device; None if the memory does not suffice."""
     try:
         arrays = send(*batch(size))
         for _ in range(3):

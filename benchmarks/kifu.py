@@ -40,9 +40,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import kifu_reference  # noqa: E402
 
 from pydlshogi.features import make_input_features_from_board, make_input_planes  # noqa: E402
+from pydlshogi.kifu.cache import load_cache, save_cache  # noqa: E402
+from pydlshogi.kifu.reading import read_positions  # noqa: E402
 from pydlshogi.kifu.sources import read_list  # noqa: E402
-from pydlshogi.positions import load_cache, save_cache  # noqa: E402
-from pydlshogi.read_kifu import Report, read_kifu  # noqa: E402
 
 BATCHES = (32, 128, 512, 1024)
 #: Prints the peak memory, in KiB, of a process that reads a list and does nothing else.
@@ -96,21 +96,20 @@ def in_turns(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, fl
 
 def read_on_one_thread(kifu_list: Path) -> None:
     """Reads as the other sides do; ours has two threads otherwise."""
-    with unittest.mock.patch("pydlshogi.read_kifu._WORKERS", 1):
-        read_kifu(kifu_list, report=Report())
+    with unittest.mock.patch("pydlshogi.kifu.reading._WORKERS", 1):
+        read_positions(kifu_list)
 
 
 def reading(kifu_list: Path, games: int, rounds: int) -> None:
     """CSA files to positions: ours, on one thread too, cshogi, published."""
     paths = [source.path for source in read_list(kifu_list)]
-    report = Report()
-    read_kifu(kifu_list, report=report)
+    _, report = read_positions(kifu_list)
     few, more = paths[: games // 10], paths[:games]
     few_count = len(kifu_reference.read_positions(few))
     more_count = cshogi_conversion(more)
     speed = in_turns(
         {
-            "ours": lambda: report.positions / timed(lambda: read_kifu(kifu_list, report=Report())),
+            "ours": lambda: report.positions / timed(lambda: read_positions(kifu_list)),
             "one thread": lambda: report.positions / timed(lambda: read_on_one_thread(kifu_list)),
             "cshogi": lambda: more_count / timed(lambda: cshogi_conversion(more)),
             "published": lambda: few_count / timed(lambda: kifu_reference.read_positions(few)),
@@ -128,9 +127,9 @@ def loading(kifu_list: Path, games: int, rounds: int, folder: Path) -> None:
     published = kifu_reference.read_positions(paths)
     book = folder / "published.pickle"
     book.write_bytes(pickle.dumps(published, pickle.HIGHEST_PROTOCOL))
-    positions = read_kifu(kifu_list, report=Report())
+    positions, report = read_positions(kifu_list)
     ours = folder / "ours.pickle"
-    save_cache(ours, "benchmark", positions, Report().to_plain())
+    save_cache(ours, "benchmark", positions, report.to_plain())
 
     def load_published() -> float:
         with open(book, "rb") as file:
@@ -159,7 +158,7 @@ def planes(kifu_list: Path, rounds: int) -> None:
     """Packed positions, and one board, to planes."""
     paths = [source.path for source in itertools.islice(read_list(kifu_list), 20)]
     published = kifu_reference.read_positions(paths)
-    positions = read_kifu(kifu_list, report=Report())[: len(published)]
+    positions = read_positions(kifu_list)[0][: len(published)]
     print("positions to planes, microseconds a position")
     for batch in BATCHES:
         cost = in_turns(

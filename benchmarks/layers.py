@@ -1,10 +1,10 @@
-"""Speed of a layer and of a training step where a layer can be made in several ways.
+"""Speed of several implementations of a layer, alone and in a training step.
 
     python benchmarks/layers.py hands          hand planes through 3×3 or 1×1 filters
     python benchmarks/layers.py normalization  batch normalization: none, ours, Chainer's
 
-The kinds take turns in one process, so that a slow moment of the machine strikes all
-alike; figures are medians.
+The implementations take turns in one process, so that other load slows all of them. The
+figures are medians.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ L = chainer.links
 
 
 class PiecesAndBroadcastHands(PiecesAndHands):
-    """A third form: one square is computed and added to all squares by broadcasting."""
+    """A third form: computes one square and broadcasts it to all squares."""
 
     def uniform(self, x: Any) -> Any:
         """Convolves one square of each constant plane and broadcasts the result."""
@@ -49,7 +49,7 @@ class Broadcast(PolicyNetwork):
 
 
 def make_hands() -> tuple[str, dict[str, Any]]:
-    """Makes networks whose first layers take the hand planes in different ways."""
+    """Makes networks with different first layers for the hand planes."""
     return "l1", {
         "all planes 3×3": make_network("policy"),
         "(a) unpooling": make_network("policy_hand1x1_unpool"),
@@ -74,7 +74,7 @@ def make_normalization() -> tuple[str, dict[str, Any]]:
 
 
 def make_positions(count: int) -> numpy.ndarray:
-    """Makes records with as many pieces on the board and in hand as in the middle of a game."""
+    """Makes positions with as many pieces on the board and in hand as in a middle game."""
     random = numpy.random.RandomState(0)
     positions = numpy.zeros(count, POSITION)
     occupied = random.rand(count, 81) < 0.4
@@ -89,7 +89,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=("hands", "normalization"))
     parser.add_argument("--batchsize", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each kind")
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="number of rounds (default: %(default)s)"
+    )
     parser.add_argument("--gpu", type=int)
     args = parser.parse_args()
 
@@ -128,7 +130,7 @@ def main() -> None:
                 task()
                 if device.xp is not numpy:
                     device.device.synchronize()
-                if turn:  # the first turn makes the buffers
+                if turn:  # the first turn allocates buffers
                     times.setdefault((name, number), []).append(time.perf_counter() - start)
     print(f"batch {args.batchsize}, {in_words(device)}, median of {args.rounds}\n")
     head = f"{measured} in play | {measured} forward and backward"

@@ -1,12 +1,12 @@
-"""Speed of the policy network on the CPU: ours, Chainer's own convolution, PyTorch.
+"""Speed of the policy network on the CPU: ours, Chainer's convolution, PyTorch.
 
     python benchmarks/network.py --torch-python VENV/bin/python
 
-PyTorch (``pip install torch numpy`` in an environment of its own) is left out without
-``--torch-python``. Each side runs in a process of its own, since the threads of a loaded
-PyTorch go on spinning and slow the others; only one works at a time. The sides take
-turns for some rounds, and a figure is the median over all rounds, so that a slow moment
-of the machine strikes all alike. Linux only (peak memory).
+PyTorch needs an environment of its own (``pip install torch numpy``); without
+``--torch-python`` it is left out. Each side runs in its own process, because the idle
+threads of PyTorch slow other code in the same process. Only one side works at a time. The
+sides take turns, so that other load slows all of them. Each figure is the median of all
+rounds. Linux only (peak memory).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sides import Side, processor
 
 WORKER = Path(__file__).with_name("network_worker.py")
 
-#: (task, batch, repeats a round)
+#: (task, batch size, repetitions in a round)
 TASKS = (
     ("forward", 1, 30),
     ("forward", 32, 3),
@@ -35,14 +35,16 @@ TASKS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark and prints a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--torch-python", metavar="FILE", help="Python that has PyTorch")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each side (%(default)s)")
+    parser.add_argument("--torch-python", metavar="FILE", help="a Python with PyTorch")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="number of rounds (default: %(default)s)"
+    )
     parser.add_argument(
         "--tasks",
         default=",".join(f"{task}-{size}" for task, size, _ in TASKS),
-        help="which to run (%(default)s)",
+        help="tasks to run, separated by commas (default: %(default)s)",
     )
-    parser.add_argument("--no-memory", action="store_true", help="leave out peak memory")
+    parser.add_argument("--no-memory", action="store_true", help="do not measure the peak memory")
     args = parser.parse_args(argv)
     chosen = args.tasks.split(",")
     tasks = [task for task in TASKS if f"{task[0]}-{task[1]}" in chosen]

@@ -1,11 +1,12 @@
-"""One side of benchmarks/network.py, in a process of its own.
+"""The process of one side of benchmarks/network.py.
 
-Reads a JSON object a line from standard input and answers with one a line:
-``{"versions": true}``; ``{"task": "forward" or "step", "batch": N, "repeats": N}`` gives
-the seconds of each repeat; ``{"peak": N}`` trains a few steps at batch N and gives the
-memory of the process in bytes before and at its peak.
+Each line of standard input is a JSON object; each answer is a line of JSON.
+``{"versions": true}`` asks for the versions of the libraries.
+``{"task": "forward" or "step", "batch": N, "repeats": N}`` asks for the seconds of each
+repetition. ``{"peak": N}`` trains some steps at batch size N and asks for the memory of
+the process in bytes, before and at its peak.
 
-It imports nothing of pydlshogi for PyTorch's sides: these run in an environment of theirs.
+For PyTorch it does not import pydlshogi, which is not installed in that environment.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ LEARNING_RATE = 0.01
 
 
 def batch(size: int) -> tuple[Any, Any]:
-    """Makes planes as sparse as real ones, and labels."""
+    """Makes random planes, as sparse as real ones, and labels."""
     random = numpy.random.RandomState(size)
     x = (random.rand(size, PLANES, SIDE, SIDE) < 0.1).astype(numpy.float32)
     return x, random.randint(0, DIRECTIONS * SIDE**2, size)
 
 
 def chainer_side(convolution: str) -> tuple[Callable[..., Any], Callable[..., Any], str]:
-    """Returns a function for each task and the versions: Chainer, as training uses it."""
+    """Returns the two tasks and the versions, for Chainer as training uses it."""
     import threadpoolctl
 
     from pydlshogi.compat import chainer
@@ -62,7 +63,7 @@ def chainer_side(convolution: str) -> tuple[Callable[..., Any], Callable[..., An
 
 
 def torch_network() -> Any:
-    """Makes PyTorch's module of the same network."""
+    """Makes the same network in PyTorch."""
     import torch
     from torch import nn
 
@@ -83,7 +84,7 @@ def torch_network() -> Any:
 
 
 def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., Any], str]:
-    """Returns a function for each task and the versions: PyTorch, the same network."""
+    """Returns the two tasks and the versions, for PyTorch."""
     import torch
 
     layout = torch.channels_last if channels_last else torch.contiguous_format

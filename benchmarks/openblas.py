@@ -1,15 +1,15 @@
-"""Lets OpenBLAS choose its kernels: import this before numpy.
+"""Lets OpenBLAS choose its kernels; must be imported before numpy.
 
-Some environments pin OpenBLAS to an old processor's kernels, which halves its speed.
-OpenBLAS looks at the variables when numpy loads it, so a script imports this module
-first; processes that it starts inherit the mended environment.
+Some environments force the kernels of an old processor by variables, which halves the
+speed. OpenBLAS reads the variables when numpy is imported. Child processes inherit the
+corrected environment.
 """
 
 from __future__ import annotations
 
 import os
 
-#: The variables that pin it.
+#: Variables that force the kernels.
 PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 for _pin in PINS:

@@ -1,11 +1,11 @@
-"""Times the engine from go to bestmove, whole and by its parts.
+"""Times the engine from go to bestmove, in all and by parts.
 
     python benchmarks/player.py [--modelfile FILE]
 
-Without a model the weights are random: they take as long, and a position's moves come
-in another order. Medians over the positions of tests/data/labels.json, taken from real
-games, and for ``position`` with moves over the games of kifu/test; the last line is
-measured from outside, as a GUI would.
+Without a model the weights are random; they take the same time. The figures are medians
+over the positions of tests/data/labels.json, which are from real games. ``position`` with
+moves is timed on the games of kifu/test. The last line is measured from outside, as by a
+GUI.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from pydlshogi import rules  # noqa: E402
 from pydlshogi.features import make_input_features_from_board  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
-from pydlshogi.player.policy_options import policy_options  # noqa: E402
+from pydlshogi.player.options import policy_options  # noqa: E402
 from pydlshogi.player.policy_player import PolicyPlayer  # noqa: E402
 from pydlshogi.player.position import make_board  # noqa: E402
 from pydlshogi.usi.protocol import Go  # noqa: E402
 
 
 def main() -> int:
-    """Prints the table."""
+    """Runs all measurements and prints them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--modelfile", help="model to play with; random weights without it")
+    parser.add_argument("--modelfile", help="model file (default: random weights)")
     modelfile = parser.parse_args().modelfile
     with tempfile.TemporaryDirectory() as folder:
         if modelfile is None:
@@ -57,13 +57,13 @@ def main() -> int:
 
 
 def time_parts(sfens: list[str], modelfile: str) -> None:
-    """Times the player and the parts of what it does."""
+    """Times the player and its parts."""
     options = policy_options()
     options.set("modelfile", modelfile)
     player = PolicyPlayer(options, lambda line: None)
     start = time.perf_counter()
-    player.isready()
-    print(f"isready, the imports apart   {1000 * (time.perf_counter() - start):8.2f} ms")
+    player.prepare()
+    print(f"isready without the imports  {1000 * (time.perf_counter() - start):8.2f} ms")
 
     times: dict[str, list[float]] = {}
 
@@ -74,36 +74,36 @@ def time_parts(sfens: list[str], modelfile: str) -> None:
         return result
 
     for sfen in sfens:
-        timed("position", lambda sfen=sfen: player.position(sfen, []))
+        timed("position", lambda sfen=sfen: player.set_position(sfen, []))
         board = player.board
         timed("features", lambda board=board: make_input_features_from_board(board))
         logits = timed("features and network", lambda board=board: player.evaluate(board))
         moves = timed("legal moves", lambda board=board: rules.legal_moves(board))
         timed("mate in one", lambda board=board, moves=moves: rules.mate_in_one(board, moves))
         player.evaluate = lambda board, logits=logits: logits  # type: ignore[method-assign]
-        timed("all but the network", lambda: player.go(Go()))
+        timed("all except the network", lambda: player.choose(Go()))
         del player.evaluate  # type: ignore[method-assign]
-        timed("go, whole", lambda: player.go(Go()))
+        timed("go in all", lambda: player.choose(Go()))
     for part, seconds in times.items():
         print_row(part, seconds)
 
 
 def time_positions() -> None:
-    """Times ``position startpos moves …``, as GUIs send it: all moves of the game so far."""
+    """Times ``position startpos moves …`` with all moves of a game, as GUIs send it."""
     anew, going_on = [], []
     for path in sorted((REPOSITORY / "kifu" / "test").glob("*.csa")):
         moves = shogi.CSA.Parser.parse_file(str(path))[0]["moves"]
         player = PolicyPlayer(policy_options(), lambda line: None)
         for number in range(0, len(moves), 2):
             start = time.perf_counter()
-            player.position(None, moves[:number])
+            player.set_position(None, moves[:number])
             going_on.append(time.perf_counter() - start)
             if number == 100:
                 start = time.perf_counter()
                 make_board(None, moves[:number])
                 anew.append(time.perf_counter() - start)
-    print_row("position, 100 moves anew", anew)
-    print_row("position, two moves on", going_on)
+    print_row("position, 100 new moves", anew)
+    print_row("position, two more moves", going_on)
 
 
 def time_program(sfens: list[str], modelfile: str) -> None:
@@ -131,7 +131,7 @@ def time_program(sfens: list[str], modelfile: str) -> None:
     print(f"isready to readyok           {1000 * ready:8.2f} ms")
     seconds = []
     for sfen in sfens:
-        # usi is answered when position has been obeyed, so that go is timed alone.
+        # The answer to usi tells that position is finished, so that only go is timed.
         ask(f"position sfen {sfen}\nusi", "usiok")
         seconds.append(ask("go btime 0 wtime 0 byoyomi 1000", "bestmove"))
     print_row("go to bestmove", seconds)

@@ -1,4 +1,4 @@
-"""What the benchmarks with several sides share: a process of its own for each side."""
+"""The process of a side, for benchmarks that compare several sides."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import openblas  # noqa: F401  (the sides inherit its environment)
 
 
 class Side:
-    """A process that runs one side's tasks on request.
+    """A process that runs tasks of one side on request.
 
     Args:
-        name: Of the side, given to the worker; those of "torch" do not see pydlshogi.
-        python: The interpreter.
-        worker: The script that answers a JSON object a line with one a line.
-        *arguments: For the worker, after the name.
-        **variables: For its environment.
+        name: Name of the side, the first argument of the worker. Sides whose name starts
+            with "torch" cannot import pydlshogi.
+        python: Python that runs the worker.
+        worker: Script that answers each line of JSON with a line of JSON.
+        *arguments: Further arguments of the worker.
+        **variables: Environment variables of the worker.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Side:
         print(json.dumps(request), file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"side {self.name} ended without an answer; its error is above.")
+            raise SystemExit(f"The side {self.name} ended without an answer. Its error is above.")
         return json.loads(line)
 
     def close(self) -> None:
@@ -56,7 +57,7 @@ class Side:
 
 
 def processor() -> str:
-    """Names the processor, as far as Linux tells."""
+    """Returns the name of the processor, on Linux."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

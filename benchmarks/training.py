@@ -1,12 +1,12 @@
-"""How much of a bare training step's speed a whole train_policy run keeps.
+"""Speed of a train_policy run, compared with bare training steps.
 
     python benchmarks/training.py TRAIN_LIST TEST_LIST
 
-A bare step is the optimizer's update on one batch of planes that is always the same. A
-run's iteration adds the order of the positions, reading and converting them, the sums
-and the extensions; an evaluation, with its 512 test positions and its save, comes every
-1,000 iterations. Both are measured in one process by turns, so that a slow moment of
-the machine strikes both; the figures are medians. The share kept is
+A bare step is the update of the optimizer on one constant batch of planes. An iteration
+of a run also shuffles, reads and converts positions, sums the losses and runs the
+extensions. An evaluation of 512 test positions, with a save, follows every 1,000
+iterations. Both are measured in turns in one process, so that other load slows both. The
+figures are medians. The kept share of the speed is
 
     1000 · bare / (1000 · iteration + evaluation)
 """
@@ -35,7 +35,7 @@ from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.trainer import Settings, make_trainer
 
-#: Default of train_policy's --eval_interval.
+#: Default of --eval_interval in train_policy.
 EVAL_INTERVAL = 1000
 
 
@@ -43,12 +43,12 @@ class Clock(chainer.training.Extension):
     """Trainer extension that times iterations, and bare steps between them.
 
     Args:
-        chunk: Iterations, and then bare steps, in a turn.
-        step: Makes one bare step.
-        finish: Waits until the device has done its work.
+        chunk: Number of iterations in a turn, and of bare steps.
+        step: Runs one bare step.
+        finish: Waits until the device has finished.
     """
 
-    # After the snapshot, so that all an iteration does lies between two calls.
+    # After the snapshot, so that a whole iteration lies between two calls.
     priority = -1000
 
     def __init__(self, chunk: int, step: Any, finish: Any) -> None:
@@ -76,7 +76,7 @@ class Clock(chainer.training.Extension):
         return time.perf_counter() - self._since
 
     def __call__(self, trainer: Any) -> None:
-        """Ends a turn of iterations and makes one of bare steps."""
+        """Ends a turn of iterations and runs a turn of bare steps."""
         self._count += 1
         if self._count % self._chunk:
             return
@@ -93,18 +93,24 @@ class Clock(chainer.training.Extension):
 
 
 def main() -> int:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description="Speed of train_policy against a bare step.")
+    """Measures and prints the result."""
+    parser = argparse.ArgumentParser(
+        description="Compares the speed of train_policy with bare training steps."
+    )
     parser.add_argument("kifulist_train")
     parser.add_argument("kifulist_test")
     parser.add_argument("--batchsize", type=int, default=32)
     parser.add_argument("--gpu", type=int)
-    parser.add_argument("--chunk", type=int, default=20, help="iterations in a turn")
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each kind")
+    parser.add_argument(
+        "--chunk", type=int, default=20, help="iterations in a turn (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="number of rounds (default: %(default)s)"
+    )
     args = parser.parse_args()
 
     device = select_device(args.gpu)
-    train, test = read_kifu(args.kifulist_train), read_kifu(args.kifulist_test)
+    train, test = read_kifu(args.kifulist_train).array, read_kifu(args.kifulist_test).array
     network = PolicyNetwork()
     optimizer = chainer.optimizers.SGD(0.01).setup(network)
     with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +148,7 @@ def main() -> int:
     print(f"bare step   {bare * 1e3:8.2f} ms")
     print(f"iteration   {iteration * 1e3:8.2f} ms")
     print(f"evaluation  {evaluation * 1e3:8.2f} ms, every {EVAL_INTERVAL} iterations")
-    print(f"kept        {kept:8.1%} of the bare step's speed")
+    print(f"kept        {kept:8.1%} of the speed of bare steps")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""The device that computes: asked for once, here.
+"""The choice of the device: the CPU or a GPU.
 
-A device is Chainer's own ``chainer.backend.Device``: ``device.xp`` is numpy or
-cupy, ``device.send(x)`` moves arrays, ``device.use()`` makes it the current one.
+A device is a ``chainer.backend.Device``: ``device.xp`` is numpy or cupy,
+``device.send(x)`` copies arrays to it, ``device.use()`` makes it the current device.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from pydlshogi.errors import UserError
+
 logger = logging.getLogger(__name__)
 
 
-class DeviceError(Exception):
-    """The GPU asked for cannot be used; the text says why and what to do.
+class DeviceError(UserError):
+    """The requested GPU cannot be used.
 
     Args:
-        number: The GPU's.
-        reason: Why it cannot be used, a clause in words.
+        number: Number of the GPU.
+        reason: Why it cannot be used, in words.
 
     Attributes:
-        reason: The same.
+        reason: Why it cannot be used, in words.
     """
 
     def __init__(self, number: int, reason: str) -> None:
@@ -31,16 +33,16 @@ class DeviceError(Exception):
 def gpu_count() -> tuple[int, str]:
     """Counts the GPUs that CUDA finds.
 
-    ``chainer.backends.cuda.available`` says only that CuPy could be imported, so
-    the driver itself is asked.
+    ``chainer.backends.cuda.available`` only says that CuPy can be imported. This function
+    asks the driver.
 
     Returns:
-        The number of GPUs, and where it is 0 the reason in words.
+        The number of GPUs, and the reason in words if it is 0.
     """
     try:
         import cupy
     except ImportError:
-        return 0, "CuPy is not installed (see GPU in README.md)"
+        return 0, "CuPy is not installed (see docs/gpu.md)"
     except Exception as error:  # a broken driver fails in many ways at import
         return 0, f"CuPy cannot be imported: {error}"
     try:
@@ -54,15 +56,14 @@ def select_device(gpu: int | None = None) -> Any:
     """Chooses the device.
 
     Args:
-        gpu: Number of the GPU; negative for the CPU; None for the first GPU where CuPy
-            can compute on it, else the CPU. A warning is logged where there is a GPU,
-            and CuPy cannot compute on the first.
+        gpu: Number of the GPU; negative: the CPU; None: the first GPU, or the CPU if there
+            is none. If the first GPU cannot be used, a warning is logged.
 
     Returns:
-        A ``chainer.backend.Device``, not yet made the current one.
+        A ``chainer.backend.Device``; it is not made the current device.
 
     Raises:
-        DeviceError: GPU ``gpu`` was asked for and cannot be used.
+        DeviceError: The requested GPU cannot be used.
     """
     from pydlshogi.compat import chainer
 
@@ -84,15 +85,15 @@ def select_device(gpu: int | None = None) -> Any:
 
 
 def in_words(device: Any) -> str:
-    """Names a ``chainer.backend.Device`` for people: ``CPU``, or ``GPU 0`` and so on."""
+    """Returns the name of a ``chainer.backend.Device``: ``CPU``, ``GPU 0`` and so on."""
     name = str(device.name)
     return f"GPU {name.partition(':')[2]}" if name.startswith("@cupy:") else "CPU"
 
 
 def _complaint(number: int) -> str:
-    """Says why CuPy cannot compute on a GPU; nothing where it can.
+    """Says why CuPy cannot compute on a GPU; empty if it can.
 
-    A CuPy that was installed without CUDA's libraries finds GPUs too.
+    CuPy also finds GPUs when the libraries of CUDA are missing, so it computes something.
     """
     import cupy
 
@@ -103,9 +104,9 @@ def _complaint(number: int) -> str:
         with cupy.cuda.Device(number):
             ones = cupy.ones((2, 2), dtype="float32")
             float((ones @ ones).sum())
-    except Exception as error:  # whatever is missing, CUDA's own libraries included
-        # A GPU that others have filled is no reason to train on a CPU for days: that it is
-        # full will be said when the network is moved there.
+    except Exception as error:  # its type depends on what is missing
+        # A full GPU can be used: training on the CPU would take days. The program reports the
+        # lack of memory when it copies the network to the GPU.
         if type(error).__name__ == "OutOfMemoryError":
             return ""
         return f"CuPy cannot compute on it: {' '.join(str(error).split())}"

@@ -1,43 +1,36 @@
-"""The packed position, and the cache file that keeps many of them.
+"""The packed position, and sequences of packed positions.
 
 A position is seen from the side to move (:mod:`pydlshogi.common`) and takes 100 bytes:
 
 ==========  =====  ==============================================================
-``board``      81  a byte a square: 0 empty, 1..14 a piece of the side to move in
-                   python-shogi's order (pawn … dragon), 15..28 the opponent's
-                   (14 more)
-``hands``      14  how many are in hand: own pawn, lance, knight, silver, gold,
-                   bishop, rook, then the opponent's
-``result``      1  how the game ended for the side to move: ``LOSS``, ``WIN``,
+field       bytes  meaning
+==========  =====  ==============================================================
+``board``      81  one byte a square: 0 empty; 1..14 a piece of the side to move in
+                   python-shogi's order (pawn … dragon); 15..28 the same pieces of
+                   the opponent
+``hands``      14  number of pieces in hand: pawn, lance, knight, silver, gold,
+                   bishop, rook of the side to move, then of the opponent
+``result``      1  result of the game for the side to move: ``LOSS``, ``WIN``,
                    ``DRAW`` or ``UNKNOWN``
 ``label``       2  the move played, 0..2186 (:mod:`pydlshogi.features`)
-``ply``         2  the number of the move in its game, from 1
+``ply``         2  number of the move in its game, from 1
 ==========  =====  ==============================================================
 
-The cache, ``NAME.pickle`` beside ``NAME.txt``: one pickled tuple of plain objects
-(magic, version, fingerprint, number of positions, their CRC-32, report), then the bytes
-of the positions. Only files that begin with our magic are ours; no other is ever unpickled
-or overwritten, and the unpickler admits no class at all. Numbers are little-endian
-and no numpy object is pickled, so every numpy reads what another wrote.
+Integers are little-endian. The first 95 bytes, board and hands, are the *placement*.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import pickle
-import zlib
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.files import write_beside
+from pydlshogi.errors import UserError
 
-#: Kinds of piece on the board, and kinds that can be in hand.
+#: Number of piece types on the board, and of piece types that can be in hand.
 PIECE_NUM = len(shogi.PIECE_TYPES)
 HAND_NUM = 7
 
@@ -52,42 +45,94 @@ POSITION = numpy.dtype(
 )
 assert POSITION.itemsize == 100
 
-#: Games with more moves than ``ply`` can number are refused.
+#: Largest move number that ``ply`` can hold. Longer games are refused.
 PLY_MAX = int(numpy.iinfo(POSITION["ply"]).max)
 
 #: Results for one side: in ``POSITION`` for the side to move, in a game for Black.
 LOSS, WIN, DRAW, UNKNOWN = range(4)
 
-#: Length of a placement: the bytes of a position that say where the pieces are.
+#: Number of bytes of a placement, the board and hands of a position.
 PLACEMENT_SIZE = SQUARE_NUM + 2 * HAND_NUM
 
-# Code of the same piece when the other side looks at it.
+#: Code of the promoted piece for each piece that can promote.
+PROMOTED = {plain: promoted for plain, promoted in enumerate(shogi.PIECE_PROMOTED) if promoted}
+
+# Code of the same piece seen from the other side.
 _OTHER_SIDE = bytes(
     [0, *range(PIECE_NUM + 1, 2 * PIECE_NUM + 1), *range(1, PIECE_NUM + 1)]
 ) + bytes(range(2 * PIECE_NUM + 1, 256))
 
 
+class Positions(Sequence[numpy.void]):
+    """A read-only sequence of packed positions, as the book's scripts expect.
+
+    It works with ``random.sample``, ``random.choice``, ``len``, integer indices, slices and
+    ``pickle``. An item is one ``POSITION`` record; ``make_features`` takes it.
+
+    Attributes:
+        array: The same positions as a ``POSITION`` array, (n,).
+    """
+
+    def __init__(self, array: numpy.ndarray) -> None:
+        self.array = numpy.asarray(array, dtype=POSITION)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, index: int) -> numpy.void: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Positions: ...
+
+    def __getitem__(self, index: int | slice) -> numpy.void | Positions:
+        if isinstance(index, slice):
+            return Positions(self.array[index])
+        item: numpy.void = self.array[index]
+        return item
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:
+        return numpy.array(self.array, dtype) if copy else numpy.asarray(self.array, dtype)
+
+    def __repr__(self) -> str:
+        return f"<Positions: {len(self)} packed positions>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Plain bytes: numpy 1 cannot load an array that numpy 2 pickled.
+        return _unpickled, (POSITION.itemsize, raw_bytes(self.array).tobytes())
+
+
+def _unpickled(itemsize: int, content: bytes) -> Positions:
+    """Rebuilds pickled positions, possibly of another version of the package."""
+    if itemsize != POSITION.itemsize:
+        raise UserError(
+            "the pickled positions were written by another version of pydlshogi; "
+            "delete the pickle file and read the records again"
+        )
+    return Positions(numpy.frombuffer(bytearray(content), dtype=POSITION))
+
+
 def raw_bytes(positions: numpy.ndarray) -> numpy.ndarray:
-    """Gives positions as bytes, which every device understands.
+    """Returns positions as bytes, which can be sent to any device.
 
     Args:
         positions: ``POSITION`` array, (n,).
 
     Returns:
-        (n, 100) uint8, a view where ``positions`` is contiguous.
+        (n, 100) uint8, a view if ``positions`` is contiguous.
     """
     positions = numpy.ascontiguousarray(positions, dtype=POSITION)
     return positions.view(numpy.uint8).reshape(len(positions), POSITION.itemsize)
 
 
 def opponents_view(placement: bytes) -> bytes:
-    """Turns a placement by 180 degrees and lets the colours swap places.
+    """Rotates a placement by 180 degrees and swaps the sides.
 
     Args:
         placement: ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
 
     Returns:
-        The same pieces as the opponent sees them.
+        The same pieces seen from the opponent.
     """
     board = placement[:SQUARE_NUM][::-1].translate(_OTHER_SIDE)
     own, other = placement[SQUARE_NUM:-HAND_NUM], placement[-HAND_NUM:]
@@ -95,10 +140,10 @@ def opponents_view(placement: bytes) -> bytes:
 
 
 def placement_of(board: shogi.Board) -> bytes:
-    """Packs the pieces of a python-shogi board, seen from its side to move.
+    """Packs the pieces of a python-shogi board, seen from the side to move.
 
     Args:
-        board: Any position; it is not changed.
+        board: Any position. It is not changed.
 
     Returns:
         ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
@@ -115,25 +160,28 @@ def placement_of(board: shogi.Board) -> bytes:
     return placement if board.turn == shogi.BLACK else opponents_view(placement)
 
 
-def count_common(train: numpy.ndarray, test: numpy.ndarray) -> int:
-    """Counts the training positions that also stand in the test set.
+#: Placement of the even game's start position. Both sides see the same.
+EVEN_GAME = placement_of(shogi.Board())
 
-    Two positions are the same when board, hands and side to move are; results, moves
-    played and move numbers do not matter. Positions are compared by 64-bit hashes: of
-    ten million positions a false match is expected once in 200,000 runs.
+
+def count_common(train: numpy.ndarray, test: numpy.ndarray) -> int:
+    """Counts the training positions that are also in the test set.
+
+    Two positions are equal if board, hands and side to move are equal. The function compares
+    64-bit hashes: ten million positions give one false match in about 200,000 runs.
 
     Args:
         train: ``POSITION`` array, (n,).
         test: ``POSITION`` array, (m,).
 
     Returns:
-        How many of the n positions of ``train`` stand in ``test``.
+        How many of the n training positions are in ``test``.
     """
     return int(numpy.isin(_placement_hashes(train), _placement_hashes(test)).sum())
 
 
 def _placement_hashes(positions: numpy.ndarray, chunk: int = 16384) -> numpy.ndarray:
-    """Hashes board and hands of each position to a uint64, (n,)."""
+    """Hashes board and hands of each position; returns (n,) uint64."""
     factors = numpy.random.RandomState(64).randint(0, 1 << 63, 12, dtype=numpy.uint64)
     factors = factors << numpy.uint64(1) | numpy.uint64(1)
     words_size = len(factors) * 8
@@ -144,8 +192,8 @@ def _placement_hashes(positions: numpy.ndarray, chunk: int = 16384) -> numpy.nda
         words = rows[start : start + chunk, :words_size].copy()
         words[:, PLACEMENT_SIZE:] = 0
         total = hashes[start : start + chunk]
-        # Multiplying carries a difference to the high bits only; shifting brings it
-        # back to the low ones before the words are added up.
+        # A product carries differences to the high bits only. The shifts bring them back
+        # to the low bits before the words are added.
         for factor, word in zip(factors, words.view("<u8").T):
             mixed = (word + factor) * factor
             mixed ^= mixed >> numpy.uint64(32)
@@ -153,136 +201,3 @@ def _placement_hashes(positions: numpy.ndarray, chunk: int = 16384) -> numpy.nda
             mixed ^= mixed >> numpy.uint64(29)
             total += mixed
     return hashes
-
-
-# --- the cache file -----------------------------------------------------------------
-
-#: Changes whenever the file's layout, or the reading of records, does.
-CACHE_VERSION = 6
-
-_MAGIC = "pydlshogi positions"
-# What protocol 3, which has no frames, writes first for a tuple of more than three.
-_CACHE_START = b"\x80\x03(X" + len(_MAGIC).to_bytes(4, "little") + _MAGIC.encode()
-
-
-class CacheError(Exception):
-    """The cache cannot be used; the text says why.
-
-    Attributes:
-        ours: Whether the file is a cache of ours, which may be replaced.
-    """
-
-    def __init__(self, reason: str, *, ours: bool) -> None:
-        super().__init__(reason)
-        self.ours = ours
-
-
-class Cached(NamedTuple):
-    """What a cache file holds: a ``POSITION`` array (n,), and the report's plain form."""
-
-    positions: numpy.ndarray
-    report: dict[str, Any]
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    """Builds numbers, strings, lists, tuples and dicts, and nothing that runs code."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise CacheError(f"it asks for {module}.{name}", ours=False)
-
-
-def cache_path(kifu_list_file: str | os.PathLike[str]) -> Path:
-    """Names the cache of a list: ``./a.b.txt`` has ``./a.b.pickle``.
-
-    Only ``.txt``, in any case, is taken away: ``games.train`` and ``games.test`` must
-    not share a cache, and a list that is called ``….pickle`` itself must survive.
-    """
-    path = Path(kifu_list_file)
-    name = path.name[: -len(".txt")] if path.name.lower().endswith(".txt") else path.name
-    return path.with_name(f"{name}.pickle")
-
-
-def fingerprint(parts: Iterable[bytes]) -> str:
-    """Digests what a cache was made from, so that a change of it is noticed.
-
-    Args:
-        parts: Anything in bytes: the list, sizes and times of files, options.
-
-    Returns:
-        A hexadecimal digest.
-    """
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def save_cache(path: Path, mark: str, positions: numpy.ndarray, report: dict[str, Any]) -> None:
-    """Writes a cache, beside and renamed.
-
-    Args:
-        path: The file to make or replace.
-        mark: The fingerprint of what the positions were made from.
-        positions: ``POSITION`` array, (n,).
-        report: Plain objects only.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    content = raw_bytes(positions).data
-    with write_beside(path) as file:
-        header = (_MAGIC, CACHE_VERSION, mark, len(positions), zlib.crc32(content), report)
-        pickle.dump(header, file, protocol=3)
-        file.write(content)
-
-
-def load_cache(path: Path, mark: str) -> Cached:
-    """Reads a cache straight into memory, without a second copy.
-
-    Args:
-        path: The file.
-        mark: The fingerprint that it must carry.
-
-    Returns:
-        The positions and the report.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        CacheError: it is not ours, damaged, or made from something else.
-    """
-    try:
-        with open(path, "rb") as file:
-            return _read_cache(file, mark)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise CacheError(f"it cannot be read ({error.strerror})", ours=False) from error
-
-
-def _read_cache(file: BinaryIO, mark: str) -> Cached:
-    start = file.read(len(_CACHE_START))
-    if start != _CACHE_START[: len(start)]:
-        raise CacheError("it was not made by this program", ours=False)
-    file.seek(0)
-    try:
-        magic, version, found_mark, *rest = _PlainUnpickler(file).load()
-    except CacheError:
-        raise
-    except Exception as error:  # a damaged pickle fails in every way there is
-        raise CacheError("it is damaged", ours=True) from error
-    if version != CACHE_VERSION or found_mark != mark:
-        raise CacheError("the list, a file of it, an option or the version changed", ours=True)
-    if [type(part) for part in rest] != [int, int, dict]:
-        raise CacheError("it is damaged", ours=True)
-    count, checksum, report = rest
-    left = os.fstat(file.fileno()).st_size - file.tell()
-    if left != count * POSITION.itemsize:
-        raise CacheError("it is cut short", ours=True)
-    positions = numpy.empty(count, dtype=POSITION)
-    if file.readinto(positions.view(numpy.uint8).data) != left:  # type: ignore[attr-defined]
-        raise CacheError("it is cut short", ours=True)
-    # A flipped bit would train on another position, or point past the end of a table.
-    if zlib.crc32(raw_bytes(positions).data) != checksum:
-        raise CacheError("it is damaged", ours=True)
-    return Cached(positions, report)

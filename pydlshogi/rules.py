@@ -1,7 +1,7 @@
 """Rules of shogi that python-shogi lacks or gets wrong, as pure functions of a board.
 
-Every function leaves the board as it found it. A side may lack its king, as in
-mating problems: it is then never in check.
+No function changes the board. A side may lack its king, as in mating problems. It is then
+never in check.
 
 Sources: rules of the Japan Shogi Association (pawn-drop mate, perpetual check);
 rules of the Computer Shogi Association (27-point declaration).
@@ -15,16 +15,16 @@ from collections.abc import Iterable
 import shogi
 
 _BOARD_EDGE = 9
-#: The far three ranks as bitboards, where a side promotes and declares: Black's, White's.
+#: Bitboards of the three ranks where a side promotes and declares: Black's, White's.
 _FAR_RANKS = ((1 << 27) - 1, ((1 << 27) - 1) << 54)
 _BIG_PIECES = (shogi.BISHOP, shogi.ROOK, shogi.PROM_BISHOP, shogi.PROM_ROOK)
 _DECLARATION_PIECES = 10
-#: Points that a declaration needs: Black's, White's.
+#: Points needed for a declaration: Black's, White's.
 _DECLARATION_POINTS = (28, 27)
 
 
 def _lines_through(square: int) -> int:
-    """Makes the bitboard of the squares in line with one, diagonals included."""
+    """Returns the bitboard of the squares on the rank, file and diagonals of a square."""
     y, x = divmod(square, _BOARD_EDGE)
     return sum(
         1 << other
@@ -40,9 +40,9 @@ _LINES = [_lines_through(square) for square in range(_BOARD_EDGE**2)]
 def legal_moves(board: shogi.Board) -> list[shogi.Move]:
     """Lists the legal moves.
 
-    Trying a move on the board is what costs time, so only those are tried that can
-    be illegal at all: in check every one; else the king's, those of pieces in line
-    with it (pinned, perhaps) and pawn drops that give check.
+    To try a move on the board takes time, so only moves that may be illegal are tried. In
+    check these are all moves; otherwise the king's moves, the moves of pieces in line with
+    it (they may be pinned) and pawn drops that give check.
     """
     moves = board.generate_pseudo_legal_moves()
     king = board.king_squares[board.turn]
@@ -62,21 +62,21 @@ def legal_moves(board: shogi.Board) -> list[shogi.Move]:
 
 
 def is_legal(board: shogi.Board, move: shogi.Move) -> bool:
-    """Says whether a move is legal, whatever it is."""
+    """Says whether a move is legal. Any move may be given."""
     return is_possible(board, move) and not _is_pawn_drop_mate(board, move)
 
 
 def is_possible(board: shogi.Board, move: shogi.Move) -> bool:
-    """Says whether a move is legal but for the rule against mating by a pawn drop.
+    """Says whether a move is legal, apart from the rule against mates by a pawn drop.
 
-    ``Board.is_pseudo_legal`` lets a drop land on a piece of the opponent's.
+    ``Board.is_pseudo_legal`` allows drops on a piece of the opponent.
     """
     onto_piece = move.drop_piece_type and board.piece_type_at(move.to_square) != shogi.NONE
     return not onto_piece and board.is_pseudo_legal(move) and not _leaves_king(board, move)
 
 
 def has_legal_move(board: shogi.Board) -> bool:
-    """Says whether the side to move has a legal move; without one it has lost."""
+    """Says whether the side to move has a legal move. Without one it has lost."""
     return any(_is_sound(board, move) for move in board.generate_pseudo_legal_moves())
 
 
@@ -85,10 +85,10 @@ def mate_in_one(board: shogi.Board, moves: Iterable[shogi.Move]) -> shogi.Move |
 
     Args:
         board: The position.
-        moves: Legal moves of it to choose from.
+        moves: Legal moves to choose from.
 
     Returns:
-        The first that mates, or None.
+        The first move that mates, or None.
     """
     for move in moves:
         board.push(move)
@@ -105,7 +105,7 @@ def _is_sound(board: shogi.Board, move: shogi.Move) -> bool:
 
 
 def _leaves_king(board: shogi.Board, move: shogi.Move) -> bool:
-    """Says whether the own king can be captured after a pseudo-legal move."""
+    """Says whether a pseudo-legal move leaves the own king in check."""
     board.push(move)
     try:
         return board.was_suicide()
@@ -114,7 +114,7 @@ def _leaves_king(board: shogi.Board, move: shogi.Move) -> bool:
 
 
 def _drops_pawn_with_check(board: shogi.Board, move: shogi.Move) -> bool:
-    """Says whether a drop is one of a pawn in front of the opponent's king."""
+    """Says whether a drop puts a pawn in front of the opponent's king."""
     if move.drop_piece_type != shogi.PAWN:
         return False
     ahead = -_BOARD_EDGE if board.turn == shogi.BLACK else _BOARD_EDGE
@@ -124,7 +124,7 @@ def _drops_pawn_with_check(board: shogi.Board, move: shogi.Move) -> bool:
 def _is_pawn_drop_mate(board: shogi.Board, move: shogi.Move) -> bool:
     """Says whether a pawn drop mates, which is illegal.
 
-    python-shogi lets it pass when a piece could capture the pawn but is pinned.
+    python-shogi overlooks it if a pinned piece attacks the pawn.
     """
     if not _drops_pawn_with_check(board, move):
         return False
@@ -136,7 +136,7 @@ def _is_pawn_drop_mate(board: shogi.Board, move: shogi.Move) -> bool:
 
 
 class Repetition(enum.IntEnum):
-    """What a move brings by repetition, for the side that makes it; best first."""
+    """Result of a move by repetition, for the side that makes it; best first."""
 
     WIN = 0
     NONE = 1
@@ -145,15 +145,15 @@ class Repetition(enum.IntEnum):
 
 
 def may_repeat(board: shogi.Board) -> bool:
-    """Says whether a move can repeat a position for the fourth time: a quick look."""
+    """Says quickly whether a move may repeat a position for the fourth time."""
     return any(count >= 3 for count in board.transpositions.values())
 
 
 def repetition_after(board: shogi.Board, move: shogi.Move) -> Repetition:
-    """Says what a move brings when it repeats a position for the fourth time.
+    """Returns the result of a move by fourfold repetition.
 
-    A draw, unless one side gave check with every move since the position's first
-    occurrence: that side loses.
+    Fourfold repetition is a draw. But a side that has given check with every move since
+    the first occurrence of the position loses.
 
     Args:
         board: The position, with the moves that led to it on its stack.
@@ -167,12 +167,12 @@ def repetition_after(board: shogi.Board, move: shogi.Move) -> Repetition:
 
 
 def _fourth_repetition(board: shogi.Board) -> Repetition:
-    """Judges the position on the board for the side that has just moved."""
+    """Returns the result for the side that has just moved."""
     repeated = board.zobrist_hash()
     if board.transpositions[repeated] < 4:
         return Repetition.NONE
     mover = board.turn ^ 1
-    only_checks = [True, True]  # of each side, as far as the moves have been taken back
+    only_checks = [True, True]  # whether each side has only given check until here
     taken_back = []
     earlier = 3
     while earlier:
@@ -189,9 +189,9 @@ def _fourth_repetition(board: shogi.Board) -> Repetition:
 def can_declare_win(board: shogi.Board) -> bool:
     """Says whether the side to move wins by declaration under the 27-point rule.
 
-    Its king stands in the far three ranks and not in check, with ten other own
-    pieces there at least; those and the hand count 28 points for Black, 27 for White,
-    bishops and rooks 5 each and others 1.
+    The king must be in the far three ranks and not in check, with at least ten other own
+    pieces there. These pieces and the hand must count 28 points for Black and 27 for White:
+    bishops and rooks 5 each, others 1.
     """
     us = board.turn
     king = board.king_squares[us]

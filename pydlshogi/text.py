@@ -1,4 +1,4 @@
-"""Text files as editors and shells of today and of yesterday write them."""
+"""Text files in the encodings of current and older editors and shells."""
 
 from __future__ import annotations
 
@@ -6,20 +6,35 @@ import codecs
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
+#: Why a record in UTF-16 is refused, and what to do.
+UTF_16_REASON = "the text is UTF-16, which no record format uses; save it as UTF-8"
+#: Bytes that old systems append to a text file: Ctrl-Z on DOS, zeros elsewhere.
+END_OF_FILE = b"\x1a\0"
+
+
+def is_utf_16(data: bytes) -> bool:
+    """Tests whether a text begins with a byte order mark of UTF-16."""
+    return data.startswith(_UTF16)
+
 
 def decode(data: bytes) -> str:
-    """Decodes a text file of which nothing says how it is encoded.
+    """Decodes a text file whose encoding is not declared.
 
     Args:
-        data: The file: UTF-8, with a BOM as Notepad writes it or without; UTF-16 with a
-            BOM, as PowerShell's ``>`` writes; or else CP932, as Windows in Japanese has it.
+        data: The file. UTF-8 with or without a BOM, UTF-16 with a BOM (as PowerShell's
+            ``>`` writes), otherwise CP932 (Windows in Japanese).
 
     Returns:
-        Its text without a BOM; what is no character becomes U+FFFD.
+        The text without a BOM. Undecodable bytes become U+FFFD.
     """
-    if data.startswith(_UTF16):
+    if is_utf_16(data):
         return data.decode("utf-16", "replace")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("cp932", "replace")
+
+
+def shown(text: str) -> str:
+    """Quotes a part of a record for a message: printable ASCII, at most 20 characters."""
+    return ascii(text if len(text) <= 20 else text[:20] + "...")

@@ -4,9 +4,10 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.network import Network
+from pydlshogi.network.value_kind import WinLogit
 from pydlshogi.positions import POSITION
 from pydlshogi.training.checkpoint import load_pair
-from pydlshogi.training.trainer import Settings, train
+from pydlshogi.training.trainer import Settings, Task, train
 
 CPU = chainer.get_device("@numpy")
 
@@ -21,6 +22,38 @@ class SmallNetwork(Network):
 
     def forward(self, x):
         return chainer.functions.reshape(self.layer(x), (-1, 2187))
+
+
+class SmallValueNetwork(Network):
+    """The smallest network with a value head alone; values (batch, 1)."""
+
+    has_policy = False
+    value_kind = WinLogit
+
+    def __init__(self, seed=1):
+        super().__init__()
+        numpy.random.seed(seed)
+        with self.init_scope():
+            self.value = chainer.links.Linear(104 * 81, 1)
+
+    def forward(self, x):
+        return self.value(x)
+
+
+class TwoHeads(Network):
+    """The smallest network with both heads; values (batch, 1)."""
+
+    value_kind = WinLogit
+
+    def __init__(self, seed=1):
+        super().__init__()
+        numpy.random.seed(seed)
+        with self.init_scope():
+            self.policy = chainer.links.Convolution2D(104, 27, ksize=1)
+            self.value = chainer.links.Linear(104 * 81, 1)
+
+    def forward(self, x):
+        return chainer.functions.reshape(self.policy(x), (-1, 2187)), self.value(x)
 
 
 class NormalizedNetwork(SmallNetwork):
@@ -72,19 +105,15 @@ def run(
     network = network or make_network()
     optimizer = make_optimizer(network, lr)
     model, state = folder / "model", folder / "state"
-    own = load_pair(model, state, network, optimizer) if resume else None
+    resumed = load_pair(model, state, network, optimizer) if resume else None
     options = {"seed": 5, "batchsize": 8, "test_batchsize": 4, "epoch": 3, "eval_interval": 4}
     options.update(kwargs)
     if positions is None:
         positions = make_positions(train_size, 1)
+    settings = Settings(model=model, state=state, **options)
+    test_positions = make_positions(test_size, 2)
     result = train(
-        network,
-        optimizer,
-        positions,
-        make_positions(test_size, 2),
-        Settings(model=model, state=state, **options),
-        device=device,
-        own=own,
+        Task(network, optimizer, positions, test_positions, settings, device, resumed=resumed)
     )
     return network, optimizer, result
 
@@ -109,6 +138,6 @@ def assert_same_files(one, other):
 
 
 def complaints(capsys):
-    """Gives what stands on standard error but for what the lists hold."""
+    """Returns the lines on standard error, except the reports on the lists."""
     lines = capsys.readouterr().err.splitlines()
     return [line for line in lines if not line.startswith(("train.txt: ", "test.txt: "))]

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy
 
-from pydlshogi.kifu.csa import Game, RecordError, parse_game, split_records
 from pydlshogi.kifu.csa_scan import scan
-from pydlshogi.kifu.kif import is_kif, parse_kif
+from pydlshogi.kifu.formats import CSA, Record, records_of
+from pydlshogi.kifu.game import Game, RecordError
 from pydlshogi.kifu.legality import first_illegal
 from pydlshogi.kifu.replay import Games, replay, rows_of
 from pydlshogi.kifu.report import Note
@@ -40,32 +40,6 @@ class File(NamedTuple):
     size: int
     path: str
     data: bytes | None = None
-
-
-class Record(NamedTuple):
-    """One record of a file.
-
-    Attributes:
-        text: Its bytes.
-        file: The file's name.
-        number: Its number in the file, from 1.
-        lines_before: The number of lines in the file before its first.
-        kif: Whether it is KIF; else it is CSA.
-    """
-
-    text: bytes
-    file: str
-    number: int
-    lines_before: int
-    kif: bool
-
-    def parse(self) -> Game:
-        """Reads it with care; raises ``RecordError``."""
-        return parse_kif(self.text) if self.kif else parse_game(self.text)
-
-    def note(self, line: int, reason: str) -> Note:
-        """Makes a note; ``line`` counts within the record, 0 for none."""
-        return Note(self.file, self.number, line + self.lines_before if line else 0, reason)
 
 
 @dataclass
@@ -146,10 +120,7 @@ def _records(files: list[File], batch: Batch) -> Iterator[Record]:
             batch.unreadable += 1
             batch.excluded.append(Note(file.name, 0, 0, f"it cannot be read ({error.strerror})"))
             continue
-        kif = is_kif(file.name, data)
-        parts = [(0, data)] if kif else split_records(data)
-        for number, (lines_before, text) in enumerate(parts, 1):
-            yield Record(text, file.name, number, lines_before, kif)
+        yield from records_of(file.name, data)
 
 
 def _read_file(path: str, size: int) -> bytes:
@@ -175,7 +146,7 @@ def _understand(
         and the summary of each, ``UNKNOWN`` for none. None if there is no game.
     """
     # KIF is read one by one: not even CSA text under a name of KIF may pass here.
-    scanned = scan([b"" if record.kif else record.text for record in records])
+    scanned = scan([record.text if record.format is CSA else b"" for record in records])
     numbers: list[int] = numpy.flatnonzero(scanned.plain).tolist()
     summaries = scanned.summaries.tolist()
     careful: list[Game] = []

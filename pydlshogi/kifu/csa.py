@@ -21,52 +21,21 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.csa_board import (
-    EVEN_GAME,
     NO_SQUARE,
     PIECE_CODES,
     PIECE_NAMES,
     SQUARES,
     StartPosition,
-    shown,
 )
-from pydlshogi.positions import (
-    DRAW,
-    HAND_NUM,
-    LOSS,
-    UNKNOWN,
-    WIN,
-)
-
-#: What the end marks mean for the side to move.
-END_MARKS = {
-    "%TORYO": LOSS,
-    "%TIME_UP": LOSS,
-    "%TSUMI": LOSS,
-    "%ILLEGAL_MOVE": LOSS,
-    "%KACHI": WIN,
-    "%SENNICHITE": DRAW,
-    "%JISHOGI": DRAW,
-    "%HIKIWAKE": DRAW,
-    "%MAX_MOVES": DRAW,
-    "%CHUDAN": UNKNOWN,
-    "%MATTA": UNKNOWN,
-    "%FUZUMI": UNKNOWN,
-    "%ERROR": UNKNOWN,
-}
-#: End marks that name the side themselves, and what they mean for Black.
-END_MARKS_FOR_BLACK = {"%+ILLEGAL_ACTION": LOSS, "%-ILLEGAL_ACTION": WIN}
-# Programs write marks of their own, such as %OUTE_SENNICHITE; the moves before one are good.
-_OWN_END_MARK = re.compile("%[A-Z_]+")
-
-#: A result as the other side sees it.
-OTHER_RESULT = {LOSS: WIN, WIN: LOSS, DRAW: DRAW, UNKNOWN: UNKNOWN}
+from pydlshogi.kifu.game import Game, Move, RecordError, end_result
+from pydlshogi.positions import DRAW, HAND_NUM, LOSS, UNKNOWN, WIN
+from pydlshogi.text import END_OF_FILE, UTF_16_REASON, is_utf_16, shown
 
 _MOVE = re.compile(rf"([+-])(00|[1-9][1-9])([1-9][1-9])({'|'.join(PIECE_NAMES)})")
 _TIME = re.compile(r"T[0-9.]*")
@@ -98,102 +67,11 @@ _DECLARED = {
     b"EUC-JP": "euc_jp",
     b"EUCJP": "euc_jp",
 }
-_UTF_16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-#: What old systems put behind a text's end: DOS its Ctrl-Z, others zeros.
-END_OF_FILE = b"\x1a\0"
-
-
-class RecordError(Exception):
-    """A record that cannot be read.
-
-    Attributes:
-        line: The number of the line in the record, from 1; 0 where there is none to name.
-        reason: What is wrong, a clause in words.
-    """
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"line {line}: {reason}" if line else reason)
-        self.line = line
-        self.reason = reason
-
-
-class Move(NamedTuple):
-    """A move as its mover sees it.
-
-    Attributes:
-        origin: The square it comes from, 0..80, or 81..87 for a drop: the place of the
-            mover's own pawn … rook in a placement.
-        target: The square it goes to, 0..80.
-        piece: The piece's code after the move, 1..14.
-        claimed: The piece's code before the move where the record names it, else 0.
-        line: The number of its line in the record, from 1.
-    """
-
-    origin: int
-    target: int
-    piece: int
-    claimed: int
-    line: int
-
-
-@dataclass
-class Game:
-    """A record's text, understood but not yet played.
-
-    Attributes:
-        names: Black's and White's, empty where not given.
-        ratings: Black's and White's floodgate ratings, None where not given.
-        start: Placement before the first move, seen from the side that makes it.
-        turn: That side, ``shogi.BLACK`` or ``shogi.WHITE``.
-        moves: The moves, the two sides by turns.
-        end_mark: ``%TORYO`` and the like as written, None where there is none.
-        result: ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN`` for Black: by the end mark, or
-            by the summary where there is none, or where it says that ``%KACHI`` was wrong.
-        summary: The same by floodgate's summary, None where there is none.
-    """
-
-    names: list[str] = field(default_factory=lambda: ["", ""])
-    ratings: list[float | None] = field(default_factory=lambda: [None, None])
-    start: bytes = EVEN_GAME
-    turn: int = shogi.BLACK
-    moves: list[Move] = field(default_factory=list)
-    end_mark: str | None = None
-    result: int = UNKNOWN
-    summary: int | None = None
-
-    @property
-    def winner(self) -> int | None:
-        """``shogi.BLACK``, ``shogi.WHITE``, or None if neither has won."""
-        return {WIN: shogi.BLACK, LOSS: shogi.WHITE}.get(self.result)
-
-
-def end_result(mark: str, black_to_move: bool) -> int | None:
-    """Says what an end mark means for Black.
-
-    Args:
-        mark: ``%TORYO`` and the like.
-        black_to_move: Whether Black was to move when the game ended.
-
-    Returns:
-        ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN``, which is also that of a mark that the
-        standard does not have; None if it is no mark.
-    """
-    if mark in END_MARKS_FOR_BLACK:
-        return END_MARKS_FOR_BLACK[mark]
-    if mark in END_MARKS:
-        return END_MARKS[mark] if black_to_move else OTHER_RESULT[END_MARKS[mark]]
-    return UNKNOWN if _OWN_END_MARK.fullmatch(mark) else None
 
 
 def summary_result(black: bytes, white: bytes) -> int:
     """Gives Black's result of a summary's two words, ``UNKNOWN`` if they disagree."""
     return _SUMMARY_RESULTS.get((black, white), UNKNOWN)
-
-
-def refuse_utf_16(data: bytes) -> None:
-    """Raises ``RecordError`` if a text begins as UTF-16 does, and says what to do."""
-    if data.startswith(_UTF_16_BOMS):
-        raise RecordError(0, "it is UTF-16 text, which records never are; save it as UTF-8")
 
 
 def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -241,7 +119,8 @@ def parse_game(record: bytes) -> Game:
     Raises:
         RecordError: something in it cannot be understood, or there is no move.
     """
-    refuse_utf_16(record)
+    if is_utf_16(record):
+        raise RecordError(0, UTF_16_REASON)
     return _Reader(record).game
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.positions import HAND_NUM, PIECE_NUM, opponents_view, placement_of
+from pydlshogi.positions import EVEN_GAME, HAND_NUM, PIECE_NUM, PROMOTED, opponents_view
+from pydlshogi.text import shown
 
 #: CSA's names of the pieces, in the order of the codes 1..14.
 PIECE_NAMES = ("FU", "KY", "KE", "GI", "KI", "KA", "HI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
@@ -20,19 +21,11 @@ SQUARES = {name: square for square, name in enumerate(SQUARE_NAMES)}
 #: Where a drop comes from, and where pieces in hand are placed.
 NO_SQUARE = "00"
 
-#: Code of the promoted piece by that of the plain one; gold and king have none.
-PROMOTED = {
-    PIECE_CODES[plain]: PIECE_CODES[promoted]
-    for plain, promoted in zip(("FU", "KY", "KE", "GI", "KA", "HI"), PIECE_NAMES[_KING:])
-}
 _PLAIN = {promoted: plain for plain, promoted in PROMOTED.items()}
 
 # How many of each kind a shogi set has, by the code of the unpromoted piece.
 _PIECES_IN_SET = {1: 18, 2: 4, 3: 4, 4: 4, 5: 4, 6: 2, 7: 2, 8: 2}
 _TOO_MANY = "the start position has more pieces than a shogi set"
-
-#: The even game's start, as Black and as White sees it.
-EVEN_GAME = placement_of(shogi.Board())
 
 
 class StartPosition:
@@ -189,8 +182,3 @@ def _count_pieces(placement: bytes) -> dict[int, int]:
     for place, count in enumerate(placement[SQUARE_NUM:]):
         counts[place % HAND_NUM + 1] += count
     return counts
-
-
-def shown(text: str) -> str:
-    """Quotes a piece of a record, cut short and printable."""
-    return ascii(text if len(text) <= 20 else text[:20] + "...")

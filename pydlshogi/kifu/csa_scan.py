@@ -18,10 +18,11 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, end_result, summary_result
-from pydlshogi.kifu.csa_board import EVEN_GAME, PIECE_NAMES, SQUARE_NAMES
+from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, summary_result
+from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
+from pydlshogi.kifu.game import end_result
 from pydlshogi.kifu.replay import Games
-from pydlshogi.positions import HAND_NUM, PIECE_NUM, UNKNOWN
+from pydlshogi.positions import EVEN_GAME, HAND_NUM, PIECE_NUM, UNKNOWN
 
 _LF, _CR, _COMMA, _DOT, _QUOTE, _T, _PLUS, _MINUS = b"\n\r,.'T+-"
 _BAD = 255

@@ -21,12 +21,20 @@ from typing import NoReturn
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.kifu.csa import END_OF_FILE, Game, Move, RecordError, end_result, refuse_utf_16
-from pydlshogi.kifu.csa_board import EVEN_GAME, PROMOTED, require_one_set, shown
-from pydlshogi.positions import DRAW, HAND_NUM, LOSS, PIECE_NUM, UNKNOWN, WIN, opponents_view
-
-#: Endings of the names of KIF files, in lower case.
-KIF_SUFFIXES = (".kif", ".kifu")
+from pydlshogi.kifu.csa_board import require_one_set
+from pydlshogi.kifu.game import Game, Move, RecordError, end_result
+from pydlshogi.positions import (
+    DRAW,
+    EVEN_GAME,
+    HAND_NUM,
+    LOSS,
+    PIECE_NUM,
+    PROMOTED,
+    UNKNOWN,
+    WIN,
+    opponents_view,
+)
+from pydlshogi.text import END_OF_FILE, UTF_16_REASON, is_utf_16, shown
 
 # What stands above the moves of a KIF file, as bytes: the title of their columns, the handicap.
 _HEADS = [
@@ -137,19 +145,13 @@ def parse_kif(data: bytes) -> Game:
     Raises:
         RecordError: something in it cannot be understood, or there is no move.
     """
-    refuse_utf_16(data)
+    if is_utf_16(data):
+        raise RecordError(0, UTF_16_REASON)
     return _Reader(_decode(data.rstrip(END_OF_FILE))).game
 
 
-def is_kif(name: str, data: bytes) -> bool:
-    """Says whether a file is to be read as KIF.
-
-    Args:
-        name: The file's; where it says KIF or CSA that counts.
-        data: Its bytes; where the name does not say, KIF is known by its head.
-    """
-    if name.lower().endswith((*KIF_SUFFIXES, ".csa")):
-        return not name.lower().endswith(".csa")
+def looks_like_kif(data: bytes) -> bool:
+    """Tests whether a file begins with a header of KIF."""
     return any(head in data[:4096] for head in _HEADS)
 
 

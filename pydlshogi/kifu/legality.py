@@ -42,7 +42,7 @@ def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) ->
         start: Placement before the first move, seen from its mover.
         turn: That side.
         moves: Origin, target and piece of each move, as in
-            :class:`pydlshogi.kifu.csa.Move`, all possible ones.
+            :class:`pydlshogi.kifu.game.Move`, all possible ones.
 
     Returns:
         The move's number from 0, or None.

@@ -36,9 +36,16 @@ from pydlshogi.common import (
     UP_RIGHT,
 )
 from pydlshogi.features import move_direction
-from pydlshogi.kifu.csa import OTHER_RESULT, Game
-from pydlshogi.kifu.csa_board import PIECE_NAMES, PROMOTED
-from pydlshogi.positions import HAND_NUM, PIECE_NUM, PLACEMENT_SIZE, PLY_MAX, POSITION
+from pydlshogi.kifu.csa_board import PIECE_NAMES
+from pydlshogi.kifu.game import OTHER_RESULT, Game
+from pydlshogi.positions import (
+    HAND_NUM,
+    PIECE_NUM,
+    PLACEMENT_SIZE,
+    PLY_MAX,
+    POSITION,
+    PROMOTED,
+)
 
 #: Places that a move can come from: the squares, then the mover's hand by kind.
 ORIGIN_NUM = SQUARE_NUM + HAND_NUM
@@ -83,7 +90,7 @@ class Games:
     """Games as columns: a row of the first four for each move, of the others for each game.
 
     The moves of a game stand together, games in order. ``origin``, ``target``,
-    ``piece`` and ``claimed`` are those of :class:`pydlshogi.kifu.csa.Move`.
+    ``piece`` and ``claimed`` are those of :class:`pydlshogi.kifu.game.Move`.
 
     Attributes:
         origin, target, piece, claimed: (moves,) uint8.

@@ -8,7 +8,6 @@ is known by its name; a file that the list names itself may have any.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import itertools
 import os
@@ -20,8 +19,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-#: What a record's file is called, in folders and archives.
-RECORD_SUFFIXES = (".csa", ".kif", ".kifu")
+from pydlshogi.errors import UserError
+from pydlshogi.kifu.formats import RECORD_SUFFIXES
+from pydlshogi.text import decode, is_utf_16
+
 ARCHIVE_SUFFIXES = (".zip", ".7z")
 # Archives and compressed files that are not read: taken for records they would be gibberish.
 _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh", ".rar")
@@ -30,12 +31,11 @@ _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh"
 _BINARY = (b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b", b"\x80")
 # The bit by which a .zip says that a name is UTF-8.
 _ZIP_UTF8 = 0x800
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # A move as CSA writes it, on a line of its own.
 _CSA_MOVE = re.compile(rb"^[+-]\d{4}[A-Z]{2}\b", re.MULTILINE)
 
 
-class KifuError(Exception):
+class KifuError(UserError):
     """The kifu cannot be read at all; the text says why and what to do."""
 
 
@@ -127,12 +127,9 @@ def _places(kifu_list_file: str) -> list[str]:
 
 
 def _lines(data: bytes) -> Iterator[list[str]]:
-    """Decodes the lines of a list: for each the names that it may mean, likely ones first."""
+    """Decodes the lines of a list; yields the possible names of each, likely ones first."""
     try:
-        if data.startswith(_UTF16):
-            text = data.decode("utf-16", "replace")
-        else:
-            text = data.decode("utf-8-sig")
+        text = decode(data) if is_utf_16(data) else data.decode("utf-8-sig")
     except UnicodeDecodeError:
         for line in re.split(b"\r\n|\n|\r", data):
             yield _decodings(line.strip())

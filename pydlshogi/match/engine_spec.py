@@ -1,4 +1,4 @@
-"""What the command line says of an engine: name, command, options."""
+"""An engine of the command line: its name, command and options."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from dataclasses import dataclass
 
 _NAME = re.compile(r"[\w.+-]+", re.ASCII)
 
-#: Where Debian puts games, outside the path of many users.
+#: Debian installs games here; the folder is not in the PATH of every user.
 _GAMES_FOLDER = "/usr/games"
 
 _RANDOM = "random"
 _FAIRY = "fairy"
 
-#: Stands in a command for the Python that runs the match, wherever it lies.
+#: Placeholder in a command for the Python that runs the match.
 _THIS_PYTHON = "{python}"
 
-#: The opponents that the strength of the shipped model is measured against.
+#: The opponents used to measure the strength of the shipped model.
 USUAL_OPPONENTS = (_RANDOM, *(f"{_FAIRY}:{level}" for level in (-20, -10, -5, -3, 0)))
 
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """An engine to start.
+    """How to start an engine.
 
     Attributes:
-        name: What it is called in tables, folders and records.
-        command: Program and arguments, as settings keep them: the same on every machine.
-        options: USI options and their values.
+        name: Name in tables, folders and records.
+        command: Program and arguments, written so that they are the same on all machines.
+        options: Names and values of USI options.
     """
 
     name: str
@@ -39,7 +39,7 @@ class EngineSpec:
     options: tuple[tuple[str, str], ...] = ()
 
     def arguments(self) -> list[str]:
-        """Gives program and arguments as this machine starts them."""
+        """Returns program and arguments for this machine."""
         program, *rest = self.command
         if program == _THIS_PYTHON:
             return [sys.executable, *rest]
@@ -48,18 +48,17 @@ class EngineSpec:
 
 
 def parse_engine(text: str) -> EngineSpec:
-    """Reads an engine of the command line.
+    """Parses an engine of the command line.
 
     Args:
-        text: ``NAME=COMMAND;OPTION=VALUE;…``, the command with its arguments quoted as
-            in a shell; or ``random``, the built-in random mover; or ``fairy:LEVEL``,
-            fairy-stockfish at that skill level.
+        text: ``NAME=COMMAND;OPTION=VALUE;…`` (a shell command), ``random`` (the built-in
+            random player) or ``fairy:LEVEL`` (fairy-stockfish at that Skill Level).
 
     Raises:
-        ValueError: none of these; the text says what is wrong.
+        ValueError: The text has none of these forms; the message says what is wrong.
     """
     if text == _RANDOM:
-        # Not a file's path: so started, it would not find the package in a clone.
+        # By -m, not by the path of the file, so that it finds the package in a clone.
         return EngineSpec(_RANDOM, (_THIS_PYTHON, "-m", "pydlshogi.match.random_player"))
     kind, _, level = text.partition(":")
     if kind == _FAIRY and re.fullmatch(r"[+-]?\d+", level, re.ASCII):
@@ -82,7 +81,7 @@ def parse_engine(text: str) -> EngineSpec:
 
 
 def _split(command: str) -> tuple[str, ...]:
-    """Splits a command as the system's shell would; on Windows ``\\`` is no escape."""
+    """Splits a command as the shell of the system does; on Windows ``\\`` is no escape."""
     try:
         words = shlex.split(command, posix=os.name != "nt")
     except ValueError as error:

@@ -13,13 +13,13 @@ from pydlshogi.match.usi_client import EngineError, Limit, UsiClient
 
 @dataclass(frozen=True)
 class PlayedGame:
-    """A game that has ended.
+    """A finished game.
 
     Attributes:
-        moves: The moves in CSA's notation, with the signs of the sides.
-        seconds: What each move took, then what the answer took that ended the game
-            without being a move, if there was one.
-        verdict: How it ended.
+        moves: Moves in CSA notation, with the signs of the sides.
+        seconds: Time of each move. If an answer that is no move ended the game, its time
+            is the last element.
+        verdict: How the game ended.
     """
 
     moves: list[str]
@@ -32,17 +32,17 @@ def play_game(
 ) -> PlayedGame:
     """Plays a game.
 
-    An engine that dies or says nothing when it is to move has lost; it is then no
-    longer alive.
+    An engine that dies or does not answer when it is to move loses; its process is then
+    ended.
 
     Args:
-        players: Black's and White's engine.
-        opening: The first moves, in USI's notation, after which the game is not over.
-        limit: What each further move may cost.
-        max_plies: The game is drawn when it has this many moves.
+        players: Engines of Black and White.
+        opening: First moves in USI notation; the game is not over after them.
+        limit: Limit of each further move.
+        max_plies: A game of that many moves is drawn.
 
     Raises:
-        EngineError: an engine was not ready when the game should have begun.
+        EngineError: An engine was not ready before the first move.
     """
     for player in players:
         player.new_game()
@@ -57,7 +57,7 @@ def play_game(
         try:
             answer = players[referee.board.turn].best_move(referee.moves, limit)
         except EngineError as error:
-            # CSA has no mark for an engine that died; it did not move in time either.
+            # CSA has no mark for a dead engine.
             verdict = referee.loss("%TIME_UP", str(error))
         else:
             verdict = referee.hear(answer)
@@ -68,7 +68,7 @@ def play_game(
 
 
 def _result(winner: int | None, colour: int) -> str:
-    """Says what a game was for one side, in USI's words."""
+    """Returns the USI word for the result of one side."""
     assert (cshogi.BLACK, cshogi.WHITE) == (0, 1)
     if winner is None:
         return "draw"

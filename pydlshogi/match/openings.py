@@ -1,4 +1,4 @@
-"""Openings for matches: a few random moves from the start, the same for both games of a pair."""
+"""Random openings; both games of a pair start from the same one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import cshogi
 
 
 def random_opening(seed: int, pair: int, plies: int) -> list[str]:
-    """Draws an opening.
+    """Draws an opening of random legal moves.
 
-    Each depends on its own number alone, so that a match can be resumed or
-    lengthened, and meets every opponent from the same positions.
+    An opening depends only on its seed and number. So a match can be resumed or extended,
+    and all opponents play the same openings.
 
     Args:
         seed: Seed of the match.
@@ -19,16 +19,15 @@ def random_opening(seed: int, pair: int, plies: int) -> list[str]:
         plies: Number of moves.
 
     Returns:
-        The moves in USI's notation, each drawn from all legal ones. The side to move
-        has a legal move at the end: openings that mate are passed over.
+        The moves in USI notation. The game is not over after them.
     """
-    # A text as seed is hashed to the same number by every Python and on every system.
+    # All Pythons and systems turn a string seed into the same random numbers.
     generator = random.Random(f"{seed} {pair}")
     while True:
         board = cshogi.Board()
         moves: list[str] = []
         while len(moves) < plies and not board.is_game_over():
-            # Sorted: no order of cshogi's own decides which opening this is.
+            # Sorted, so that the order of cshogi's move list does not matter.
             moves.append(generator.choice(sorted(map(cshogi.move_to_usi, board.legal_moves))))
             board.push_usi(moves[-1])
         if not board.is_game_over():

@@ -4,54 +4,40 @@ from __future__ import annotations
 
 import random
 import sys
-from pathlib import Path
 from typing import Callable
 
-from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.rules import legal_moves
-from pydlshogi.usi.engine import Engine
 from pydlshogi.usi.options import Filename, Options, Spin
-from pydlshogi.usi.protocol import DialogueLog, Go, Output
+from pydlshogi.usi.process import run_engine
+from pydlshogi.usi.protocol import Go
 
 
-class RandomPlayer(BasePlayer):
-    """Draws one of the legal moves, each as likely as the others."""
+class RandomPlayer(EnginePlayer):
+    """Draws one of the legal moves, each with the same probability."""
+
+    name = "random_player"
 
     def __init__(self, options: Options, send: Callable[[str], None] = print) -> None:
         super().__init__(options, send)
         self._generator = random.Random()
 
-    def usinewgame(self) -> None:
-        """Sets the generator back when the option ``random_seed`` names a seed."""
+    def new_game(self) -> None:
+        """Resets the generator if the option ``random_seed`` names a seed."""
         seed = self.options["random_seed"]
         self._generator = random.Random(None if seed < 0 else seed)
 
-    def go(self, go: Go) -> str:
-        """See :class:`BasePlayer`; ``resign`` where there is no legal move."""
+    def choose(self, go: Go) -> str:
+        """Returns a move, or ``resign`` if there is no legal move."""
         moves = legal_moves(self.board)
         return self._generator.choice(moves).usi() if moves else "resign"
 
 
 def main() -> int:
-    """Runs the engine on standard input and output.
-
-    Returns:
-        The exit status.
-    """
-    # debug_log is the engine loop's own option.
+    """Runs the engine on standard input and output, and returns the exit status."""
+    # The engine itself obeys debug_log.
     options = Options(Spin("random_seed", -1, low=-1, high=2**31 - 1), Filename("debug_log"))
-    log = DialogueLog()
-    output = Output(sys.stdout.buffer, log)
-    Engine(
-        "random_player",
-        "pydlshogi",
-        options,
-        lambda send: RandomPlayer(options, send),
-        output,
-        log,
-        Path.cwd(),
-    ).run(sys.stdin.buffer)
-    return 0
+    return run_engine(RandomPlayer.name, options, lambda send: RandomPlayer(options, send))
 
 
 if __name__ == "__main__":

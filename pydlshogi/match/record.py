@@ -1,4 +1,4 @@
-"""Records of a match: CSA files, one a game, from which a match goes on and is counted."""
+"""Game records of a match as CSA files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import shogi
 
 from pydlshogi.files import write_beside
-from pydlshogi.kifu.csa import RecordError, parse_game
+from pydlshogi.kifu.csa import parse_game
+from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What counts of a game.
+    """Result of a game.
 
     Attributes:
         winner: ``shogi.BLACK``, ``shogi.WHITE``, or None for a draw.
         by_fault: Whether the loser made an illegal move, died or did not answer.
-        plies: Number of moves, those of the opening included.
+        plies: Number of moves, including the opening.
     """
 
     winner: int | None
@@ -33,24 +34,24 @@ class Outcome:
     plies: int
 
     def points(self, colour: int) -> float:
-        """Gives a side's points: 1, 0.5 or 0."""
+        """Returns the points of a side: 1, 0.5 or 0."""
         return 0.5 if self.winner is None else float(self.winner == colour)
 
 
 def write_record(
     path: Path, names: Sequence[str], event: str, notes: Iterable[str], game: PlayedGame
 ) -> None:
-    """Writes a game as CSA V2.2, whole or not at all.
+    """Writes a game as CSA V2.2, atomically.
 
     Args:
-        path: The file to make.
-        names: Black's and White's.
+        path: The file.
+        names: Names of Black and White.
         event: Name of the match.
-        notes: Lines of comment for the head.
-        game: What was played. Times are rounded down to whole seconds.
+        notes: Comment lines for the head of the record.
+        game: The game. Times are rounded down to whole seconds.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: The file cannot be written.
     """
     lines = ["V2.2", f"N+{names[shogi.BLACK]}", f"N-{names[shogi.WHITE]}", f"$EVENT:{event}"]
     lines.append(time.strftime("$END_TIME:%Y/%m/%d %H:%M:%S"))
@@ -65,16 +66,16 @@ def write_record(
 
 
 def _one_line(text: str) -> str:
-    """Makes a comment of text in which an engine may have put anything."""
+    """Replaces control characters, which an engine may have sent, by spaces."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def read_outcome(path: Path) -> Outcome:
-    """Reads how a recorded game ended.
+    """Reads the result of a recorded game.
 
     Raises:
-        RecordError: the file is no record of a finished game.
-        OSError: it cannot be read.
+        RecordError: The file is no record of a finished game.
+        OSError: The file cannot be read.
     """
     game = parse_game(path.read_bytes())
     if game.end_mark is None:

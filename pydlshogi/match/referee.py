@@ -1,10 +1,10 @@
-"""The referee: says which moves count and when a game is over, and why.
+"""The referee checks each move and decides when and how a game ends.
 
-Rules of the Japan Shogi Association, as cshogi knows them: the side without a legal
-move has lost; the fourth occurrence of a position is a draw, or lost for a side that
-gave check with every move since the first; a declaration of victory needs what the
-27-point rule of the Computer Shogi Association asks for. A game that reaches the limit
-of moves is drawn.
+It uses cshogi and the rules of the Japan Shogi Association. A side without a legal move
+loses. The fourth occurrence of a position is a draw; if one side gave check with every
+move since the first occurrence, that side loses. A declaration of victory must satisfy
+the 27-point rule of the Computer Shogi Association. A game that reaches the limit of
+moves is drawn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import cshogi
 
-#: End marks of games lost by a fault of the program, not of its play.
+#: End marks of games that were lost by an illegal move, a crash or silence.
 FAULT_MARKS = ("%ILLEGAL_MOVE", "%TIME_UP")
 
 
@@ -22,8 +22,8 @@ class Verdict(NamedTuple):
 
     Attributes:
         winner: ``cshogi.BLACK``, ``cshogi.WHITE``, or None for a draw.
-        end_mark: CSA's word for it (V2.2).
-        reason: A clause in words.
+        end_mark: End mark of CSA V2.2.
+        reason: The reason in words.
     """
 
     winner: int | None
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_fault(self) -> bool:
-        """Whether an illegal move, a crash or silence has lost it, not play."""
+        """Whether the game was lost by an illegal move, a crash or silence."""
         return self.end_mark in FAULT_MARKS
 
 
@@ -40,13 +40,13 @@ class Referee:
     """Follows a game.
 
     Args:
-        max_plies: The game is drawn when it has this many moves.
-        sfen: The position before the first move.
+        max_plies: A game of that many moves is drawn.
+        sfen: Position before the first move.
 
     Attributes:
-        board: The position; ``board.turn`` is the side to move.
-        moves: The moves so far, in USI's notation.
-        csa_moves: The same in CSA's, with the signs of the sides.
+        board: Current position; ``board.turn`` is the side to move.
+        moves: Moves so far in USI notation.
+        csa_moves: The same moves in CSA notation, with the signs of the sides.
     """
 
     def __init__(self, max_plies: int, sfen: str = cshogi.STARTING_SFEN) -> None:
@@ -58,13 +58,13 @@ class Referee:
         self._checks = [False]
 
     def hear(self, answer: str) -> Verdict | None:
-        """Takes what the side to move answers.
+        """Judges the answer of the side to move.
 
         Args:
-            answer: What stands behind ``bestmove``: a move, ``resign`` or ``win``.
+            answer: A move, ``resign`` or ``win``, as sent after ``bestmove``.
 
         Returns:
-            How the game ended, None if it goes on.
+            How the game ended; None if it continues.
         """
         if answer == "resign":
             return self.loss("%TORYO", "resigned")
@@ -79,7 +79,7 @@ class Referee:
         return self._judge()
 
     def loss(self, end_mark: str, reason: str) -> Verdict:
-        """Gives the verdict that the side to move has lost."""
+        """Returns the verdict that the side to move loses."""
         return Verdict(cshogi.opponent(self.board.turn), end_mark, reason)
 
     def _push(self, usi: str, move: int) -> None:
@@ -91,13 +91,13 @@ class Referee:
         self._checks.append(self.board.is_check())
 
     def _position(self) -> str:
-        """The position as text, without the number of the move."""
+        """Returns the position as SFEN without the move number."""
         return str(self.board.sfen().rpartition(" ")[0])
 
     def _judge(self) -> Verdict | None:
         """Judges the position after a move."""
         if self.board.is_game_over():
-            # Not %TSUMI: readers, cshogi among them, take that for a game without a winner.
+            # Not %TSUMI: cshogi and other readers find no winner then.
             return self.loss("%TORYO", "no legal move")
         here = self._positions[-1]
         if self._positions.count(here) >= 4:
@@ -107,8 +107,8 @@ class Referee:
         return None
 
     def _repetition(self, first: int) -> Verdict:
-        """Judges a position that has come again, the first time after ``first`` moves."""
-        # In every second position from here backwards the side to move is that of now.
+        """Judges a repeated position that first occurred after ``first`` moves."""
+        # Every second position, backwards from here, has the same side to move.
         in_check = all(self._checks[:first:-2])
         gave_check = all(self._checks[-2:first:-2])
         if in_check == gave_check:

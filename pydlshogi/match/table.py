@@ -1,4 +1,4 @@
-"""The table of a match, as Markdown to read and as tab-separated values to reckon with."""
+"""The table of a match, as Markdown and as tab-separated values."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TSV_COLUMNS = (
 
 @dataclass(frozen=True)
 class Row:
-    """The results of an engine against an opponent.
+    """Results of an engine against an opponent.
 
     Attributes:
-        engine: Its name.
-        opponent: The opponent's.
-        outcomes: The games' by their numbers; the engine is Black in the odd ones.
+        engine: Name of the engine.
+        opponent: Name of the opponent.
+        outcomes: Outcome of each game by its number; the engine is Black in odd games.
     """
 
     engine: str
@@ -47,33 +47,33 @@ class Row:
 
     @property
     def points(self) -> dict[int, float]:
-        """The engine's points by the numbers of the games."""
+        """Points of the engine in each game, by its number."""
         return {
             number: outcome.points(_colour(number)) for number, outcome in self.outcomes.items()
         }
 
     @property
     def score(self) -> float:
-        """The engine's share of the points, 0..1; 0.5 before the first game."""
+        """Share of the points that the engine won, 0..1; 0.5 before the first game."""
         points = self.points.values()
         return sum(points) / len(points) if points else 0.5
 
     def count(self, points: float) -> int:
-        """Counts the games that brought the engine 1, 0.5 or 0 points."""
+        """Counts the games in which the engine got 1, 0.5 or 0 points."""
         return list(self.points.values()).count(points)
 
     def faults(self, points: float) -> int:
-        """Counts the games decided by a fault that brought the engine 1 or 0 points."""
+        """Counts the games decided by a fault in which the engine got 1 or 0 points."""
         own = self.points
         return sum(o.by_fault and own[number] == points for number, o in self.outcomes.items())
 
     @property
     def mean_plies(self) -> float:
-        """The mean length of the games."""
+        """Mean number of moves of a game."""
         return sum(o.plies for o in self.outcomes.values()) / max(1, len(self.outcomes))
 
     def elo_interval(self) -> tuple[float, float]:
-        """Gives the 95 % interval of the Elo difference; infinite where there is no bound."""
+        """Returns the 95 % interval of the Elo difference; infinite if there is no bound."""
         pairs: dict[int, list[float]] = {}
         for number, points in self.points.items():
             pairs.setdefault((number - 1) // 2, []).append(points)
@@ -82,7 +82,7 @@ class Row:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Draws the table for people."""
+    """Formats the table as Markdown."""
     lines = list(_MARKDOWN_HEAD)
     for row in rows:
         cells = [
@@ -101,7 +101,7 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def tsv(rows: Sequence[Row]) -> str:
-    """Draws the table for programs; a cell is empty where there is no bound, or no game."""
+    """Formats the table as TSV; cells without a bound or without games are empty."""
     lines = ["\t".join(_TSV_COLUMNS)]
     for row in rows:
         elos = (elo_difference(row.score), *row.elo_interval()) if row.outcomes else [math.inf] * 3
@@ -121,12 +121,12 @@ def tsv(rows: Sequence[Row]) -> str:
 
 
 def _colour(number: int) -> int:
-    """Gives the engine's side in a game: ``shogi.BLACK`` (0) in the first of each pair."""
+    """Returns the side of the engine: ``shogi.BLACK`` (0) in the first game of a pair."""
     return (number - 1) % 2
 
 
 def _interval(low: float, high: float) -> str:
-    """Writes an interval; where an end is unknown, as a bound."""
+    """Formats an interval, or its one known bound."""
     if low == -float("inf") and high == float("inf"):
         return "unknown"
     if low == -float("inf"):
@@ -137,5 +137,5 @@ def _interval(low: float, high: float) -> str:
 
 
 def _signed(elo: float) -> str:
-    """Writes an Elo difference in whole numbers; a dash where there is none."""
+    """Formats an Elo difference as a whole number; a dash if it is infinite."""
     return "-" if abs(elo) == float("inf") else f"{elo:+.0f}"

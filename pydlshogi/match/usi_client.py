@@ -1,9 +1,9 @@
-"""An engine's process and the talk with it, by cshogi's USI client.
+"""The process of an engine and the USI dialogue with it.
 
-``cshogi.usi.Engine`` starts a program without arguments, waits for ever for an engine
-that says nothing, spins when it dies, and does not read its standard error, which
-blocks an engine that writes much there. What is said is left to cshogi; the process and
-the waiting are ours.
+``cshogi.usi.Engine`` writes and reads the USI commands. It cannot pass arguments to the
+program, waits for ever for a silent engine, loops when the engine dies, and does not read
+standard error, which blocks an engine that writes much there. So this module starts the
+process, reads its output and limits the waiting.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from typing import IO
 
 import cshogi.usi
 
+from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.usi.options import SENT_ANYWAY
 
-#: Seconds between ``quit`` and the kill, as GUIs grant them.
+#: Seconds from ``quit`` to the kill, as in GUIs.
 _QUIT_GRACE = 5.0
 
-# One thread each, unless the user has said otherwise: a network's answer for one position
-# comes no sooner with more, and threads that wait for busy cores are slow beyond measure.
+# One thread for each engine, unless the user chose another number: more threads do not
+# evaluate a single position faster, and are very slow when the cores are busy.
 _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYDLSHOGI_THREADS"), "1")
 
 _INFO = b"info string "
@@ -38,17 +39,17 @@ _INFO = b"info string "
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
 
 
-class EngineError(Exception):
-    """An engine cannot be started, has died or does not answer; a sentence."""
+class EngineError(UserError):
+    """An engine cannot be started, has died or does not answer."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a move may cost.
+    """Limit of a move.
 
     Attributes:
         kind: ``nodes``, ``depth`` or ``byoyomi``.
-        value: Their number; milliseconds for byoyomi.
+        value: Number of nodes, depth, or milliseconds.
     """
 
     kind: str
@@ -56,26 +57,26 @@ class Limit:
 
     @property
     def command(self) -> str:
-        """The ``go`` line."""
-        # No clock beside the byoyomi: Fairy-Stockfish 11.1 takes each side's for the other's.
+        """The ``go`` command."""
+        # No clock besides the byoyomi: Fairy-Stockfish 11.1 confuses the two sides' clocks.
         clock = "btime 0 wtime 0 " if self.kind == "byoyomi" else ""
         return f"go {clock}{self.kind} {self.value}"
 
     @property
     def seconds(self) -> float:
-        """The time that an engine may take by this limit alone."""
+        """Time that this limit allows an engine, in seconds."""
         return self.value / 1000 if self.kind == "byoyomi" else 0.0
 
 
 class UsiClient:
-    """A running engine. Use it in a ``with`` statement, which begins with :meth:`greet`.
+    """A running engine; a ``with`` statement calls :meth:`greet` and :meth:`close`.
 
     Args:
-        spec: What to start, in the current folder.
-        timeout: Seconds that any answer may take, on top of the byoyomi.
+        spec: The engine; it starts in the current folder.
+        timeout: Seconds that an answer may take, in addition to the byoyomi.
 
     Raises:
-        EngineError: it cannot be started.
+        EngineError: The engine cannot be started.
     """
 
     def __init__(self, spec: EngineSpec, timeout: float) -> None:
@@ -98,20 +99,20 @@ class UsiClient:
         self._process.stdout = self._lines  # type: ignore[assignment]
 
     def greet(self) -> None:
-        """Hears what engine it is, and sets its options.
+        """Sends ``usi`` and sets the options.
 
         Raises:
-            EngineError: it has died, does not answer, or has no such option.
+            EngineError: The engine has died, does not answer, or lacks an option.
         """
         with self._talk("usi"):
             declared = self._usi.usi()
         self._set_options(declared)
 
     def new_game(self) -> None:
-        """Makes the engine ready for a game.
+        """Prepares the engine for a game.
 
         Raises:
-            EngineError: it has died or does not answer.
+            EngineError: The engine has died or does not answer.
         """
         with self._talk("isready"):
             self._usi.isready()
@@ -121,18 +122,18 @@ class UsiClient:
         """Asks for a move.
 
         Args:
-            moves: The game so far from the even game's start, in USI's notation.
-            limit: What the move may cost.
+            moves: All moves of the game from the standard start, in USI notation.
+            limit: Limit of the move.
 
         Returns:
-            What stands behind ``bestmove``, as the engine wrote it.
+            The word after ``bestmove``, unchecked.
 
         Raises:
-            EngineError: it has died or does not answer.
+            EngineError: The engine has died or does not answer.
         """
         with self._talk(limit.command, limit.seconds):
             self._usi.position(moves=moves)
-            # cshogi's go knows no depth.
+            # cshogi's go() has no depth.
             self._send(limit.command)
             while True:
                 words = self._lines.readline().decode("ascii").split()
@@ -140,19 +141,19 @@ class UsiClient:
                     return words[1] if len(words) > 1 else ""
 
     def game_over(self, result: str) -> None:
-        """Tells the engine how the game ended: ``win``, ``lose`` or ``draw``."""
+        """Sends ``gameover`` with ``win``, ``lose`` or ``draw``."""
         with contextlib.suppress(EngineError), self._talk("gameover"):
             self._usi.gameover(result)
 
     def is_alive(self) -> bool:
-        """Says whether the process runs."""
+        """Returns whether the process is running."""
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Ends the process at once, and what it has started itself.
+        """Kills the process and its child processes.
 
-        On Windows the latter, such as the Python of a .bat file, ends later, at the end of
-        its input.
+        On Windows child processes, such as the Python of a .bat file, end later, when
+        their input ends.
         """
         if self.is_alive() and os.name != "nt":
             with contextlib.suppress(OSError):
@@ -161,7 +162,7 @@ class UsiClient:
         self._process.wait()
 
     def close(self) -> None:
-        """Ends the engine, by force where ``quit`` does not."""
+        """Sends ``quit``, and kills the engine if it does not end."""
         with contextlib.suppress(OSError):
             self._send("quit")
         with contextlib.suppress(OSError):
@@ -188,7 +189,7 @@ class UsiClient:
         self._stdin.flush()
 
     def _set_options(self, declared: list[str]) -> None:
-        """Sets the options of the spec, after checking them: engines keep silent on wrong ones."""
+        """Checks and sets the options of the spec; engines ignore wrong ones silently."""
         options = {
             match["name"].lower(): match for match in map(_OPTION.fullmatch, declared) if match
         }
@@ -203,12 +204,12 @@ class UsiClient:
             if complaint:
                 raise EngineError(f"engine {self.spec.name}: the option {name} must be {complaint}")
             with self._talk("setoption"):
-                # cshogi would write it in the encoding of the system, which may lack letters.
+                # cshogi would use the encoding of the system, which may lack characters.
                 self._send(f"setoption name {option['name'] if option else name} value {value}")
 
     @contextlib.contextmanager
     def _talk(self, command: str, seconds: float = 0.0) -> Iterator[None]:
-        """Says in a sentence what happened when a talk fails, and ends the engine."""
+        """Sets the deadline of a command; if it fails, kills the engine and says why."""
         patience = seconds + self._timeout
         self._lines.deadline = time.monotonic() + patience
         self._lines.said = ""
@@ -231,7 +232,7 @@ class UsiClient:
             ) from None
 
     def _last_words(self) -> str:
-        """Quotes the engine: its last ``info string`` in this talk, last on standard error."""
+        """Quotes the last ``info string`` and the last line of standard error."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode("utf-8", "replace").splitlines()
         errors = [line.strip() for line in lines if line.strip()]
@@ -240,11 +241,11 @@ class UsiClient:
 
 
 class _Lines:
-    """Standard output of an engine, in the shape that cshogi reads, with a deadline.
+    """Standard output of an engine with a deadline, as a file object for cshogi.
 
     Attributes:
-        deadline: When to give up, on ``time.monotonic``'s clock.
-        said: What stood in the last ``info string``, empty before one comes.
+        deadline: Time, as by ``time.monotonic``, at which reading fails.
+        said: Text of the last ``info string``, or empty.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -256,14 +257,14 @@ class _Lines:
         self._thread.start()
 
     def readline(self) -> bytes:
-        """Gives the next line, in ASCII whatever the engine writes.
+        """Returns the next line; other characters than ASCII become ``?``.
 
         Raises:
-            TimeoutError: there was none before the deadline.
-            EOFError: there is none any more.
+            TimeoutError: No line came before the deadline.
+            EOFError: The output has ended.
         """
         left = self.deadline - time.monotonic()
-        if left <= 0:  # though there may be more and more to read
+        if left <= 0:  # even if lines are waiting: the engine may write without end
             raise TimeoutError
         try:
             line = self._queue.get(timeout=left)
@@ -274,28 +275,28 @@ class _Lines:
         return line.decode("ascii", "replace").encode("ascii", "replace")
 
     def flush(self) -> None:
-        """Does nothing; cshogi calls it."""
+        """Does nothing; cshogi calls this method."""
 
     def close(self) -> None:
-        """Closes the stream; the process must have ended."""
+        """Closes the stream, after the end of the process."""
         self._thread.join(1.0)
-        # A process that the engine has left behind may still hold the other end.
+        # A child process of the engine may still write to it.
         if not self._thread.is_alive():
             self._stream.close()
 
     def _read(self) -> None:
         for line in self._stream:
             if line.startswith(_INFO):
-                # Bytes of any encoding; our own engine writes ASCII.
+                # The encoding is unknown; our own engine writes ASCII.
                 self.said = line[len(_INFO) :].decode(errors="replace").strip()
             self._queue.put(line)
         self._queue.put(b"")
 
 
 def _start(command: list[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Starts a program that an interrupt from the keyboard does not reach.
+    """Starts a program that does not receive Ctrl-C.
 
-    Else the engines would die first, and their games would count as lost.
+    Otherwise Ctrl-C would end the engines first, and they would lose their games.
     """
     if os.name == "nt":
         group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
@@ -312,7 +313,7 @@ def _start(command: list[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _complaint(kind: str, declaration: str, value: str) -> str:
-    """Says what a value must be to suit an option's declaration; empty where it does."""
+    """Says which values an option allows; empty if the given value is one of them."""
     if kind == "check":
         return "" if value in ("true", "false") else "true or false."
     if kind == "spin":

@@ -1,75 +1,72 @@
-"""What all players share: a board, and the commands of USI that concern a player."""
+"""The base class of players in the book: one method for each USI command.
+
+Source of the names: 「将棋AIで学ぶディープラーニング」.
+"""
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Sequence
 
-from pydlshogi.player.position import change_moves, make_board
-from pydlshogi.usi.options import Options
-from pydlshogi.usi.protocol import Go
+import shogi
+
+from pydlshogi.player.position import make_board
+from pydlshogi.usi.protocol import parse_position
+
+__all__ = ["BasePlayer", "shogi"]
 
 
 class BasePlayer:
-    """A player as the book has it: one method a USI command.
+    """A player that answers USI commands by ``print``; see :func:`pydlshogi.usi.usi.usi`.
 
-    ``usi``, ``setoption``, ``stop`` and ``quit`` are answered by
-    :class:`pydlshogi.usi.engine.Engine`, which calls the methods here one at a time,
-    all from one thread. A player that thinks for longer than an instant looks at
-    ``go.stop`` meanwhile, and at the clock.
-
-    Args:
-        options: What the GUI can set; read anew at each ``isready`` and ``go``.
-        send: Sends a line to the GUI.
+    A subclass overrides at least :meth:`go`.
 
     Attributes:
         board: The position, with the moves that led to it on its stack.
     """
 
-    def __init__(self, options: Options, send: Callable[[str], None] = print) -> None:
-        self.options = options
-        self.send = send
-        self._sfen: str | None = None
-        self._moves: list[str] = []
-        self.board = make_board(None, [])
+    def __init__(self) -> None:
+        self.board = shogi.Board()
+
+    def usi(self) -> None:
+        """Prints the name of the engine, its options and ``usiok``."""
+        print(f"id name {type(self).__name__}")
+        print("usiok", flush=True)
+
+    def setoption(self, words: Sequence[str]) -> None:
+        """Sets an option.
+
+        Args:
+            words: The words behind ``setoption``: ``name``, a name, ``value`` and a value.
+                :func:`pydlshogi.usi.usi.usi` gives the value as one word.
+        """
 
     def isready(self) -> None:
-        """Gets ready to play; called again before every game.
-
-        Raises:
-            FatalError: it cannot be done; the text says why.
-        """
+        """Loads what the player needs and prints ``readyok``."""
+        print("readyok", flush=True)
 
     def usinewgame(self) -> None:
-        """Begins a game."""
+        """Starts a game."""
 
-    def position(self, sfen: str | None, moves: list[str]) -> None:
-        """Sets the board up.
-
-        Args:
-            sfen: As in USI; None for the usual start.
-            moves: The moves played from there, in USI's notation.
-
-        Raises:
-            CommandError: it cannot be; the board stays as it was.
-        """
-        # In a game each list of moves is the one before and two more.
-        if sfen == self._sfen:
-            change_moves(self.board, self._moves, moves)
-        else:
-            self.board = make_board(sfen, moves)
-        self._sfen, self._moves = sfen, moves
-
-    def go(self, go: Go) -> str:
-        """Chooses a move in the position on the board.
+    def position(self, words: Sequence[str]) -> None:
+        """Sets up the board.
 
         Args:
-            go: Limits; when the answer may be told is not the player's business.
-
-        Returns:
-            What belongs behind ``bestmove``: a move and perhaps ``ponder`` and
-            another, ``resign`` or ``win``.
+            words: The words behind ``position``: ``startpos`` or ``sfen`` with a position,
+                then optionally ``moves`` with the moves. ``position`` itself may come first.
 
         Raises:
-            FatalError: it cannot be done; the text says why.
+            CommandError: The position or a move is impossible. The board is unchanged.
         """
-        raise NotImplementedError
+        self.board = make_board(*parse_position(" ".join(_without("position", words))))
+
+    def go(self) -> None:
+        """Prints ``bestmove`` and a move. This one resigns."""
+        print("bestmove resign", flush=True)
+
+    def quit(self) -> None:
+        """Ends what the player has started."""
+
+
+def _without(command: str, words: Sequence[str]) -> Sequence[str]:
+    """Removes the command from the front of its words, if it is there."""
+    return words[1:] if list(words[:1]) == [command] else words

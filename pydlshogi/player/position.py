@@ -1,9 +1,9 @@
-"""Boards from what a GUI sends; python-shogi checks neither moves nor hands.
+"""Sets up boards from the commands of a GUI. python-shogi checks neither moves nor hands.
 
-Refused are positions that cannot be on a board: more pieces than a set has, two
-kings of a side, two unpromoted pawns of a side on a file, pieces that could never
-move again, and a king that could be captured at once. Allowed are fewer pieces than a
-set has and a missing king, as in handicap games and mating problems.
+Impossible positions are refused: more pieces than a set has, two kings of a side, two
+unpromoted pawns of a side on a file, pieces that could never move, and a king that could
+be captured at once. Fewer pieces and a missing king are allowed, as in handicap games and
+mating problems.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from pydlshogi.usi.protocol import MOVE, CommandError, quote
 
 _ROW = re.compile(r"(?:[1-9]|\+?[plnsbr]|[gk])+", re.IGNORECASE | re.ASCII)
 _HANDS = re.compile(r"-|(?:(?:[1-9]\d?)?[plnsgbr])+", re.IGNORECASE | re.ASCII)
+_HAND = re.compile(r"(\d*)([plnsgbr])", re.IGNORECASE | re.ASCII)
 _MOVE_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
-#: How many of a kind a set has, both sides together; kings are counted a side.
+#: Name and number of the pieces of a set, for both sides together. Kings are counted for
+#: each side.
 _SET = {
     shogi.PAWN: ("pawns", 18),
     shogi.LANCE: ("lances", 4),
@@ -35,18 +37,17 @@ _SET = {
 
 
 def make_board(sfen: str | None, moves: Iterable[str]) -> shogi.Board:
-    """Sets up a position and plays moves from it.
+    """Sets up a position and plays moves.
 
     Args:
-        sfen: ``B T H [N]`` as in USI; None for the usual start.
-        moves: In USI's notation.
+        sfen: ``B T H [N]`` as in USI; None for the start position of an even game.
+        moves: Moves in USI notation.
 
     Returns:
         The board, with the moves on its stack.
 
     Raises:
-        CommandError: the sfen is not one, the position cannot be, or a move is not
-            possible; the text names it.
+        CommandError: The sfen is malformed, or the position or a move is impossible.
     """
     board = shogi.Board() if sfen is None else _board_of(sfen)
     _play(board, list(moves), 0)
@@ -54,16 +55,17 @@ def make_board(sfen: str | None, moves: Iterable[str]) -> shogi.Board:
 
 
 def change_moves(board: shogi.Board, before: Sequence[str], after: Sequence[str]) -> None:
-    """Takes back and plays what differs; playing a whole game anew takes longer than a move.
+    """Replaces the last moves on a board. Only those that differ are taken back and played.
+
+    To play a whole game again takes longer than to choose a move.
 
     Args:
-        board: With the moves ``before`` at the end of its stack; it is changed, unless an
-            error is raised.
-        before: In USI's notation.
-        after: The moves that are to be there instead.
+        board: Has the moves ``before`` at the end of its stack. An error leaves it unchanged.
+        before: Moves in USI notation.
+        after: The moves that replace them.
 
     Raises:
-        CommandError: a move is not possible; the text names it.
+        CommandError: A move is impossible.
     """
     # commonprefix() compares any sequences, item by item.
     common = len(os.path.commonprefix([list(before), list(after)]))
@@ -80,33 +82,30 @@ def change_moves(board: shogi.Board, before: Sequence[str], after: Sequence[str]
 
 
 def _play(board: shogi.Board, moves: Sequence[str], start: int) -> None:
-    """Plays moves from the one with the index ``start`` on; raises ``CommandError``."""
+    """Plays the moves from index ``start`` on.
+
+    Raises:
+        CommandError: A move is impossible.
+    """
     for number, word in enumerate(moves[start:], start + 1):
         move = shogi.Move.from_usi(word) if MOVE.fullmatch(word) else None
-        # Not is_legal: where a GUI let a pawn drop mate, the position stands all the same.
+        # Not is_legal: if a GUI has allowed a mate by a pawn drop, the game goes on.
         if move is None or not rules.is_possible(board, move):
             raise CommandError(f"position: move {number}, {quote(word)}, cannot be played")
         board.push(move)
 
 
 def _board_of(sfen: str) -> shogi.Board:
-    """Sets up a board, after checking all that python-shogi does not."""
+    """Sets up a board. Checks what python-shogi does not."""
 
     def refuse(reason: str) -> CommandError:
         return CommandError(f"position: sfen {quote(sfen, 120)} cannot be: {reason}")
 
     fields = sfen.split()
-    if len(fields) == 3:
-        fields.append("1")
-    if len(fields) != 4:
-        raise refuse("it needs a board, b or w, hands and a move number")
-    rows, turn, hands, move_number = fields
-    if not all(_ROW.fullmatch(row) for row in rows.split("/")):
-        raise refuse(f"its board is {quote(rows, 100)}")
-    if not _HANDS.fullmatch(hands):
-        raise refuse(f"its hands are {quote(hands)}")
-    if not _MOVE_NUMBER.fullmatch(move_number):
-        raise refuse(f"its move number is {quote(move_number)}")
+    reason = _malformed(fields)
+    if reason:
+        raise refuse(reason)
+    rows, turn, hands, move_number = [*fields, "1"][:4]
     try:
         board = shogi.Board(" ".join([rows, turn, hands, move_number]))
     except ValueError as error:
@@ -117,8 +116,38 @@ def _board_of(sfen: str) -> shogi.Board:
     return board
 
 
+def _malformed(fields: list[str]) -> str:
+    """Says what is wrong with the fields of a sfen; empty if nothing is."""
+    if len(fields) < 3:
+        missing = ("a board", "the side to move (b or w)", "the hands (- for none)")
+        return f"it needs also {' and '.join(missing[len(fields) :])}"
+    if len(fields) > 4:
+        return "it needs only a board, b or w, hands and a move number"
+    rows, _, hands, move_number = [*fields, "1"][:4]
+    if not all(_ROW.fullmatch(row) for row in rows.split("/")):
+        return f"its board is {quote(rows, 100)}"
+    if not _HANDS.fullmatch(hands):
+        return f"its hands are {quote(hands)}"
+    if not _MOVE_NUMBER.fullmatch(move_number):
+        return f"its move number is {quote(move_number)}"
+    return _impossible_hands(hands)
+
+
+def _impossible_hands(hands: str) -> str:
+    """Says what is wrong with the hands of a sfen; empty if nothing is."""
+    seen = set()
+    for count, letter in _HAND.findall(hands):
+        if letter in seen:
+            return f"its hands {quote(hands)} name {letter} twice"
+        seen.add(letter)
+        name, number = _SET[shogi.PIECE_SYMBOLS.index(letter.lower())]
+        if count and int(count) > number:
+            return f"it has {count} {name}, a set has {number}"
+    return ""
+
+
 def _impossible(board: shogi.Board) -> str:
-    """Says why a position cannot be on a board; empty where it can."""
+    """Says why a position is impossible; empty if it is possible."""
     pieces = [(square, board.piece_at(square)) for square in shogi.SQUARES]
     pieces = [(square, piece) for square, piece in pieces if piece]
     kings = collections.Counter(p.color for _, p in pieces if p.piece_type == shogi.KING)
@@ -142,5 +171,5 @@ def _impossible(board: shogi.Board) -> str:
 
 
 def _unpromoted(kind: int) -> int:
-    """Turns a piece type into the one that it was before it promoted."""
+    """Returns the piece type before promotion."""
     return shogi.PIECE_PROMOTED.index(kind) if kind >= shogi.PROM_PAWN else kind

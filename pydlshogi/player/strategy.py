@@ -1,4 +1,4 @@
-"""Choosing among moves by their logits, as pure functions.
+"""Pure functions that choose among moves by their logits.
 
 Source: 「将棋AIで学ぶディープラーニング」, chapter 7.
 """
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy
 
-#: Centipawns of a chance of e to 1: the constant by which programs since Ponanza turn
-#: evaluations into chances of winning and back.
+#: Centipawns for odds of e to 1. Programs since Ponanza convert evaluations to
+#: probabilities of winning with this constant.
 PONANZA_CONSTANT = 600
 
-#: Largest score; a sure thing would have an infinite one.
+#: Largest score. A certain win would have an infinite one.
 _SCORE_MAX = 9999
 
 
@@ -24,25 +24,26 @@ def softmax(logits: Sequence[float] | numpy.ndarray, temperature: float = 1.0) -
 
     Args:
         logits: (n,) finite numbers; not changed.
-        temperature: Above 0; near 0 the largest takes all, large ones make all equal.
+        temperature: Above 0. Near 0 the largest logit takes all; a high temperature makes
+            all probabilities nearly equal.
 
     Returns:
-        (n,) float64 that add up to 1.
+        (n,) float64, which sum to 1.
 
     Raises:
-        ValueError: the temperature is not above 0.
+        ValueError: The temperature is not above 0.
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, not {temperature}")
     values = numpy.asarray(logits, dtype=numpy.float64)
-    # The largest becomes 0 before the division: no exponential overflows.
+    # The largest value becomes 0, so that no exponential overflows.
     with numpy.errstate(over="ignore"):
         powers = numpy.exp((values - values.max()) / temperature)
     return powers / powers.sum()
 
 
 def greedy(logits: Sequence[float] | numpy.ndarray) -> int:
-    """Gives the index of the largest logit, the first of several.
+    """Returns the index of the largest logit, the first of several.
 
     Args:
         logits: (n,) numbers; not changed.
@@ -53,26 +54,37 @@ def greedy(logits: Sequence[float] | numpy.ndarray) -> int:
 def boltzmann(
     logits: Sequence[float] | numpy.ndarray, temperature: float, rng: Any = numpy.random
 ) -> int:
-    """Draws an index with the probabilities of a softmax.
+    """Draws an index with the probabilities of the softmax.
 
     Args:
         logits: (n,) finite numbers; not changed.
         temperature: Above 0; see :func:`softmax`.
-        rng: Where chance comes from: anything with numpy's ``choice``, numpy's own
-            state where none is given.
+        rng: Random generator: anything with numpy's ``choice``. The default is numpy's
+            global state.
 
     Raises:
-        ValueError: the temperature is not above 0.
+        ValueError: The temperature is not above 0.
     """
     probabilities = softmax(logits, temperature)
     return int(rng.choice(len(probabilities), p=probabilities))
 
 
-def score(probability: float) -> int:
-    """Writes a probability on the scale of an evaluation: 600·ln(p/(1−p)).
+def logit(probability: float) -> float:
+    """Returns ln(p/(1−p)), at most as large as a score can be.
 
-    Of the probability that the side to move wins it is an evaluation; of that of a move
-    among the legal ones a measure of how sure the network is of it.
+    Args:
+        probability: 0 to 1.
+    """
+    largest = _SCORE_MAX / PONANZA_CONSTANT
+    if probability <= 0:
+        return -largest
+    if probability >= 1:
+        return largest
+    return max(-largest, min(largest, math.log(probability / (1 - probability))))
+
+
+def score(probability: float) -> int:
+    """Converts a probability of winning into an evaluation: 600·ln(p/(1−p)).
 
     Args:
         probability: 0 to 1.
@@ -80,9 +92,4 @@ def score(probability: float) -> int:
     Returns:
         Centipawns, −9999 to 9999.
     """
-    if probability <= 0:
-        return -_SCORE_MAX
-    if probability >= 1:
-        return _SCORE_MAX
-    centipawns = round(PONANZA_CONSTANT * math.log(probability / (1 - probability)))
-    return max(-_SCORE_MAX, min(_SCORE_MAX, centipawns))
+    return round(PONANZA_CONSTANT * logit(probability))

@@ -1,4 +1,4 @@
-"""Batches: which positions, in which order, and their planes."""
+"""Training batches: the order of the positions, and their planes, labels and results."""
 
 from __future__ import annotations
 
@@ -7,69 +7,64 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import WIN_OF_RESULT, make_input_planes, mirror
+from pydlshogi.features import WIN_OF_RESULT, make_input_planes
 from pydlshogi.positions import POSITION
 
-# Streams of random numbers drawn from one seed; each use has its own, so that
-# none disturbs another.
-_ORDER, TEST, _MIRROR, STATISTICS = range(4)
+# Independent streams of random numbers of one seed.
+_ORDER, _TEST = range(2)
 
 
 def _random(seed: int, stream: int, number: int) -> numpy.random.RandomState:
-    """A generator that is a pure function of three numbers.
+    """Makes a generator that is a pure function of three numbers.
 
-    RandomState, not the newer Generator: numpy promises that its numbers never change
-    from version to version, and a run may be resumed under another one.
+    numpy guarantees that RandomState gives the same numbers in every version, which the
+    newer Generator does not. A run may be resumed with another version of numpy.
     """
     return numpy.random.RandomState([seed, stream, number])
 
 
-def draw(seed: int, iteration: int, size: int, count: int, *, stream: int = TEST) -> numpy.ndarray:
-    """Draws positions without replacement.
+def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
+    """Draws test positions without replacement.
 
     Args:
-        seed: The run's seed.
-        iteration: Draws of different iterations are independent of each other.
+        seed: Seed of the run.
+        iteration: Each iteration gives an independent draw.
         size: Number of positions to draw from.
-        count: Number of positions to draw; all of them if that is more than ``size``.
-        stream: What for: :data:`TEST` or :data:`STATISTICS`.
+        count: Number of positions to draw.
 
     Returns:
-        (min(count, size),) int64 numbers of positions, 0..size-1.
+        (min(count, size),) int64 position numbers, 0..size-1.
     """
-    return _random(seed, stream, iteration).permutation(size)[:count]
+    return _random(seed, _TEST, iteration).permutation(size)[:count]
 
 
 class EpochIterator(chainer.dataset.Iterator):
-    """Iterator over the numbers of the positions, in a new random order every epoch.
+    """Iterator over position numbers, in a new random order every epoch.
 
-    Number ``size + k`` stands for position k with left and right exchanged.
+    It differs from ``chainer.iterators.SerialIterator`` in two ways:
 
-    It differs from ``chainer.iterators.SerialIterator`` in two ways. A batch never
-    reaches over the end of an epoch: the last one is as short as it must be, so that an
-    epoch holds every position exactly once. And the order is a function of the seed and
-    the epoch, so that two numbers tell where a run was when it is resumed.
+    - A batch never crosses the end of an epoch. The last batch may be shorter, and an
+      epoch holds every position exactly once.
+    - The order is a function of the seed and the epoch. Two numbers are therefore enough
+      to resume a run.
 
     Args:
         size: Number of positions, at least 1.
         batch_size: Positions in a batch.
         seed: 0..2**32-1.
-        mirror: Whether each position is mirrored or not by the toss of a coin, every epoch
-            anew; like the order, the coins are a function of seed and epoch.
 
     Attributes:
-        epoch: Number of epochs done.
-        current_position: Number of positions of this epoch done.
-        is_new_epoch: True if the last batch was the last of its epoch.
-        epoch_detail: Epochs done, with the fraction of this one.
+        epoch: Number of finished epochs.
+        current_position: Number of positions done in the current epoch.
+        is_new_epoch: Whether the last batch was the last one of its epoch.
+        epoch_detail: Number of finished epochs, with the fraction of the current one.
         previous_epoch_detail: ``epoch_detail`` before the last batch; None before the first.
     """
 
-    def __init__(self, size: int, batch_size: int, seed: int, *, mirror: bool = False) -> None:
+    def __init__(self, size: int, batch_size: int, seed: int) -> None:
         self.size = size
         self.batch_size = batch_size
         self.seed = seed
-        self.mirror = mirror
         self.epoch = 0
         self.current_position = 0
         self.is_new_epoch = False
@@ -77,15 +72,11 @@ class EpochIterator(chainer.dataset.Iterator):
         self._order = self._make_order()
 
     def _make_order(self) -> numpy.ndarray:
-        order = _random(self.seed, _ORDER, self.epoch).permutation(self.size)
-        if self.mirror:
-            coins = _random(self.seed, _MIRROR, self.epoch).randint(0, 2, self.size, numpy.int64)
-            order += self.size * coins
-        return order
+        return _random(self.seed, _ORDER, self.epoch).permutation(self.size)
 
     @property
     def epoch_detail(self) -> float:
-        """Epochs done, with the fraction of this one."""
+        """Number of finished epochs, with the fraction of the current one."""
         return self.epoch + self.current_position / self.size
 
     def __next__(self) -> numpy.ndarray:
@@ -95,60 +86,53 @@ class EpochIterator(chainer.dataset.Iterator):
         self.current_position = start + len(batch)
         self.is_new_epoch = self.current_position == self.size
         if self.is_new_epoch:
-            self.go_to_epoch(self.epoch + 1)
+            self.go_to(self.seed, self.epoch + 1)
         return batch
 
-    def go_to_epoch(self, epoch: int) -> None:
-        """Goes to the start of an epoch; ``epoch`` is the number of epochs before it."""
+    def go_to(self, seed: int, epoch: int, position: int = 0) -> None:
+        """Continues at another place.
+
+        Args:
+            seed: Seed of the order.
+            epoch: Number of finished epochs.
+            position: Number of positions done in the current epoch.
+        """
+        self.seed = seed
         self.epoch = epoch
-        self.current_position = 0
+        self.current_position = position
         self._order = self._make_order()
 
-    def serialize(self, serializer: Any) -> None:
-        """Saves or restores seed and place; the order follows from them."""
-        self.seed = serializer("seed", self.seed)
-        self.epoch = serializer("epoch", self.epoch)
-        self.current_position = serializer("position", self.current_position)
-        if isinstance(serializer, chainer.Deserializer):
-            self._order = self._make_order()
 
-
-# The part of the game won, by the code of the result.
+# The result of the game as a number, by its code.
 _WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))], numpy.float32)
 
 
 class PlanesConverter(chainer.dataset.Converter):
-    """Converter from numbers of positions to planes, labels and results.
+    """Converter from position numbers to planes, labels and results.
 
-    What goes to the device are the packed positions, 100 bytes each; the planes,
-    33,696 bytes each, are made there.
+    The packed positions (100 bytes each) are sent to the device, and the planes (33,696
+    bytes each) are made there.
 
     Args:
         positions: (n,) array of ``POSITION``.
-        ply: Whether planes of the move number follow the others.
     """
 
-    def __init__(self, positions: numpy.ndarray, *, ply: bool = False) -> None:
+    def __init__(self, positions: numpy.ndarray) -> None:
         self._positions = positions
-        self._ply = ply
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
 
         Args:
-            batch: b numbers of positions, 0..n-1, or n more for mirrored ones.
-            device: The ``chainer.backend.Device`` to make it on.
+            batch: b position numbers, 0..n-1.
+            device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
-            (b, 104 or 112, 9, 9) float32 planes, (b,) int32 labels and (b,) float32
-            results, 1 won, 0 lost, 0.5 drawn, nan unknown; all on the device.
+            (b, 104, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 results (1
+            won, 0 lost, 0.5 drawn, nan unknown), all on the device.
         """
-        numbers, size = numpy.asarray(batch), len(self._positions)
-        records = self._positions[numbers % size]
-        mirrored = numbers >= size
-        if mirrored.any():
-            records[mirrored] = mirror(records[mirrored])
+        records = self._positions[numpy.asarray(batch)]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
-        planes = make_input_planes(device.send(packed), ply=self._ply)
+        planes = make_input_planes(device.send(packed))
         labels = records["label"].astype(numpy.int32)
         return planes, device.send(labels), device.send(_WINS[records["result"]])

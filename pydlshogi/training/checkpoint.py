@@ -1,37 +1,35 @@
-"""The two files of a run, model and state: a pair at every moment.
+"""The model file and the state file of a run: always a matching pair.
 
-The model file holds the network's arrays and nothing else. The state file holds the
-optimizer as Chainer's ``save_npz`` writes it and, under keys of ours that Chainer
-passes over, what an exact resume needs: place and sums, and a fingerprint of the model
-it belongs to.
+The model file holds the network's arrays and nothing else. The state file
+(:mod:`.state`) holds the optimizer, the place in the run, and the fingerprint of the
+model that it belongs to.
 
-Two files cannot be replaced at once, so a save is done in three steps:
+Two files cannot be replaced at the same moment. A save therefore has three atomic steps:
 
-1. the new model is written beside the old one, as ``MODEL.next``;
-2. the new state replaces the old one;
-3. ``MODEL.next`` is renamed to ``MODEL``.
+1. Write the new model beside the old one, as ``MODEL.next``.
+2. Replace the old state.
+3. Rename ``MODEL.next`` to ``MODEL``.
 
-Each step is whole or not done at all. Killed before step 2, the old state and the old
-model are a pair, and ``MODEL.next`` means nothing. Killed between 2 and 3, the state's
-fingerprint is that of ``MODEL.next``: :func:`load_pair` sees that and does step 3, also
-when this was the first save and there is no ``MODEL`` yet, or one of another network. A
-model that is neither of the two is not the state's, and is refused. A run that is begun
-anew over such files does step 3 by :func:`finish_save`, so that it has a pair to keep.
+If the program is killed before step 2, the old state and the old model are a pair, and
+``MODEL.next`` has no meaning. If it is killed between steps 2 and 3, the fingerprint in
+the state is that of ``MODEL.next``: :func:`load_pair` notices this and does step 3. It
+also does so if ``MODEL`` does not exist yet, or is the model of another network. A model
+that matches neither way is refused. A new run that would overwrite such files calls
+:func:`finish_save` first, so that the pair it keeps is complete.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.files import next_to, replace, write_beside
+from pydlshogi.errors import UserError
+from pydlshogi.files import next_to, replace
 from pydlshogi.network.model_file import (
     MARK,
     ModelFileError,
@@ -40,61 +38,30 @@ from pydlshogi.network.model_file import (
     save_model,
 )
 from pydlshogi.network.npz import NpzError, read_npz
-
-#: Prefix of our keys in a state file.
-OWN = "pydlshogi/"
-
-_FINGERPRINT = OWN + "model"
-
-
-class StateFileError(Exception):
-    """A state file cannot be used; the text names it, says why and what to do.
-
-    Args:
-        problem: Which, and why, without the full stop.
-        remedy: What to do, in the options of train_policy.
-
-    Attributes:
-        problem: The same, for programs that have other options.
-    """
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"{problem}. {remedy}")
-        self.problem = problem
+from pydlshogi.training.state import (
+    State,
+    StateFileError,
+    digest,
+    fingerprint,
+    load_state,
+    read_fingerprint,
+    save_state,
+)
 
 
-def fingerprint(network: Any) -> numpy.ndarray:
-    """Computes a digest of what a model file holds: names, shapes and values.
-
-    Returns:
-        (16,) uint8.
-    """
-    return _digest(chainer.serializers.npz.serialize(network))
+class NotFiniteError(UserError):
+    """The training diverged, and nothing was saved."""
 
 
-def _digest(arrays: Mapping[str, Any]) -> numpy.ndarray:
-    """Computes the digest of a model's arrays; see :func:`fingerprint`."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, value in sorted(arrays.items()):
-        array = numpy.ascontiguousarray(value)  # batch normalization has a plain number too
-        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(array.data)
-    return numpy.frombuffer(digest.digest(), dtype=numpy.uint8)
-
-
-class NotFiniteError(Exception):
-    """A training has diverged and nothing was saved; the text says when and what to do."""
-
-
-class SaveError(OSError):
-    """A pair cannot be written; the text names the file, says why and what to do."""
+class SaveError(UserError, OSError):
+    """The model file or the state file cannot be written."""
 
 
 class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
-    """Snapshot writer that replaces model and state.
+    """Snapshot writer that replaces the model file and the state file.
 
     Args:
-        network: The network whose parameters are the model.
+        network: The network that the model file is made from.
         model: Path of the model file.
         state: Path of the state file.
     """
@@ -114,63 +81,66 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         Args:
             filename: Not used: the paths are fixed.
             outdir: Not used.
-            target: What the state file is to hold, by key.
+            target: What ``State.to_arrays`` returned.
 
         Raises:
-            NotFiniteError: a number of the pair is not finite; the old pair stands.
+            NotFiniteError: a weight or a loss is not finite; the old pair stays.
             SaveError: a file cannot be written; the old pair can still be loaded.
         """
-        iteration = int(target["t"])
-        # Here, where the arrays have been fetched from a GPU anyway. The sums of the loss are
-        # in the state: a loss that is not finite is seen, and so are weights that no loss is of.
-        if not (is_finite(chainer.serializers.npz.serialize(self._network)) and is_finite(target)):
-            there = "as they were before" if self._saved is None else f"of iteration {self._saved}"
-            raise NotFiniteError(
-                f"loss or weights are not finite at iteration {iteration}: training has diverged. "
-                f"Nothing was saved, {self._model} and {self._state} are {there}. Lower --lr."
-            )
+        self._check_finite(target)
         try:
             self._write(target)
         except OSError as error:
-            advice = "Make it writable"
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                advice = "Free some space"
-            elif error.filename2 and isinstance(error, PermissionError):
-                # Windows does not rename over a file that is open.
-                advice = "Close the program that has it open"
-            # Of a rename that is refused the second file is the one that is held.
+            # A rename that is refused names two files; the second one is in use.
             name = error.filename2 or error.filename or self._model
-            raise SaveError(f"{name} cannot be written: {error.strerror}. {advice}.") from None
-        self._saved = iteration
+            raise SaveError(
+                f"{name} cannot be written: {error.strerror}. {_advice(error)}."
+            ) from None
+        self._saved = int(target["t"])
+
+    def _check_finite(self, target: dict[str, Any]) -> None:
+        """Raises ``NotFiniteError`` if a weight or a sum of the loss is not finite."""
+        # The arrays have just been copied from the GPU, so the check costs little here.
+        if is_finite(chainer.serializers.npz.serialize(self._network)) and is_finite(target):
+            return
+        there = "unchanged" if self._saved is None else f"those of iteration {self._saved}"
+        raise NotFiniteError(
+            f"the training diverged: loss or weights are not finite at iteration "
+            f"{int(target['t'])}. Nothing was saved, and {self._model} and {self._state} are "
+            f"{there}. Lower --lr."
+        )
 
     def _write(self, target: dict[str, Any]) -> None:
         waiting = next_to(self._model)
         save_model(waiting, self._network)
-        with write_beside(self._state) as file:
-            content = {**target, _FINGERPRINT: fingerprint(self._network)}
-            # Not compressed, as in save_model.
-            chainer.serializers.save_npz(file, content, compression=False)
+        save_state(self._state, target)
         replace(waiting, self._model)
 
 
+def _advice(error: OSError) -> str:
+    """Says what to do about an error of the system."""
+    # Windows has no EDQUOT on every version of Python.
+    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+        return "Free some space"
+    if error.filename2 and isinstance(error, PermissionError):
+        # Windows refuses to rename over a file that is open.
+        return "Close the program that has it open"
+    return "Make it writable"
+
+
 def finish_save(model: str | os.PathLike[str], state: str | os.PathLike[str]) -> None:
-    """Does the last step of a save that was killed before it, where there is one.
+    """Does step 3 of a save that was killed after step 2; otherwise does nothing.
 
     Args:
         model: Path of the model file.
         state: Path of the state file.
 
     Raises:
-        OSError: the model that waits cannot be renamed.
+        OSError: ``MODEL.next`` cannot be renamed.
     """
     waiting = next_to(model)
-    try:
-        arrays = read_npz(waiting)
-        wanted = read_npz(state).get(_FINGERPRINT)
-    except NpzError:
-        return
-    arrays.pop(MARK, None)
-    if wanted is not None and numpy.array_equal(_digest(arrays), wanted):
+    wanted = read_fingerprint(state)
+    if wanted is not None and _holds(waiting, wanted):
         replace(waiting, model)
 
 
@@ -179,49 +149,36 @@ def load_pair(
     state: str | os.PathLike[str],
     network: Any,
     optimizer: Any,
-) -> dict[str, numpy.ndarray]:
-    """Reads a model and the state that was saved with it.
+) -> State:
+    """Reads a model file and the state file that was saved with it.
 
     Args:
         model: The model file.
-        state: The state file; one of the book's, without keys of ours, fits every model
-            of the same network.
-        network: Filled with the model.
-        optimizer: The ``chainer.Optimizer`` set up with ``network``; filled too.
+        state: The state file. One of the book's fits every model of the same network.
+        network: Receives the model.
+        optimizer: The ``chainer.Optimizer`` set up with ``network``; receives its state.
 
     Returns:
-        The keys of ours, without their prefix, and their arrays; empty for a state
-        file of the book's.
+        The content of the state file.
 
     Raises:
         ModelFileError: the model file cannot be used.
-        StateFileError: the state file cannot be used, or the model is not its model.
-        OSError: the model that waits cannot be renamed.
+        StateFileError: the state file cannot be used, or belongs to another model.
+        OSError: ``MODEL.next`` cannot be renamed.
     """
-    try:
-        arrays = read_npz(state)
-    except NpzError as error:
-        raise StateFileError(
-            f"state file {state} {error}", "Choose a file that train_policy saved as --state."
-        ) from None
-    if "t" not in arrays:
-        raise StateFileError(
-            f"state file {state} holds no state of an optimizer; it may be a model",
-            "Choose a file that train_policy saved as --state.",
-        )
-    if _FINGERPRINT in arrays:
-        _load_model_of(arrays[_FINGERPRINT], model, state, network)
-    else:
+    content = load_state(state)
+    if content.place is None:
         load_model(model, network)
+    else:
+        _load_model_of(content.place.model, model, state, network)
     try:
-        chainer.serializers.NpzDeserializer(arrays).load(optimizer)
+        chainer.serializers.NpzDeserializer(content.optimizer).load(optimizer)
     except (KeyError, TypeError, ValueError) as error:
         raise StateFileError(
             f"state file {state} is not of this network and optimizer ({error})",
-            "Give --resume a file that train_policy saved as --state for this network, with the "
-            "same --momentum.",
+            "Give --resume a state file of this network, and the same --momentum as before.",
         ) from None
-    return {key[len(OWN) :]: array for key, array in arrays.items() if key.startswith(OWN)}
+    return content
 
 
 def _load_model_of(
@@ -230,7 +187,7 @@ def _load_model_of(
     state: str | os.PathLike[str],
     network: Any,
 ) -> None:
-    """Reads the model with a fingerprint, or the one that waits; raises as ``load_pair``."""
+    """Loads the model with a fingerprint from ``MODEL`` or ``MODEL.next``."""
     refusal: Exception = StateFileError(
         f"state file {state} was not saved with model file {model}",
         "Give --initmodel the model that was saved with it, or leave --resume out "
@@ -238,18 +195,33 @@ def _load_model_of(
     )
     try:
         load_model(model, network)
-        if _is_model(network, wanted):
+        if numpy.array_equal(fingerprint(network), wanted):
             return
+        if _holds(model, wanted):  # its arrays were renamed while they were loaded
+            raise _old_layout(state)
     except ModelFileError as error:
         refusal = error
+    waiting = next_to(model)
     with contextlib.suppress(ModelFileError):
-        waiting = next_to(model)
         load_model(waiting, network)
-        if _is_model(network, wanted):
+        if numpy.array_equal(fingerprint(network), wanted):
             replace(waiting, model)
             return
     raise refusal
 
 
-def _is_model(network: Any, wanted: numpy.ndarray) -> bool:
-    return numpy.array_equal(fingerprint(network), wanted)
+def _old_layout(state: str | os.PathLike[str]) -> StateFileError:
+    return StateFileError(
+        f"state file {state} belongs to a version of pydlshogi whose network had other layers",
+        "Leave --resume out to start at iteration 0 from the model.",
+    )
+
+
+def _holds(model: str | os.PathLike[str], wanted: numpy.ndarray) -> bool:
+    """Checks whether a file holds the model with a fingerprint."""
+    try:
+        arrays = read_npz(model)
+    except NpzError:
+        return False
+    arrays.pop(MARK, None)
+    return numpy.array_equal(digest(arrays), wanted)

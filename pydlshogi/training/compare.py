@@ -1,260 +1,213 @@
-"""The program compare_networks: several networks trained alike, their table and curves.
+"""Comparison of recipes: each trains on the same positions; then a table and curves.
 
-Everything of a network is in a folder of its own name: its model, state and log. A
-network whose state says that it has all its epochs is not trained again; one that was
-interrupted, or killed, goes on from its last save. :mod:`.compare_recipes` compares one
-network's recipes in the same way.
+Every recipe has a folder of its own for its model, state, log and settings. A recipe that
+has all its epochs is not trained again. One that was interrupted or killed continues from
+its last save.
 """
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
 import json
 import logging
-import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydlshogi.commands.program import out_of_memory, signal_of, terminable
-from pydlshogi.commands.train_options import build_comparison_parser
+import numpy
+
+from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
+from pydlshogi.network.model_file import load_network
 from pydlshogi.training import log
+from pydlshogi.training.checkpoint import NotFiniteError, load_pair
+from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
+from pydlshogi.training.end import Interruption
 from pydlshogi.training.outputs import prepare_outputs
-
-if TYPE_CHECKING:
-    import numpy
-
-    from pydlshogi.training.compare_table import Row
-    from pydlshogi.training.end import Interruption
+from pydlshogi.training.plot import PlotError, save
+from pydlshogi.training.recipe import make_optimizer
+from pydlshogi.training.run import make_first_network
+from pydlshogi.training.state import StateFileError, checksum, load_state
+from pydlshogi.training.trainer import Settings, Task, train
 
 logger = logging.getLogger(__name__)
 
-#: Options that change what comes out, beside the recipe, and must not change when a
-#: comparison goes on.
-SETTINGS = ("batchsize", "test_batchsize", "epoch", "lr", "eval_interval", "seed")
+
+class CompareError(UserError):
+    """The comparison cannot start or continue."""
 
 
-class CompareError(Exception):
-    """The comparison cannot go on; the text says why and what to do."""
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One of the recipes that are compared.
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Compares networks as the command line says.
-
-    Args:
-        argv: The arguments; those of the process where it is None.
-
-    Returns:
-        Exit status, as :func:`call`.
+    Attributes:
+        name: Its name, also of its folder.
+        words: Its options, as the user wrote them.
+        network: Name of the network.
+        blocks: Number of residual blocks plus one; None for the network's default.
+        settings: What its run has to do; the files are in its folder.
     """
-    args = build_comparison_parser().parse_args(argv)
-    return call("compare_networks", lambda: compare(args))
+
+    name: str
+    words: str
+    network: str
+    blocks: int | None
+    settings: Settings
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its files."""
+        return Path(self.settings.model).parent
+
+    def make_network(self) -> Any:
+        """Makes the network with its first weights.
+
+        Raises:
+            FirstWeightsError: no layer is fit for ``--dirac``.
+        """
+        return make_first_network(
+            self.network,
+            self.settings.seed,
+            blocks=self.blocks,
+            dirac=self.settings.recipe.dirac,
+        )
+
+    def determinants(self) -> dict[str, Any]:
+        """Returns everything that determines the result beside the positions, by name."""
+        names = ("batchsize", "test_batchsize", "epoch", "eval_interval", "seed")
+        values = {name: getattr(self.settings, name) for name in names}
+        values.update(self.settings.recipe.changes())
+        values.update(network=self.network, lr=self.settings.recipe.lr)
+        return values if self.blocks is None else {**values, "blocks": self.blocks}
 
 
-def call(program: str, comparison: Callable[[], int | None]) -> int:
-    """Calls a comparison; what a user can cause becomes one sentence on standard error.
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What is compared, and on what.
 
-    Args:
-        program: Its name.
-        comparison: Returns and raises as :func:`compare`.
-
-    Returns:
-        Exit status: 0 when all is done; 1 when it cannot go on; 128 and the signal's
-        number when it was interrupted.
-    """
-    try:
-        # It imports Chainer, so it comes after the options have been found right.
-        from pydlshogi.training.run import ERRORS
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    signal_number: int | None
-    try:
-        with terminable():
-            signal_number = comparison()
-    except KeyboardInterrupt as interrupt:
-        signal_number = signal_of(interrupt)
-    except MemoryError as error:
-        print(f"{program}: error: {out_of_memory(error)}", file=sys.stderr)
-        return 1
-    except (CompareError, *ERRORS) as error:
-        print(f"{program}: error: {error}", file=sys.stderr)
-        return 1
-    if signal_number:
-        print(f"{program}: interrupted. The same command goes on from here.", file=sys.stderr)
-        return 128 + signal_number
-    return 0
-
-
-def compare(args: argparse.Namespace) -> int | None:
-    """Trains what is missing, and writes table and curves after each network.
-
-    Args:
-        args: What ``build_comparison_parser`` parsed.
-
-    Returns:
-        None when all is done, else the number of the signal that interrupted it.
-
-    Raises:
-        Exception: ``CompareError`` or one of ``training.run.ERRORS``.
-    """
-    from pydlshogi.device import in_words
-    from pydlshogi.training.recipe import Recipe
-
-    variants = {
-        name: argparse.Namespace(**{**vars(args), "network": name}) for name in args.networks
-    }
-    device = prepare(args, variants)
-    train_set = first(read_positions(args.kifulist_train), args.positions, args.kifulist_train)
-    test_set = first(read_positions(args.kifulist_test), args.test_positions, args.kifulist_test)
-    output = Path(args.output)
-    check_settings(output / "settings.json", args, SETTINGS, train_set, test_set)
-    caption = (
-        f"{len(train_set)} training and {len(test_set)} test positions, {epochs(args.epoch)}, "
-        f"batch {args.batchsize}, {Recipe.of(args)}, seed {args.seed}, "
-        f"on the {in_words(device)}."
-    )
-    return train_all("network", variants, output, train_set, test_set, device, caption)
-
-
-def epochs(number: int) -> str:
-    """Says a number of epochs in words."""
-    return "1 epoch" if number == 1 else f"{number} epochs"
-
-
-def prepare(args: argparse.Namespace, variants: Mapping[str, argparse.Namespace]) -> Any:
-    """Sees whether all variants can begin, and makes ready for them.
-
-    Args:
-        args: The options of the comparison: threads, output and GPU.
-        variants: The options of each variant, by name.
-
-    Returns:
-        The ``chainer.backend.Device`` to compute on.
-
-    Raises:
-        Exception: as :func:`compare`.
-    """
-    from pydlshogi.device import select_device
-    from pydlshogi.training.run import choose_threads, make_first_network
-
-    device = select_device(args.gpu)
-    choose_threads(args.threads)
-    # What cannot begin is told before anything is read, written or trained.
-    for options in variants.values():
-        make_first_network(options, options.seed)
-    prepare_outputs({"--output": str(Path(args.output) / "table.md")}, {})
-    return device
-
-
-def train_all(
-    kind: str,
-    variants: Mapping[str, argparse.Namespace],
-    output: Path,
-    train_set: numpy.ndarray,
-    test_set: numpy.ndarray,
-    device: Any,
-    caption: str,
-) -> int | None:
-    """Trains what is missing, and writes table and curves after each variant.
-
-    A variant whose training diverges is named below the table, and the others go on.
-
-    Args:
-        kind: What they are variants of: the head of the table's first column.
-        variants: The options of each, by name.
-        output: The folder that table and curves, and a folder of each, go to.
+    Attributes:
+        variants: The recipes.
+        output: Folder of the table, the curves and the folders of the recipes.
         train_set: (n,) array of ``POSITION``.
         test_set: (m,) array of ``POSITION``.
-        device: The ``chainer.backend.Device`` to compute on.
-        caption: What stands below the table.
-
-    Returns:
-        As :func:`compare`, and it raises the same.
+        device: The ``chainer.backend.Device`` that computes.
+        caption: Text below the table.
     """
-    from pydlshogi.training.checkpoint import NotFiniteError, StateFileError
-    from pydlshogi.training.end import Interruption
 
-    rows = []
-    interruption = Interruption()
-    for name, options in variants.items():
-        # It may have come in the last iteration of the variant before, or after that.
-        if interruption.signal_number:
-            return interruption.signal_number
-        print(f"{name}: {len(train_set)} positions, {epochs(options.epoch)}", flush=True)
-        try:
-            signal_number = _train(
-                options, output / name, train_set, test_set, device, interruption
-            )
-        except NotFiniteError as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            caption += f" The training of {name} diverged: it is not in the table."
-        except StateFileError as error:  # whose remedies are options of train_policy
-            raise CompareError(
-                f"{error.problem}. Delete {output / name} to train it anew."
-            ) from None
-        else:
-            if signal_number:
-                return signal_number
-            rows.append(_row(name, output / name))
-        if rows:
-            _write(output, kind, rows, caption)
-    if not rows:
-        raise CompareError("every training diverged. Lower --lr, and give --output another folder.")
-    print((output / "table.md").read_text(encoding="utf-8"))
-    return None
+    variants: Sequence[Variant]
+    output: Path
+    train_set: numpy.ndarray
+    test_set: numpy.ndarray
+    device: Any
+    caption: str
 
 
-def read_positions(path: str) -> numpy.ndarray:
-    """Reads the positions of a list."""
-    from pydlshogi.read_kifu import load_positions
-
-    games = load_positions(path)
-    games.report.print(path)
-    return games.positions
-
-
-def first(positions: numpy.ndarray, most: int | None, path: str) -> numpy.ndarray:
-    """Takes the first positions of a list; all where ``most`` is None.
+def check_variants(variants: Sequence[Variant], output: Path) -> None:
+    """Checks that all recipes can start, before anything is read or trained.
 
     Raises:
-        CompareError: there are fewer than that.
+        UserError: a network has no layer for ``--dirac``, or the folder cannot be used.
+    """
+    for variant in variants:
+        variant.make_network()
+    prepare_outputs({"--output": str(output / "table.md")}, {})
+
+
+def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndarray:
+    """Returns the first positions of an array.
+
+    Args:
+        positions: (n,) array of ``POSITION``.
+        most: How many; None for all.
+        source: Where they come from, for the error message.
+
+    Raises:
+        CompareError: there are fewer.
     """
     if most is not None and most > len(positions):
         raise CompareError(
-            f"{path} has {len(positions)} positions, not the {most} asked for. "
-            "Ask for fewer, or leave the option out to take all."
+            f"{source} has {len(positions)} positions, fewer than {most}. "
+            "Ask for fewer, or leave the option out to use all."
         )
     return positions[:most]
 
 
-def check_settings(
-    path: Path,
-    options: argparse.Namespace,
-    names: Iterable[str],
-    train_set: numpy.ndarray,
-    test_set: numpy.ndarray,
-) -> None:
-    """Makes sure that what was trained yesterday was trained as it would be today.
+def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Separates the last games of a list from the others.
 
     Args:
-        path: Where the settings stand, or will.
-        options: The options of today.
-        names: Which of them matter, beside those of the recipe.
-        train_set: (n,) array of ``POSITION``.
-        test_set: (m,) array of ``POSITION``.
+        positions: (n,) array of ``POSITION``, game by game.
+        games: Number of games to hold out.
+
+    Returns:
+        The positions of the other games, and those of the last games.
 
     Raises:
-        CompareError: other settings stand there.
+        CompareError: the list has no other games.
     """
-    from pydlshogi.training.recipe import Recipe
-    from pydlshogi.training.state import checksum
+    ply = positions["ply"].astype(numpy.int64)
+    starts = numpy.flatnonzero(numpy.diff(ply, prepend=-1) != 1)
+    if games >= len(starts):
+        raise CompareError(
+            f"--held_out {games} leaves none of the {len(starts)} games for training. "
+            "Hold out fewer games."
+        )
+    return positions[: starts[-games]], positions[starts[-games] :]
 
-    settings = {**Recipe.of(options).changes(), **{name: getattr(options, name) for name in names}}
-    settings["train positions"] = f"{len(train_set)}, checksum {checksum(train_set)}"
-    settings["test positions"] = f"{len(test_set)}, checksum {checksum(test_set)}"
+
+def compare(comparison: Comparison) -> int | None:
+    """Trains what is missing, and writes the table and the curves after each recipe.
+
+    A recipe whose training diverges is named below the table, and the others continue.
+
+    Returns:
+        None if all is done; the number of the signal if it was interrupted.
+
+    Raises:
+        UserError: a recipe cannot start or continue, or all diverged.
+        OSError: a file cannot be written.
+    """
+    for variant in comparison.variants:
+        _check_settings(variant, comparison)
+    rows: list[Row] = []
+    diverged: list[str] = []
+    interruption = Interruption()
+    for variant in comparison.variants:
+        # The signal may have come in the last iteration of the recipe before.
+        if interruption.signal_number:
+            return interruption.signal_number
+        print(f"{variant.name}: {variant.words or 'the published recipe'}", flush=True)
+        try:
+            signal_number = _train(variant, comparison, interruption)
+        except NotFiniteError as error:
+            print(f"{variant.name}: {error}", file=sys.stderr)
+            diverged.append(variant.name)
+        else:
+            if signal_number:
+                return signal_number
+            rows.append(_row(variant))
+        if rows:
+            _write(comparison, rows, diverged)
+    if not rows:
+        raise CompareError("every training diverged. Lower --lr, and choose another --output.")
+    print((comparison.output / "table.md").read_text(encoding="utf-8"))
+    return None
+
+
+def _check_settings(variant: Variant, comparison: Comparison) -> None:
+    """Checks that earlier results of a recipe were trained with today's settings.
+
+    Raises:
+        CompareError: the settings in its folder differ.
+    """
+    settings = variant.determinants()
+    for name, positions in (("train", comparison.train_set), ("test", comparison.test_set)):
+        settings[f"{name} positions"] = f"{len(positions)}, checksum {checksum(positions)}"
     text = json.dumps(settings, indent=1)
+    variant.folder.mkdir(exist_ok=True)
+    path = variant.folder / "settings.json"
     if not path.exists():
         with write_beside(path) as file:
             file.write(text.encode())
@@ -267,95 +220,78 @@ def check_settings(
     for name in {**now, **before}:
         if before.get(name) != now.get(name):
             raise CompareError(
-                f"{path.parent} holds a comparison with other settings ({name}: "
-                f"{before.get(name)} there, {now.get(name)} now). Give --output another folder."
+                f"{variant.folder} holds the results of other settings ({name} was "
+                f"{before.get(name)} and is {now.get(name)} now). Choose another --output."
             )
 
 
-def _train(
-    options: argparse.Namespace,
-    folder: Path,
-    train_set: numpy.ndarray,
-    test_set: numpy.ndarray,
-    device: Any,
-    interruption: Interruption,
-) -> int | None:
-    """Trains one variant as far as it is not yet; returns as ``trainer.train`` does."""
-    from pydlshogi.training.checkpoint import load_pair
-    from pydlshogi.training.recipe import Recipe, make_optimizer
-    from pydlshogi.training.run import make_first_network
-    from pydlshogi.training.trainer import Settings, train
-
-    network = make_first_network(options, options.seed)
-    recipe = Recipe.of(options)
-    optimizer = make_optimizer(network, recipe)
-    model, state = folder / "model", folder / "state"
-    folder.mkdir(exist_ok=True)
-    with log.log_to(folder / "log.txt"):
-        own = None
-        if state.exists():
-            own = load_pair(model, state, network, optimizer)
-            if optimizer.epoch >= options.epoch:
+def _train(variant: Variant, comparison: Comparison, interruption: Interruption) -> int | None:
+    """Trains a recipe as far as it is not trained yet; returns as ``trainer.train``."""
+    settings = variant.settings
+    network = variant.make_network()
+    optimizer = make_optimizer(network, settings.recipe)
+    with log.log_to(variant.folder / "log.txt"):
+        resumed = None
+        if Path(settings.state).exists():
+            try:
+                resumed = load_pair(settings.model, settings.state, network, optimizer)
+            except StateFileError as error:  # its remedies are options of other programs
+                raise _cannot_continue(variant, error) from None
+            if optimizer.epoch >= settings.epoch:
                 return None
-            logger.info(log.LOAD_MODEL, model)
-            logger.info(log.LOAD_STATE, state)
+            logger.info(log.LOAD_MODEL, settings.model)
+            logger.info(log.LOAD_STATE, settings.state)
         logger.info(log.READ_START)
         logger.info(log.START)
-        settings = Settings(
-            model=model,
-            state=state,
-            seed=options.seed,
-            batchsize=options.batchsize,
-            test_batchsize=options.test_batchsize,
-            epoch=options.epoch - optimizer.epoch,
-            eval_interval=options.eval_interval,
-            recipe=recipe,
-        )
-        return train(
+        task = Task(
             network,
             optimizer,
-            train_set,
-            test_set,
-            settings,
-            device=device,
-            own=own,
-            interruption=interruption,
+            comparison.train_set,
+            comparison.test_set,
+            dataclasses.replace(settings, epoch=settings.epoch - optimizer.epoch),
+            comparison.device,
+            resumed=resumed,
         )
+        try:
+            return train(task, interruption)
+        except StateFileError as error:
+            raise _cannot_continue(variant, error) from None
 
 
-def _row(name: str, folder: Path) -> Row:
-    """Gathers what a variant that is trained has left behind."""
-    import numpy
+def _cannot_continue(variant: Variant, error: StateFileError) -> CompareError:
+    return CompareError(f"{error.problem}. Delete {variant.folder} to train it again.")
 
-    from pydlshogi.network.model_file import load_network
-    from pydlshogi.training.checkpoint import OWN
-    from pydlshogi.training.compare_table import Row
 
-    with numpy.load(folder / "state") as state:
-        seconds = float(state[f"{OWN}seconds"])
-    curves = log.read_log((folder / "log.txt").read_text(encoding="utf-8").splitlines())
+def _row(variant: Variant) -> Row:
+    """Collects the results of a recipe that is trained."""
+    path = variant.folder / "log.txt"
+    curves = log.read_log(path.read_text(encoding="utf-8").splitlines())
     if not curves or not curves[-1].epochs:
-        raise CompareError(f"{folder / 'log.txt'} lacks the lines of its run. Delete {folder}.")
-    parameters = load_network(folder / "model").count_params()
-    return Row(name, parameters, seconds, curves[-1])
+        raise CompareError(
+            f"{path} lacks the lines of the training. Delete {variant.folder} to train it again."
+        )
+    place = load_state(variant.settings.state).place
+    network = load_network(variant.settings.model)
+    return Row(
+        variant.name,
+        network.count_params(),
+        place.seconds if place else 0.0,
+        curves[-1],
+        has_policy=network.has_policy,
+    )
 
 
-def _write(output: Path, kind: str, rows: Sequence[Row], caption: str) -> None:
-    """Writes the tables and the curves of the variants that are trained."""
-    from pydlshogi.training.compare_table import format_markdown, format_tsv
-    from pydlshogi.training.plot import PlotError, save
-
+def _write(comparison: Comparison, rows: Sequence[Row], diverged: Sequence[str]) -> None:
+    """Writes the tables and the curves of the recipes that are trained."""
+    told = [f" The training of {name} diverged: it is not in the table." for name in diverged]
+    caption = comparison.caption + "".join(told)
     for name, text in (
-        ("table.md", format_markdown(rows, caption, kind)),
-        ("table.tsv", format_tsv(rows, kind)),
+        ("table.md", format_markdown(rows, caption)),
+        ("table.tsv", format_tsv(rows)),
     ):
-        with write_beside(output / name) as file:
+        with write_beside(comparison.output / name) as file:
             file.write(text.encode())
     try:
-        save({row.name: row.curve for row in rows}, output / "curves.png")
+        save({row.name: row.curve for row in rows}, comparison.output / "curves.png")
     except PlotError as error:
         print(f"no curves: {error}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The table of a comparison, as Markdown to read and as tab-separated values to reckon with."""
+"""The table of a comparison, in Markdown and as tab-separated values."""
 
 from __future__ import annotations
 
@@ -8,67 +8,85 @@ from dataclasses import dataclass
 
 from pydlshogi.training.log import Curve
 
-#: Log points at the end of training whose means are compared, as the publication does.
+#: Number of log points at the end of training whose mean is compared, as published.
 LAST_POINTS = 20
 
 
 @dataclass(frozen=True)
 class Row:
-    """What training made of a network.
+    """The results of a recipe.
 
     Attributes:
-        name: Its name, or its recipe's.
-        parameters: How many numbers it learns.
-        seconds: How long training took, evaluations and saves included.
+        name: Its name.
+        parameters: Number of parameters of the network.
+        seconds: Time of training, including evaluations and saves.
         curve: Its log.
+        has_policy: Whether the network has a policy head.
     """
 
     name: str
     parameters: int
     seconds: float
     curve: Curve
+    has_policy: bool = True
 
     @property
     def columns(self) -> dict[str, float | None]:
-        """The figures by the names of their columns; None where there is none."""
-        last = self.curve.progress[-LAST_POINTS:]
-        end = self.curve.epochs[-1]
+        """The figures by column name; None for a figure that the network does not have."""
         return {
             "parameters": self.parameters,
             "seconds": self.seconds,
-            "train_loss": statistics.fmean(p.loss for p in last) if last else None,
-            "test_accuracy": statistics.fmean(p.accuracy for p in last) if last else None,
-            "whole_test_loss": end.test_loss,
-            "whole_test_accuracy": end.test_accuracy,
-            "whole_test_value_loss": end.test_value_loss,
-            "whole_test_value_accuracy": end.test_value_accuracy,
+            **self._policy_columns(),
+            **self._value_columns(),
         }
 
+    def _policy_columns(self) -> dict[str, float | None]:
+        names = ("train_loss", "test_accuracy", "whole_test_loss", "whole_test_accuracy")
+        if not self.has_policy:
+            return dict.fromkeys(names)
+        last = self.curve.progress[-LAST_POINTS:]
+        end = self.curve.epochs[-1]
+        losses = [p.loss if p.policy_loss is None else p.policy_loss for p in last]
+        test_loss = end.test_loss if end.test_policy_loss is None else end.test_policy_loss
+        figures = (
+            statistics.fmean(losses) if last else None,
+            statistics.fmean(p.accuracy for p in last) if last else None,
+            test_loss,
+            end.test_accuracy,
+        )
+        return dict(zip(names, figures))
 
-def format_markdown(rows: Sequence[Row], caption: str, kind: str = "network") -> str:
-    """Writes a table for people.
+    def _value_columns(self) -> dict[str, float | None]:
+        end = self.curve.epochs[-1]
+        loss, accuracy = end.test_value_loss, end.test_value_accuracy
+        if not self.has_policy:
+            loss, accuracy = end.test_loss, end.test_accuracy
+        return {"whole_test_value_loss": loss, "whole_test_value_accuracy": accuracy}
 
-    Args:
-        rows: The networks.
-        caption: A sentence on what they were trained with.
-        kind: Head of the first column.
-    """
-    heads = [kind, "parameters", "time", "train loss", "test accuracy", "test loss"]
-    heads += ["accuracy, whole test set"]
-    values = any(row.columns["whole_test_value_loss"] is not None for row in rows)
-    if values:
-        heads += ["value loss", "value accuracy"]
+
+# Head of each column in Markdown.
+_HEADS = {
+    "train_loss": "train loss",
+    "test_accuracy": "test accuracy",
+    "whole_test_loss": "test loss",
+    "whole_test_accuracy": "accuracy, whole test set",
+    "whole_test_value_loss": "value loss",
+    "whole_test_value_accuracy": "value accuracy",
+}
+
+
+def format_markdown(rows: Sequence[Row], caption: str) -> str:
+    """Formats a Markdown table with a caption below; columns without figures are left out."""
+    shown = {
+        name: head
+        for name, head in _HEADS.items()
+        if "value" not in name or any(row.columns[name] is not None for row in rows)
+    }
+    heads = ["recipe", "parameters", "time", *shown.values()]
     lines = [f"| {' | '.join(heads)} |", "|:--" + "|--:" * (len(heads) - 1) + "|"]
     for row in rows:
-        figures = row.columns
         cells = [row.name, f"{row.parameters:,}", _hours(row.seconds)]
-        cells += [
-            _decimals(figures[name])
-            for name in ("train_loss", "test_accuracy", "whole_test_loss", "whole_test_accuracy")
-        ]
-        if values:
-            cells += [_decimals(figures["whole_test_value_loss"])]
-            cells += [_decimals(figures["whole_test_value_accuracy"])]
+        cells += [_decimals(row.columns[name]) for name in shown]
         lines.append(f"| {' | '.join(cells)} |")
     explanation = (
         f"Train loss and test accuracy: means of the last {LAST_POINTS} log points. Test loss "
@@ -77,9 +95,9 @@ def format_markdown(rows: Sequence[Row], caption: str, kind: str = "network") ->
     return "\n".join([*lines, "", f"{caption} {explanation}", ""])
 
 
-def format_tsv(rows: Sequence[Row], kind: str = "network") -> str:
-    """Writes a table for programs: every figure as it is, empty where there is none."""
-    lines = [[kind, *rows[0].columns]] if rows else []
+def format_tsv(rows: Sequence[Row]) -> str:
+    """Formats tab-separated values with all decimals; a missing figure is empty."""
+    lines = [["recipe", *rows[0].columns]] if rows else []
     for row in rows:
         cells = ("" if value is None else repr(value) for value in row.columns.values())
         lines.append([row.name, *cells])
@@ -87,7 +105,7 @@ def format_tsv(rows: Sequence[Row], kind: str = "network") -> str:
 
 
 def _hours(seconds: float) -> str:
-    """Writes a time as 0:37:48."""
+    """Formats a time as 0:37:48."""
     minutes, second = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{second:02}"
 

@@ -1,4 +1,4 @@
-"""When a run is over: by its epochs or iterations, or because someone wants it to end."""
+"""The end of a run: after its epochs or iterations, or after a signal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 
 class Interruption:
-    """A wish to end, by Ctrl-C or SIGTERM, that waits until it does no harm.
+    """A signal (Ctrl-C or SIGTERM) that ends a run after the current iteration.
 
     Attributes:
-        signal_number: The signal that came, or None.
+        signal_number: Number of the signal that came, or None.
     """
 
     def __init__(self) -> None:
@@ -23,13 +23,13 @@ class Interruption:
 
     @contextlib.contextmanager
     def catch(self) -> Iterator[None]:
-        """Remembers the first signal in place of ending; a second one ends at once.
+        """Records the first signal while a block runs; a second one ends it at once.
 
-        A signal that the process was started to ignore, as behind nohup, stays ignored.
-        Only the main thread can catch signals; elsewhere this does nothing.
+        A signal that the process ignores, for example under nohup, stays ignored. Only
+        the main thread can handle signals; in other threads this does nothing.
 
         Raises:
-            KeyboardInterrupt: at the second signal.
+            KeyboardInterrupt: a second signal came.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -40,30 +40,29 @@ class Interruption:
             if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
         }
         for number in before:
-            signal.signal(number, self._remember)
+            signal.signal(number, self._record)
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _remember(self, number: int, frame: FrameType | None) -> None:
+    def _record(self, number: int, frame: FrameType | None) -> None:
         if self.signal_number is not None:
             raise KeyboardInterrupt
         self.signal_number = number
-        # Not by the log: the signal may have come while a line of it was being written.
+        # Not through the log: the signal may have come while a log line was written.
         with contextlib.suppress(OSError):
-            os.write(2, b"\nending after this iteration; once more ends at once\n")
+            os.write(2, b"\nending after this iteration; a second signal ends at once\n")
 
 
 class RunEnd:
     """Stop trigger of the trainer.
 
     Args:
-        epochs: Number of the epoch, counted over all runs, at whose end the run is over.
-        iterations: Number of the iteration, counted over all runs, after which the run
-            is over; None for no limit.
-        interruption: Ends the run after the iteration at hand.
+        epochs: Last epoch of the run, counted over all runs.
+        iterations: Last iteration of the run, counted over all runs; None for no limit.
+        interruption: Ends the run after the current iteration.
     """
 
     def __init__(self, epochs: int, iterations: int | None, interruption: Interruption) -> None:
@@ -72,18 +71,18 @@ class RunEnd:
         self._interruption = interruption
 
     def __call__(self, trainer: Any) -> bool:
-        """Says whether the loop has to stop."""
+        """Returns whether the loop must stop."""
         return self.reached(trainer) or self._interruption.signal_number is not None
 
     def reached(self, trainer: Any) -> bool:
-        """Says whether the run has done all it was asked for."""
+        """Returns whether the run has done all its epochs or iterations."""
         updater = trainer.updater
         return updater.epoch >= self._epochs or (
             self._iterations is not None and updater.iteration >= self._iterations
         )
 
     def get_training_length(self) -> tuple[int, str]:
-        """Tells Chainer's progress bar how long the run is."""
+        """Returns the length of the run for Chainer's progress bar."""
         if self._iterations is not None:
             return self._iterations, "iteration"
         return self._epochs, "epoch"

@@ -1,8 +1,9 @@
-"""Trainer extensions that measure the network on test positions and log it."""
+"""Trainer extensions that measure the network on test positions and log the results."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,21 +18,20 @@ logger = logging.getLogger(__name__)
 
 
 def epoch_number(updater: Any) -> int:
-    """Numbers, from 1, the epoch that the last iteration belongs to."""
+    """Returns the number, from 1, of the epoch that the last iteration belongs to."""
     return updater.epoch + (0 if updater.is_new_epoch else 1)
 
 
 class Progress(chainer.training.Extension):
-    """Logs the training loss since the last such line and the accuracy on a few test positions.
+    """Logs the training loss since the last line and the accuracy on some test positions.
 
     Args:
         network: A ``Network``.
         positions: (n,) array of ``POSITION``, n at least 1: the test set.
         count: Number of test positions, drawn anew each time; all if there are fewer.
-        seed: The run's seed; the draw depends on it and on the iteration only.
-        device: Where the network is.
-        means: The training losses by name: ``loss`` and, of a network with a value head,
-            ``value_loss``.
+        seed: Seed of the run. The draw depends on it and on the iteration only.
+        device: The device of the network.
+        means: The training losses, by the names of ``loss_names``.
     """
 
     def __init__(
@@ -57,29 +57,37 @@ class Progress(chainer.training.Extension):
         batch = draw(self._seed, updater.iteration, self._size, self._count)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             _, measured = measure(self._network, *self._convert(batch, self._device))
-        losses = {name: means.take_since_line() for name, means in self._means.items()}
-        accuracies = {
-            name: float(mean) for name, (mean, _) in measured.items() if name.endswith("accuracy")
-        }
+        policy_loss, value_loss = _pair(
+            {name: means.take_since_line() for name, means in self._means.items()}, "loss"
+        )
+        policy, value = _pair({name: mean for name, (mean, _) in measured.items()}, "accuracy")
         point = log.ProgressPoint(
-            epoch=epoch_number(updater), iteration=updater.iteration, **losses, **accuracies
+            epoch=epoch_number(updater),
+            iteration=updater.iteration,
+            loss=log.total(policy_loss, value_loss),
+            accuracy=_first(policy, value),
+            **_of_two_heads(
+                policy_loss=policy_loss,
+                value_loss=value_loss,
+                value_accuracy=None if policy is None else value,
+            ),
         )
         for line in log.format_progress(point):
             logger.info(line)
 
 
 class Validation(chainer.training.extensions.Evaluator):
-    """Chainer's Evaluator over the whole test set, and its log lines.
+    """Chainer's Evaluator over the whole test set, with its log lines.
 
-    Every position counts once, those of the last, partial batch too; no graph is built.
+    Every position counts once, also in a last, shorter batch. No graph is built.
 
     Args:
         network: A ``Network``.
         positions: (n,) array of ``POSITION``, n at least 1: the test set.
         batch_size: Positions in a batch.
-        device: Where the network is.
-        means: The training losses by name, as for :class:`Progress`.
-        progress_bar: Shows a bar on standard output meanwhile.
+        device: The device of the network.
+        means: The training losses, by the names of ``loss_names``.
+        progress_bar: Whether to show a progress bar on standard output.
     """
 
     def __init__(
@@ -104,25 +112,54 @@ class Validation(chainer.training.extensions.Evaluator):
         self._means = means
 
     def __call__(self, trainer: Any = None) -> Any:
-        """Measures and logs; returns what Chainer's Evaluator does."""
+        """Measures and logs; returns the observation of Chainer's Evaluator."""
         logger.info(log.VALIDATE)
         # A test set without a known result has no value loss: 0 / 0.
         with numpy.errstate(invalid="ignore"):
             measured = super().__call__(trainer)
-        updater = trainer.updater
-        trained = {
-            f"train_{name}": means.take_in_epoch(updater.is_new_epoch)
-            for name, means in self._means.items()
-        }
-        prefix = f"{self.name}/main/"
-        tested = {
-            f"test_{key[len(prefix) :]}": float(mean)
-            for key, mean in measured.items()
-            if key.startswith(prefix)
-        }
-        point = log.EpochPoint(
-            epoch=epoch_number(updater), iteration=updater.iteration, **trained, **tested
-        )
-        for line in log.format_epoch(point):
+        for line in log.format_epoch(self._point(trainer.updater, measured)):
             logger.info(line)
         return measured
+
+    def _point(self, updater: Any, measured: Mapping[str, Any]) -> log.EpochPoint:
+        prefix = f"{self.name}/main/"
+        tested = {
+            key[len(prefix) :]: mean for key, mean in measured.items() if key.startswith(prefix)
+        }
+        is_new_epoch = updater.is_new_epoch
+        trained = {name: means.take_in_epoch(is_new_epoch) for name, means in self._means.items()}
+        train_policy, train_value = _pair(trained, "loss")
+        test_policy, test_value = _pair(tested, "loss")
+        policy, value = _pair(tested, "accuracy")
+        return log.EpochPoint(
+            epoch=epoch_number(updater),
+            iteration=updater.iteration,
+            train_loss=log.total(train_policy, train_value),
+            test_accuracy=_first(policy, value),
+            test_loss=log.total(test_policy, test_value),
+            **_of_two_heads(
+                train_policy_loss=train_policy,
+                train_value_loss=train_value,
+                test_policy_loss=test_policy,
+                test_value_loss=test_value,
+                test_value_accuracy=None if policy is None else value,
+            ),
+        )
+
+
+def _pair(values: Mapping[str, Any], quantity: str) -> tuple[float | None, float | None]:
+    """Takes a quantity of the policy and of the value; None for a head that is missing."""
+    policy, value = values.get(quantity), values.get(f"value_{quantity}")
+    return None if policy is None else float(policy), None if value is None else float(value)
+
+
+def _first(policy: float | None, value: float | None) -> float:
+    """Chooses the quantity of the policy, or of the value where there is no policy."""
+    found = value if policy is None else policy
+    return math.nan if found is None else found
+
+
+def _of_two_heads(**values: float | None) -> dict[str, float]:
+    """Passes the quantities that only networks with two heads log; else none of them."""
+    present = {name: value for name, value in values.items() if value is not None}
+    return present if len(present) == len(values) else {}

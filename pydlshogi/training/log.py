@@ -1,8 +1,7 @@
-"""The log of a training run: its lines, written and read in one place.
+"""The log of a training run: the format of its lines, for writing and for reading.
 
-A line is ``%Y/%m/%d %H:%M:%S``, level and message, separated by tabs. The plotter
-reads with :func:`read_log` what the trainer writes with the ``format_`` functions,
-and the logs of the book's program too.
+A line has the time ``%Y/%m/%d %H:%M:%S``, the level and the message, separated by tabs.
+The trainer writes points with the ``format_`` functions, and :func:`read_log` reads them.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Union
 
 import numpy
 
@@ -33,41 +33,47 @@ _DATE_FORMAT = "%Y/%m/%d %H:%M:%S"
 
 @dataclasses.dataclass(frozen=True)
 class ProgressPoint:
-    """What an evaluation during an epoch found.
+    """The result of an evaluation during an epoch.
 
     Attributes:
         epoch: Number of the epoch, from 1.
         iteration: Number of updates done.
-        loss: Mean training loss since the last such point.
-        accuracy: Share of a few test positions whose move was the network's first choice.
-        value_loss: Mean training loss of the values since the last such point; None of a
-            network without a value head.
-        value_accuracy: Share of the same test positions, as far as somebody won the game,
-            in which the network held the winner to be the winner.
+        loss: Mean training loss since the last such point; of a network with two heads
+            the sum of its two losses.
+        accuracy: Share of some test positions whose move the network predicted; of a
+            value network the share of won and lost games whose winner it predicted.
+        policy_loss: With two heads: the mean policy loss. This and the following are None
+            for networks with one head.
+        value_loss: With two heads: the mean value loss.
+        value_accuracy: With two heads: the accuracy of the value head.
     """
 
     epoch: int
     iteration: int
     loss: float
     accuracy: float
+    policy_loss: float | None = None
     value_loss: float | None = None
     value_accuracy: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class EpochPoint:
-    """What the validation at the end of an epoch, or of a run, found.
+    """The result of the validation at the end of an epoch or of a run.
 
     Attributes:
         epoch: Number of the epoch, from 1.
         iteration: Number of updates done.
-        train_loss: Mean training loss over the epoch so far.
-        test_accuracy: Accuracy on the whole test set.
-        test_loss: Loss on the whole test set; None in logs of the book's program.
-        train_value_loss: Mean training loss of the values over the epoch so far; this and
-            the next two are None of a network without a value head.
-        test_value_loss: Loss of the values on the whole test set.
-        test_value_accuracy: Value accuracy on the whole test set.
+        train_loss: Mean training loss over the epoch so far; of a network with two heads
+            the sum of its two losses.
+        test_accuracy: Accuracy on the whole test set, as ``ProgressPoint.accuracy``.
+        test_loss: Loss on the whole test set, as ``train_loss``; None in the book's logs.
+        train_policy_loss: With two heads: the mean policy loss over the epoch so far. This
+            and the following are None for networks with one head.
+        train_value_loss: With two heads: the mean value loss over the epoch so far.
+        test_policy_loss: With two heads: policy loss on the whole test set.
+        test_value_loss: With two heads: value loss on the whole test set.
+        test_value_accuracy: With two heads: value accuracy on the whole test set.
     """
 
     epoch: int
@@ -75,53 +81,76 @@ class EpochPoint:
     train_loss: float
     test_accuracy: float
     test_loss: float | None = None
+    train_policy_loss: float | None = None
     train_value_loss: float | None = None
+    test_policy_loss: float | None = None
     test_value_loss: float | None = None
     test_value_accuracy: float | None = None
 
 
 @dataclasses.dataclass
 class Curve:
-    """The points of one run and of the runs that resumed it, by rising iteration."""
+    """The points of a run and of the runs that resumed it, by rising iteration."""
 
     progress: list[ProgressPoint] = dataclasses.field(default_factory=list)
     epochs: list[EpochPoint] = dataclasses.field(default_factory=list)
 
 
+def total(policy: float | None, value: float | None) -> float:
+    """Adds the losses of two heads.
+
+    Args:
+        policy: Policy loss; None for a network without a policy.
+        value: Value loss; None for a network without a value head. nan if no game has a
+            known result; it is then not counted beside a policy loss.
+    """
+    if policy is None:
+        return math.nan if value is None else value
+    return policy if value is None or math.isnan(value) else policy + value
+
+
 def format_progress(point: ProgressPoint) -> list[str]:
-    """Formats the lines of an evaluation during an epoch: the agreed one and ours."""
-    lines = [_line(point, loss=point.loss, accuracy=point.accuracy)]
-    if point.value_loss is not None:
-        lines.append(_line(point, value_loss=point.value_loss, value_accuracy=point.value_accuracy))
+    """Formats the lines of an evaluation during an epoch: the book's, then ours."""
+    lines = [_line(point, loss=point.loss, accuracy=(point.accuracy, point.value_accuracy))]
+    if point.policy_loss is not None:
+        lines.append(_line(point, policy_loss=point.policy_loss, value_loss=point.value_loss))
     return lines
 
 
 def format_epoch(point: EpochPoint) -> list[str]:
-    """Formats the lines of a validation: the agreed one and ours."""
-    lines = [_line(point, train_loss_avr=point.train_loss, test_accuracy=point.test_accuracy)]
+    """Formats the lines of a validation: the book's, then ours."""
+    accuracy = (point.test_accuracy, point.test_value_accuracy)
+    lines = [_line(point, train_loss_avr=point.train_loss, test_accuracy=accuracy)]
     if point.test_loss is not None:
         lines.append(_line(point, test_loss=point.test_loss))
-    if point.test_value_loss is not None:
+    if point.train_policy_loss is not None:
         lines.append(
             _line(
                 point,
+                train_policy_loss_avr=point.train_policy_loss,
                 train_value_loss_avr=point.train_value_loss,
+                test_policy_loss=point.test_policy_loss,
                 test_value_loss=point.test_value_loss,
-                test_value_accuracy=point.test_value_accuracy,
             )
         )
     return lines
 
 
-def _line(point: ProgressPoint | EpochPoint, **values: float | None) -> str:
-    """Formats one line; the names of the values are written with spaces."""
+_Values = Union[float, None, "tuple[float | None, ...]"]
+
+
+def _line(point: ProgressPoint | EpochPoint, **values: _Values) -> str:
+    """Formats one line; names are written with spaces, missing numbers of a tuple left out."""
     parts = [f"epoch = {point.epoch}", f"iteration = {point.iteration}"]
-    parts += [f"{name.replace('_', ' ')} = {_number(value)}" for name, value in values.items()]
+    for name, value in values.items():
+        numbers = value if isinstance(value, tuple) else (value,)
+        shown = ", ".join(_number(number) for number in numbers if number is not None)
+        parts.append(f"{name.replace('_', ' ')} = {shown}")
     return ", ".join(parts)
 
 
-def _number(value: float | None) -> str:
-    """Writes a number as the published logs do: the shortest text that is this float32."""
+def _number(value: float) -> str:
+    """Writes a number as the published logs do: the shortest text of this float32."""
     return str(numpy.float32(value))
 
 
@@ -131,16 +160,15 @@ _POINT = re.compile(
 
 
 def read_log(lines: Iterable[str]) -> list[Curve]:
-    """Reads the curves out of a log.
+    """Reads the curves of a log: one of this version, of earlier versions, or of the book's.
 
-    A run that starts from nothing begins a new curve; one that resumes continues the
-    curve before it, from the iteration it resumed at: what a killed run had logged
-    beyond that is logged again and replaces the older points. A run that never started
-    training does neither.
+    A new run starts a new curve. A resumed run continues the curve before it, from the
+    iteration it resumed at; points that a killed run logged after its last save are
+    replaced. A run that never started training does neither.
 
     Args:
-        lines: A log, with or without time and level before the messages. Lines of
-            other kinds are passed over.
+        lines: A log, with or without time and level before the messages. Other lines are
+            ignored.
 
     Returns:
         The curves that have points, in the order of the log.
@@ -152,7 +180,7 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
         if message.startswith(LOAD_STATE % ""):
             loaded = True
         elif message == READ_START:
-            # The state that was loaded is this run's, whether it will start or not.
+            # The state that was loaded belongs to this run, even if it never starts.
             resumes, loaded = loaded, False
         elif message == START:
             if not resumes:
@@ -164,94 +192,144 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
 
 def _add_point(curve: Curve, message: str) -> None:
     match = _POINT.fullmatch(message)
-    if not match:
+    values = _parse(match["values"]) if match else None
+    if not match or not values:
         return
     epoch, iteration = int(match["epoch"]), int(match["iteration"])
-    try:
-        pairs = (part.split(" = ") for part in match["values"].split(", "))
-        values = {name: float(number) for name, number in pairs}
-    except ValueError:  # a line cut short, or of another program
-        return
-    if values.keys() == {"loss", "accuracy"}:
+    if _has(values, "loss", accuracy=2):
         _cut(curve.progress, iteration)
         _cut(curve.epochs, iteration)
-        curve.progress.append(ProgressPoint(epoch, iteration, values["loss"], values["accuracy"]))
-    elif values.keys() == {"train loss avr", "test accuracy"}:
+        accuracies = values["accuracy"]
+        curve.progress.append(ProgressPoint(epoch, iteration, values["loss"][0], accuracies[0]))
+        _change(curve.progress, value_accuracy=accuracies[1:])
+    elif _has(values, "train loss avr", **{"test accuracy": 2}):
         _cut(curve.epochs, iteration)
-        curve.epochs.append(
-            EpochPoint(epoch, iteration, values["train loss avr"], values["test accuracy"])
-        )
+        accuracies = values["test accuracy"]
+        point = EpochPoint(epoch, iteration, values["train loss avr"][0], accuracies[0])
+        curve.epochs.append(point)
+        _change(curve.epochs, test_value_accuracy=accuracies[1:])
     else:
-        _complete(curve, epoch, iteration, values)
+        for points in (curve.progress, curve.epochs):
+            if points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration):
+                _complete(points, values)
 
 
-# Lines that complete a point: the names in them, and the attributes that they are.
-_VALUE_PROGRESS = {"value loss": "value_loss", "value accuracy": "value_accuracy"}
-_TEST_LOSS = {"test loss": "test_loss"}
-_VALUE_EPOCH = {
-    "train value loss avr": "train_value_loss",
-    "test value loss": "test_value_loss",
-    "test value accuracy": "test_value_accuracy",
-}
+def _parse(text: str) -> dict[str, tuple[float, ...]] | None:
+    """Reads ``NAME = NUMBER, NAME = NUMBER, NUMBER``; None if it is cut short or no such text."""
+    values: dict[str, tuple[float, ...]] = {}
+    name = ""
+    try:
+        for part in text.split(", "):
+            before, equals, number = part.rpartition(" = ")
+            name = before if equals else name
+            values[name] = (*values.get(name, ()), float(number))
+    except ValueError:
+        return None
+    return values
 
 
-def _complete(curve: Curve, epoch: int, iteration: int, values: dict[str, float]) -> None:
-    """Adds the values of a line of ours to the point of the line before it."""
-    kinds: list[tuple[list[Any], dict[str, str]]] = [
-        (curve.progress, _VALUE_PROGRESS),
-        (curve.epochs, _TEST_LOSS),
-        (curve.epochs, _VALUE_EPOCH),
-    ]
-    for points, names in kinds:
-        same_place = points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration)
-        if same_place and values.keys() == names.keys():
-            changes = {names[name]: value for name, value in values.items()}
-            points[-1] = dataclasses.replace(points[-1], **changes)
+def _has(values: dict[str, tuple[float, ...]], *names: str, **most: int) -> bool:
+    """Checks the names of a line, and that each has one number, or at most so many."""
+    return values.keys() == {*names, *most} and all(
+        len(numbers) <= most.get(name, 1) for name, numbers in values.items()
+    )
+
+
+def _change(points: list[Any], **changes: tuple[float, ...]) -> None:
+    """Sets attributes of the last point, where there is a number."""
+    given = {name: numbers[0] for name, numbers in changes.items() if numbers}
+    points[-1] = dataclasses.replace(points[-1], **given)
+
+
+# Lines of ours that complete a point: the names in them, and the attributes of the point.
+_COMPLETIONS = (
+    {"policy loss": "policy_loss", "value loss": "value_loss"},
+    {"test loss": "test_loss"},
+    {
+        "train policy loss avr": "train_policy_loss",
+        "train value loss avr": "train_value_loss",
+        "test policy loss": "test_policy_loss",
+        "test value loss": "test_value_loss",
+    },
+)
+# The same of earlier versions, in which the line before had the figures of the policy alone.
+_OLD_COMPLETIONS = (
+    {"value loss": "value_loss", "value accuracy": "value_accuracy"},
+    {
+        "train value loss avr": "train_value_loss",
+        "test value loss": "test_value_loss",
+        "test value accuracy": "test_value_accuracy",
+    },
+)
+
+
+def _complete(points: list[Any], values: dict[str, tuple[float, ...]]) -> None:
+    """Adds the values of a line of ours to the last point, if they belong to its kind."""
+    for names in (*_COMPLETIONS, *_OLD_COMPLETIONS):
+        if _has(values, *names) and hasattr(points[-1], next(iter(names.values()))):
+            _change(points, **{names[name]: numbers for name, numbers in values.items()})
+            if names in _OLD_COMPLETIONS:
+                points[-1] = _with_totals(points[-1])
+
+
+def _with_totals(point: Any) -> Any:
+    """Turns a point of an earlier version, whose losses are the policy's, into one of today."""
+    if isinstance(point, ProgressPoint):
+        return dataclasses.replace(
+            point, policy_loss=point.loss, loss=total(point.loss, point.value_loss)
+        )
+    return dataclasses.replace(
+        point,
+        train_policy_loss=point.train_loss,
+        train_loss=total(point.train_loss, point.train_value_loss),
+        test_policy_loss=point.test_loss,
+        test_loss=total(point.test_loss, point.test_value_loss),
+    )
 
 
 def _cut(points: list[Any], iteration: int) -> None:
-    """Drops the points from an iteration on: the last ones, since iterations rise."""
+    """Removes the points from an iteration on; iterations rise within a list."""
     while points and points[-1].iteration >= iteration:
         points.pop()
 
 
 class _TerminalHandler(logging.StreamHandler):
-    """Handler for standard error that writes over a progress bar and not into it."""
+    """Handler for standard error that replaces a progress bar instead of mixing with it."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        # The bar leaves the cursor at its own first line; a Windows console may not
-        # know the sequence "erase from here on".
+        # The bar leaves the cursor at its first line. "\033[J" erases from there on; a
+        # Windows console may not know it.
         if self.stream.isatty() and os.name != "nt":
             self.stream.write("\033[J")
         super().emit(record)
 
 
 class _FileHandler(logging.FileHandler):
-    """Handler for a file that tells once that it cannot be written, and lets the run go on."""
+    """Handler for a file that reports a write error once and lets the run continue."""
 
-    _told = False
+    _reported = False
 
     def handleError(self, record: logging.LogRecord) -> None:
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
-        elif not self._told:
-            self._told = True
+        elif not self._reported:
+            self._reported = True
             print(f"{self.baseFilename} cannot be written: {error.strerror}.", file=sys.stderr)
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # lines that could not be written stay unwritten
+        with contextlib.suppress(OSError):  # the error has been reported
             super().close()
 
 
 @contextlib.contextmanager
 def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Sends what the package logs to a file or to standard error, for a while.
+    """Sends the package's log to a file or to standard error while a block runs.
 
     Args:
-        path: The file that lines are appended to, so that a resumed run continues its
-            log; warnings and errors then go to standard error too. None for standard
-            error alone.
+        path: Lines are appended to this file, so that a resumed run continues its log.
+            Warnings and errors then also go to standard error. None or an empty path:
+            everything goes to standard error.
 
     Raises:
         OSError: the file cannot be written.
@@ -259,7 +337,7 @@ def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     terminal = _TerminalHandler()
     handlers: list[logging.Handler] = [terminal]
     if path:
-        # A file name of a kifu list need not be text; its other bytes are written as \udcXX.
+        # A file name in a kifu list may have bytes that are no text; they become \udcXX.
         handlers.append(_FileHandler(path, encoding="utf-8", errors="backslashreplace"))
         terminal.setLevel(logging.WARNING)
     package = logging.getLogger("pydlshogi")

@@ -1,4 +1,4 @@
-"""The places a run writes to, made or refused, and what they hold kept, before it starts."""
+"""Checks and prepares the output files of a run before it starts."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydlshogi.errors import UserError
 from pydlshogi.files import behind_links, remove_leftovers, write_beside
 
 
-class OutputError(Exception):
-    """A run cannot write where it was told to; the text says where, why and what to do."""
+class OutputError(UserError):
+    """An output file cannot be written."""
 
 
 def real_path(path: str) -> str:
-    """Gives the one name of a file that has several: by links, or by case on Windows."""
+    """Returns one spelling for all names of a file: links, and upper and lower case on Windows."""
     return os.path.normcase(os.path.realpath(path))
 
 
 def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> None:
-    """Makes sure that files can be written later, makes their folders, and tidies up.
+    """Checks that files can be written later, makes their folders, and removes leftovers.
 
     Args:
-        outputs: Option and path of each file that will be written; an empty path is
-            passed over.
-        inputs: Name and path of each file that must not be overwritten.
+        outputs: Path of each file that will be written, by its option; empty paths are
+            ignored.
+        inputs: Path of each file that must not be overwritten, by its name in messages.
 
     Raises:
-        OutputError: two of the paths are one file, a path is a folder, also that of
-            another output, a device or read-only, its name is too long, or its folder
+        OutputError: two paths are the same file; a path is a folder (also the folder of
+            another output), a device or read-only; its name is too long; or its folder
             cannot be made or written to.
     """
     seen = {real_path(path): name for name, path in inputs.items() if path}
@@ -42,30 +43,30 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
         real = real_path(path)
         if real in seen:
             raise OutputError(
-                f"{option} {path} is the same file as {seen[real]}. Give it another name."
+                f"{option} {path} is the same file as {seen[real]}. Choose another name."
             )
         seen[real] = option
-        # Not by the Path: it drops the separator that says so.
+        # Checked before it becomes a Path, which drops the separator at the end.
         if path.endswith((os.sep, os.altsep or os.sep)):
             raise _is_folder(option, path)
         _prepare(option, Path(path))
     for option, path in outputs.items():
-        if path and os.path.isdir(path):  # made for another one, a moment ago
+        if path and os.path.isdir(path):  # made above, for another output
             raise _is_folder(option, path)
 
 
 def keep_earlier(path: str) -> str:
-    """Copies a file that a run is going to replace.
+    """Copies a file that a run will replace.
 
-    Without ``--model`` a run writes where the shipped model is; and days of training are
-    easily replaced by the first minutes of a run that was begun anew by mistake.
+    Without ``--model`` a run replaces the shipped model. A new run that was started by
+    mistake would replace the result of days of training.
 
     Args:
-        path: A file that the run will write.
+        path: The file.
 
     Returns:
-        The copy's path, ``PATH.old`` or, where there is one, ``PATH.old2`` and so on; empty
-        where there is nothing to keep.
+        Path of the copy: ``PATH.old``, or ``PATH.old2`` and so on if that exists. Empty if
+        there is no such file.
 
     Raises:
         OutputError: the copy cannot be made.
@@ -79,20 +80,20 @@ def keep_earlier(path: str) -> str:
             shutil.copyfileobj(file, kept)
     except OSError as error:
         raise OutputError(
-            f"{path} is there already, and cannot be kept as {copy} ({error.strerror}). "
-            "Move it, or give this run's files other names."
+            f"{path} exists already and cannot be copied to {copy} ({error.strerror}). "
+            "Move it, or choose other names for --model and --state."
         ) from None
     return copy
 
 
 def check_report(path: str) -> None:
-    """Makes sure that the table of records left out replaces nothing but an older one.
+    """Checks that ``--report`` replaces nothing but an older table of records left out.
 
     Args:
-        path: What --report says; an empty one is passed over.
+        path: The value of ``--report``; may be empty.
 
     Raises:
-        OutputError: a file is there that is no such table.
+        OutputError: the file exists and is no such table.
     """
     from pydlshogi.kifu.report import TITLES
 
@@ -103,12 +104,12 @@ def check_report(path: str) -> None:
         begin = file.read(len(titles))
     if begin not in (b"", titles):
         raise OutputError(
-            f"--report {path} exists and is no table of records left out. Give it another name."
+            f"--report {path} exists and is not a table of records left out. Choose another name."
         )
 
 
 def _is_folder(option: str, path: str) -> OutputError:
-    return OutputError(f"{option} {path} is a folder. Name a file in it.")
+    return OutputError(f"{option} {path} is a folder. Choose a file in it.")
 
 
 def _prepare(option: str, path: Path) -> None:
@@ -117,13 +118,13 @@ def _prepare(option: str, path: Path) -> None:
         if path.is_dir():
             raise _is_folder(option, str(path))
         if path.exists() and not path.is_file():
-            raise OutputError(f"{option} {path} is a device or a pipe. Name a file.")
-        # Its bits too: a superuser may write everywhere, and still wants to keep such a file.
+            raise OutputError(f"{option} {path} is a device or a pipe. Choose a file.")
+        # os.access lets a superuser write everywhere, so the permission bits are checked too.
         if path.exists() and not (path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
-            raise OutputError(f"{option} {path} is read-only. Give it another name.")
+            raise OutputError(f"{option} {path} is read-only. Choose another name.")
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
-        # Named as write_beside names what it writes: longer than the file will be called.
+        # write_beside uses such a longer name before it renames the file.
         with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}.", suffix=".tmp"):
             pass
     except OSError as error:

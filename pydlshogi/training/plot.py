@@ -1,76 +1,43 @@
-"""The program plot_log: loss and accuracy over iterations, from the logs of training runs."""
+"""Pictures of training logs: loss and accuracy over iterations."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydlshogi.commands.program import program
+from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.text import decode
 from pydlshogi.training.log import Curve, read_log
-from pydlshogi.training.outputs import real_path
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Makes the parser of plot_log's command line."""
-    parser = argparse.ArgumentParser(
-        prog="plot_log", description="Draws loss and accuracy over iterations from training logs."
-    )
-    parser.add_argument("log", nargs="+", help="log of train_policy; several go into one picture")
-    parser.add_argument(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="picture to write (.png, .svg, .pdf); without it a window is opened",
-    )
-    return parser
+class PlotError(UserError):
+    """Nothing can be drawn, or the picture cannot be written."""
 
 
-@program("plot_log")
-def main(argv: Sequence[str] | None = None) -> int:
-    """Draws logs as the command line says.
+_NO_MATPLOTLIB = "matplotlib is not installed. Install it: python -m pip install matplotlib"
 
-    Args:
-        argv: The arguments; those of the process where it is None.
 
-    Returns:
-        Exit status: 0, or 1 with one sentence on standard error.
+def read_curves(paths: Sequence[str]) -> dict[str, Curve]:
+    """Reads the curves of logs, by their names in the legend.
+
+    Raises:
+        PlotError: a log cannot be read or has no points.
     """
-    args = build_parser().parse_args(argv)
-    try:
-        if args.output and real_path(args.output) in map(real_path, args.log):
-            raise PlotError(f"--output {args.output} is a log. Give the picture another name.")
-        curves = _read_curves(args.log)
-        if args.output:
-            save(curves, Path(args.output))
-        else:
-            _show(curves)
-    except PlotError as error:
-        print(f"plot_log: error: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-class PlotError(Exception):
-    """Nothing can be drawn; the text says why and what to do."""
-
-
-def _read_curves(paths: Sequence[str]) -> dict[str, Curve]:
-    """Reads the curves of several logs, each under the name that the legend shows."""
     curves = {}
     for path in paths:
         try:
             found = read_log(decode(Path(path).read_bytes()).splitlines())
         except OSError as error:
-            raise PlotError(f"log {path} cannot be read ({error.strerror}).") from None
+            raise PlotError(
+                f"log {path} cannot be read ({error.strerror}). Check its path."
+            ) from None
         if not found:
             raise PlotError(
                 f"log {path} has no line with loss and accuracy. "
-                "Choose a log of train_policy that reached its first evaluation."
+                "Choose the log of a training that reached its first evaluation."
             )
         name = path if len(paths) > 1 else Path(path).name
         for number, curve in enumerate(found, start=1):
@@ -78,8 +45,8 @@ def _read_curves(paths: Sequence[str]) -> dict[str, Curve]:
     return curves
 
 
-# What is drawn, from top to bottom: the axis, the attributes of the points on the way, of
-# the mean of an epoch and of the test set.
+# What is drawn, from top to bottom: the title of the axis; the attributes of the points
+# during an epoch, of the mean training loss of an epoch, and of the test set.
 _AXES = (
     ("loss", "loss", "train_loss", "test_loss"),
     ("accuracy", "accuracy", None, "test_accuracy"),
@@ -89,83 +56,96 @@ _VALUE_AXES = (
     ("value accuracy", "value_accuracy", None, "test_value_accuracy"),
 )
 
-
-# So many points of a line, or fewer, are marked each.
+# A line with at most so many points gets a dot at each.
 _FEW = 10
 
 
-def draw(figure: Any, curves: dict[str, Curve]) -> None:
+def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
     """Draws curves: the loss above, the accuracy below, iterations to the right.
 
-    What was logged on the way is a line; what validations found are marks: a dot for
-    the test set, a cross for the mean training loss of the epoch. Loss and accuracy of
-    values follow where a network has them.
+    Results during an epoch are a line. Validations are marks: a dot for the test set, a
+    cross for the mean training loss of the epoch. If the log has a second accuracy or
+    value losses of networks with two heads, they get axes of their own.
 
     Args:
         figure: Empty ``matplotlib.figure.Figure``.
-        curves: Curves by the name that the legend shows.
+        curves: Curves by their names in the legend.
     """
-    values = any(p.value_loss is not None for curve in curves.values() for p in curve.progress)
-    values |= any(p.test_value_loss is not None for c in curves.values() for p in c.epochs)
-    rows = _AXES + (_VALUE_AXES if values else ())
-    for axes, (quantity, progress, mean, tested) in zip(
-        figure.subplots(len(rows), 1, sharex=True), rows
-    ):
-        on_the_way = "training" if quantity.endswith("loss") else "some test positions"
+    rows = [*_AXES, *(row for row in _VALUE_AXES if _has_points(curves, row))]
+    for axes, row in zip(figure.subplots(len(rows), 1, sharex=True), rows):
         for index, (name, curve) in enumerate(curves.items()):
-            prefix = f"{name}: " if len(curves) > 1 else ""
-            for points, attribute, style, label in (
-                (curve.progress, progress, "-", on_the_way),
-                (curve.epochs, mean, "x", "training, mean of the epoch"),
-                (curve.epochs, tested, "o", "test set"),
-            ):
-                pairs = [(p.iteration, getattr(p, attribute)) for p in points if attribute]
-                pairs = [pair for pair in pairs if pair[1] is not None]
-                if pairs:
-                    if style == "-" and len(pairs) <= _FEW:
-                        style = ".-"  # one point makes no line
-                    text = _as_it_is(prefix + label)
-                    axes.plot(*zip(*pairs), style, color=f"C{index % 10}", label=text)
-        axes.set_ylabel(quantity)
+            _draw_curve(axes, row, curve, f"{name}: " if len(curves) > 1 else "", f"C{index % 10}")
+        axes.set_ylabel(row[0])
         axes.grid(alpha=0.3)
-        # Of several curves it is so long that it would hide them.
+        # The legend of several curves is long; inside the axes it would hide them.
         place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(curves) > 1 else {}
         axes.legend(fontsize="small", **place)
     axes.set_xlabel("iteration")
     axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-def _as_it_is(label: str) -> str:
-    """Writes a label so that matplotlib shows what stands in it.
+def _has_points(curves: Mapping[str, Curve], row: tuple[str, str, str | None, str]) -> bool:
+    """Checks whether any curve has points for an axis."""
+    _, progress, _, tested = row
+    return any(
+        _pairs(curve.progress, progress) or _pairs(curve.epochs, tested)
+        for curve in curves.values()
+    )
 
-    It leaves out labels that begin with an underscore, and sets what stands between dollar
+
+def _draw_curve(
+    axes: Any, row: tuple[str, str, str | None, str], curve: Curve, prefix: str, color: str
+) -> None:
+    """Draws one curve in one of the axes."""
+    quantity, progress, mean, tested = row
+    during = "training" if quantity.endswith("loss") else "some test positions"
+    for points, attribute, style, label in (
+        (curve.progress, progress, "-", during),
+        (curve.epochs, mean, "x", "training, mean of the epoch"),
+        (curve.epochs, tested, "o", "test set"),
+    ):
+        pairs = _pairs(points, attribute) if attribute else []
+        if pairs:
+            if style == "-" and len(pairs) <= _FEW:
+                style = ".-"  # a single point makes no line
+            axes.plot(*zip(*pairs), style, color=color, label=_literal(prefix + label))
+
+
+def _pairs(points: Sequence[Any], attribute: str) -> list[tuple[int, float]]:
+    """Lists iterations and values of the points that have the attribute."""
+    values = [(point.iteration, getattr(point, attribute)) for point in points]
+    return [pair for pair in values if pair[1] is not None]
+
+
+def _literal(label: str) -> str:
+    """Escapes a label, so that matplotlib shows it unchanged.
+
+    Matplotlib hides labels that begin with an underscore, and takes text between dollar
     signs as a formula.
     """
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
-def _size(curves: dict[str, Curve]) -> tuple[float, float]:
-    """Gives width and height of a picture in inches: the legend of several stands beside them."""
+def _size(curves: Mapping[str, Curve]) -> tuple[float, float]:
+    """Returns width and height in inches; the legend of several curves needs more width."""
     return (9, 8) if len(curves) == 1 else (13, 8)
 
 
-_NO_MATPLOTLIB = "matplotlib is not installed. Install it: python -m pip install matplotlib"
-
-
-def save(curves: dict[str, Curve], output: Path) -> None:
-    """Writes a picture, whole or not at all; neither a display nor a window toolkit is needed.
+def save(curves: Mapping[str, Curve], output: str | os.PathLike[str]) -> None:
+    """Writes a picture atomically; needs no display.
 
     Args:
-        curves: Curves by the name that the legend shows.
-        output: The picture; its ending says of which kind, PNG without one.
+        curves: Curves by their names in the legend.
+        output: The picture. Its suffix determines the format; PNG without one.
 
     Raises:
-        PlotError: it cannot be written, or matplotlib is missing.
+        PlotError: the picture cannot be written, or matplotlib is missing.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise PlotError(_NO_MATPLOTLIB) from None
+    output = Path(output)
     figure = Figure(figsize=_size(curves), layout="constrained")
     draw(figure, curves)
     try:
@@ -173,22 +153,24 @@ def save(curves: dict[str, Curve], output: Path) -> None:
         with write_beside(output) as file:
             figure.savefig(file, format=output.suffix[1:] or "png")
     except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: a kind of picture it does not know; RuntimeError: one that needs TeX.
-        raise PlotError(f"--output {output} cannot be written ({error}).") from None
+        # ValueError: unknown format. RuntimeError: a format that needs TeX.
+        raise PlotError(
+            f"picture {output} cannot be written ({error}). Choose another --output."
+        ) from None
 
 
-def _show(curves: dict[str, Curve]) -> None:
-    """Opens a window and waits until it is closed."""
+def show(curves: Mapping[str, Curve]) -> None:
+    """Opens a window and waits until it is closed.
+
+    Raises:
+        PlotError: there is no display, or matplotlib is missing.
+    """
     try:
         from matplotlib import get_backend, pyplot
     except ImportError:
         raise PlotError(_NO_MATPLOTLIB) from None
     figure = pyplot.figure(figsize=_size(curves), layout="constrained")
-    if get_backend().lower() == "agg":  # what matplotlib falls back to
+    if get_backend().lower() == "agg":  # matplotlib's fallback without a display
         raise PlotError("there is no display to open a window on. Give --output FILE.")
     draw(figure, curves)
     pyplot.show()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,19 +1,14 @@
-"""How a network learns: where it begins, its optimizer, and what is done to the data.
+"""The recipe of a training run: first weights, optimizer and learning rate.
 
 The defaults are the published recipe: plain SGD at a constant rate.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import logging
 import math
-from collections.abc import Mapping
 from typing import Any
-
-import numpy
 
 from pydlshogi.compat import chainer
 
@@ -24,36 +19,30 @@ hooks = chainer.optimizer_hooks
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """The options of train_policy of the same names.
+    """The options of the training programs with the same names.
 
     Attributes:
         dirac: Whether the identity is added to the first weights
-            (:mod:`pydlshogi.network.dirac`); whoever makes the network does that.
-        lr: Learning rate, the highest one where it changes.
-        momentum: Share of the last step that the next one keeps, 0..1.
-        nesterov: Momentum as Chainer's ``NesterovAG`` has it, which is not Nesterov's
-            method to the letter: with v ← μv − lr·g the weights move by μ²v − (1 + μ)lr·g,
-            where the method takes the v before. A gradient so gets 1 + μ + μ² times the
-            rate at once, 2.7 for μ = 0.9, then less; in all lr / (1 − μ), as with plain
-            momentum. Source of the method: arXiv:1212.0901; of the difference: Chainer's
-            issue 4274.
-        weight_decay: Adds that share of each weight to its gradient. Biases and the
-            parameters of batch normalization are left out: they are few, and drawing them
-            towards 0 only shifts what a layer gives.
-        clip: Longest gradient, over all parameters together; longer ones are shortened.
-            None for no limit. Weight decay is added afterwards.
+            (:mod:`pydlshogi.network.dirac`), when the network is made.
+        lr: Learning rate; the highest one if it changes.
+        momentum: Share of the last step that is added to the next one, 0..1.
+        nesterov: Momentum as in Chainer's ``NesterovAG``, which is not exactly Nesterov's
+            method. With v ← μv − lr·g, Chainer moves the weights by μ²v − (1 + μ)lr·g,
+            where the method takes the previous v. A gradient then counts 1 + μ + μ² times
+            the rate at once (2.7 for μ = 0.9) and less later; in total lr / (1 − μ), as
+            with plain momentum. Sources: arXiv:1212.0901 (the method), Chainer's issue
+            4274 (the difference).
+        weight_decay: Share of each weight that is added to its gradient. Biases and the
+            parameters of batch normalization are left out.
+        clip: Largest norm of the gradient of all parameters together; larger gradients are
+            scaled down. None for no limit. Weight decay is added afterwards.
         lr_schedule: ``constant``, ``cosine`` (falls to 0) or ``steps``.
-        lr_iterations: For ``cosine``: iteration at which it reaches 0, counted over all
-            runs; None for the end that is planned when the run begins.
-        lr_steps: For ``steps``: iterations from which the rate is multiplied by
-            ``lr_factor`` once more.
-        lr_factor: See ``lr_steps``.
-        warmup: Iterations in which the rate rises from next to 0, in equal steps.
-        label_smoothing: Share of the target that is spread evenly over all labels, 0..1.
-        mirror: Whether left and right change places in half of the positions, drawn anew
-            every epoch.
-        average: About how many of the last iterations the weights are averaged over; None
-            for the weights as they are.
+        lr_iterations: With ``cosine``: iteration at which the rate reaches 0, counted over
+            all runs; None for the planned end of the first run.
+        lr_steps: With ``steps``: the iterations at which the rate is multiplied by
+            ``lr_factor``.
+        lr_factor: Factor of ``lr_steps``.
+        warmup: Number of iterations in which the rate rises from near 0 in equal steps.
     """
 
     dirac: bool = False
@@ -67,22 +56,14 @@ class Recipe:
     lr_steps: tuple[int, ...] = ()
     lr_factor: float = 0.1
     warmup: int = 0
-    label_smoothing: float = 0.0
-    mirror: bool = False
-    average: int | None = None
-
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Recipe:
-        """Takes the recipe out of what a parser of :mod:`.parser` parsed."""
-        return cls(**{field.name: getattr(args, field.name) for field in dataclasses.fields(cls)})
 
     @property
     def changes_rate(self) -> bool:
-        """Whether the learning rate is not the same all the time."""
+        """Whether the learning rate changes during training."""
         return self.lr_schedule != "constant" or self.warmup > 0
 
     def changes(self) -> dict[str, Any]:
-        """Gives what differs from the published recipe, by name."""
+        """Returns the options that differ from the published recipe, by name."""
         published = dataclasses.asdict(Recipe())
         return {
             name: value
@@ -97,51 +78,12 @@ class Recipe:
         return ", ".join([f"{optimizer} {self.lr:g}", *options])
 
 
-class Options:
-    """What a state file tells of how was learned.
-
-    Args:
-        recipe: The recipe.
-        batchsize: Positions in a training batch, which are no part of a recipe but change
-            as much.
-    """
-
-    def __init__(self, recipe: Recipe, batchsize: int) -> None:
-        self._options = {**dataclasses.asdict(recipe), "batchsize": batchsize}
-
-    def serialize(self, serializer: Any) -> None:
-        """Saves the options; :meth:`differences` reads them."""
-        serializer("options", json.dumps(self._options))
-
-    def differences(self, own: Mapping[str, numpy.ndarray]) -> list[str]:
-        """Says where these are other options than those of a run that is resumed.
-
-        Args:
-            own: What stands below our prefix in the state file; one of an older version
-                or of the book's lacks some options, or all.
-
-        Returns:
-            A clause for each option.
-
-        Raises:
-            ValueError: what stands there are no options.
-        """
-        before = json.loads(str(own.get("recipe/options", "{}")))
-        now = json.loads(json.dumps(self._options))  # a tuple is a list there
-        return [
-            f"--{name} was {before[name]} and is {value} now"
-            for name, value in now.items()
-            # Where a cosine ends may well be said anew; make_schedule tells what follows.
-            if name != "lr_iterations" and before.get(name, value) != value
-        ]
-
-
 def make_optimizer(network: Any, recipe: Recipe) -> Any:
-    """Makes the optimizer of a recipe; its learning rate is :class:`Schedule`'s matter.
+    """Makes the optimizer of a recipe, without its schedule of the learning rate.
 
     Args:
         network: A ``chainer.Link``.
-        recipe: How it learns.
+        recipe: The recipe.
 
     Returns:
         A ``chainer.Optimizer`` set up with the network.
@@ -166,15 +108,15 @@ def make_optimizer(network: Any, recipe: Recipe) -> Any:
 class Schedule:
     """Optimizer hook that sets the learning rate before every update.
 
-    The rate is a function of the number of updates done, so that a run that is resumed
-    needs nothing but to know where a cosine ends.
+    The rate is a function of the number of updates done. To resume a run, only the end of
+    a cosine must be known.
 
     Args:
-        recipe: How the network learns.
-        end: For ``cosine``: the iteration at which the rate is 0, counted over all runs.
+        recipe: The recipe.
+        end: With ``cosine``: the iteration at which the rate is 0, counted over all runs.
 
     Attributes:
-        end: The same; None for other schedules.
+        end: As above; None for other schedules.
     """
 
     name = "Schedule"
@@ -189,7 +131,7 @@ class Schedule:
         """Computes the learning rate of an update.
 
         Args:
-            t: Number of updates done before, over all runs.
+            t: Number of earlier updates, over all runs.
         """
         recipe = self._recipe
         rate = recipe.lr
@@ -201,41 +143,37 @@ class Schedule:
         return rate * recipe.lr_factor ** sum(t >= step for step in recipe.lr_steps)
 
     def __call__(self, optimizer: Any) -> None:
-        """Sets the rate of the update that is about to be done."""
+        """Sets the rate of the next update."""
         optimizer.lr = self.rate(optimizer.t)
 
-    def serialize(self, serializer: Any) -> None:
-        """Saves where the cosine ends; :func:`make_schedule` reads it."""
-        serializer("end", self.end)
 
-
-def make_schedule(recipe: Recipe, last: int, own: Mapping[str, numpy.ndarray]) -> Schedule:
-    """Makes the schedule of a run.
+def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> Schedule:
+    """Makes the schedule of a run, and logs a warning if the rate is useless for a part of it.
 
     Args:
-        recipe: How the network learns.
-        last: The iteration at which this run will be over, counted over all runs.
-        own: What stands below our prefix in the state file that is resumed.
+        recipe: The recipe.
+        last: The last iteration of this run, counted over all runs.
+        resumed_end: The end of the cosine in the run that is resumed, if there is one.
 
     Returns:
-        The schedule. A cosine ends where the recipe says, or else where it was to end in
-        the run that is resumed, or else with this run; a warning is logged where it ends
-        before this run, and where the warm-up leaves it, or the run, no time.
+        The schedule. A cosine ends at ``recipe.lr_iterations``, else at ``resumed_end``,
+        else at ``last``.
     """
-    cosine = recipe.lr_schedule == "cosine"
-    end = recipe.lr_iterations or int(own.get("schedule/end", last)) if cosine else None
+    end = None
+    if recipe.lr_schedule == "cosine":
+        end = recipe.lr_iterations or (last if resumed_end is None else resumed_end)
     until = last if end is None else min(end, last)
     if recipe.warmup >= until:
         logger.warning(
-            "the learning rate still rises where this run, or its cosine, ends: at iteration %d, "
-            "and --warmup is %d",
-            until,
+            "--warmup is %d, but this run or its cosine ends at iteration %d: "
+            "the learning rate never reaches --lr",
             recipe.warmup,
+            until,
         )
     if end is not None and end < last:
         logger.warning(
-            "the learning rate is 0 from iteration %d on, and this run ends at %d; "
-            "--lr_iterations gives the cosine another end",
+            "the learning rate is 0 from iteration %d on, but this run ends at iteration %d; "
+            "set another end of the cosine with --lr_iterations",
             end,
             last,
         )

@@ -1,218 +1,220 @@
-"""A run of train_policy, from its options to its files, in the order of its log lines."""
+"""A run of a training program, from its options to its files, in the order of its log."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import logging
 import os
 import shlex
-from collections.abc import Mapping
 
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.device import DeviceError, select_device
+from pydlshogi.device import select_device
+from pydlshogi.errors import UserError
+from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import read_list
-from pydlshogi.network.cpu.convolution import set_convolution
-from pydlshogi.network.cpu.threads import limit_blas, set_threads
 from pydlshogi.network.dirac import add_identity
-from pydlshogi.network.model_file import ModelFileError, load_model
+from pydlshogi.network.model_file import load_model
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
-from pydlshogi.positions import UNKNOWN
-from pydlshogi.read_kifu import KifuError, count_common, load_positions
+from pydlshogi.positions import UNKNOWN, count_common
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import (
-    NotFiniteError,
-    SaveError,
-    StateFileError,
-    finish_save,
-    load_pair,
-)
-from pydlshogi.training.outputs import OutputError, keep_earlier, real_path
-from pydlshogi.training.recipe import Recipe, make_optimizer
-from pydlshogi.training.trainer import Settings, check_resumed, train
+from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
+from pydlshogi.training.outputs import keep_earlier, real_path
+from pydlshogi.training.recipe import make_optimizer
+from pydlshogi.training.state import State, differences
+from pydlshogi.training.trainer import Settings, Task, train
 
 logger = logging.getLogger(__name__)
 
 
-class ThreadsError(Exception):
-    """The number of threads in the environment is none; the text says so."""
+class FirstWeightsError(UserError):
+    """The network has no layer for the first weights that the options ask for."""
 
 
-class FirstWeightsError(Exception):
-    """The network cannot begin as the options ask for; the text says so."""
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a training program is asked to do: its options of the same names.
+
+    Attributes:
+        kifulist_train: List of the training games.
+        kifulist_test: List of the test games.
+        settings: What the run has to do; its seed is used if ``seed`` is given.
+        network: Name of the network.
+        blocks: Number of residual blocks plus one; None for a network without this choice.
+        initmodel: Model file to start from; empty for new weights.
+        resume: State file to resume; empty for a new run.
+        gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
+        seed: The seed; None for a random one.
+        strict: Whether to leave out games with illegal moves.
+        drop_duplicates: Whether to leave out games with the moves of an earlier game.
+        report: File for the table of the records left out; empty for none.
+    """
+
+    kifulist_train: str
+    kifulist_test: str
+    settings: Settings
+    network: str
+    blocks: int | None = None
+    initmodel: str = ""
+    resume: str = ""
+    gpu: int | None = None
+    seed: int | None = None
+    strict: bool = False
+    drop_duplicates: bool = False
+    report: str = ""
+
+    def with_seed(self) -> Options:
+        """Returns the same options with a seed in the settings: the given or a random one."""
+        seed = int.from_bytes(os.urandom(4), "little") if self.seed is None else self.seed
+        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, seed=seed))
 
 
-#: What :func:`run` raises when a run cannot go on; the text is one sentence or two.
-ERRORS = (
-    DeviceError,
-    FirstWeightsError,
-    KifuError,
-    ModelFileError,
-    NotFiniteError,
-    OSError,
-    OutputError,
-    StateFileError,
-    ThreadsError,
-)
-
-
-def run(args: argparse.Namespace) -> int | None:
+def run(options: Options) -> int | None:
     """Trains as the options say.
 
     Args:
-        args: What ``build_parser`` parsed; the folders of its outputs exist.
+        options: The options; the folders of the output files exist.
 
     Returns:
-        As :func:`pydlshogi.training.trainer.train`.
+        None if the run is finished; the number of the signal if it was interrupted.
 
     Raises:
-        Exception: one of ``ERRORS``.
+        UserError: the run cannot start or continue.
+        OSError: a file cannot be read or written.
     """
-    device = select_device(args.gpu)
-    seed = int.from_bytes(os.urandom(4), "little") if args.seed is None else args.seed
-    choose_threads(args.threads)
-    network = make_first_network(args, seed)
-    recipe = Recipe.of(args)
-    optimizer = make_optimizer(network, recipe)
-    settings = Settings(
-        model=args.model,
-        state=args.state,
-        seed=seed,
-        batchsize=args.batchsize,
-        test_batchsize=args.test_batchsize,
-        epoch=args.epoch,
-        iterations=args.iterations,
-        eval_interval=args.eval_interval,
-        recipe=recipe,
+    options = options.with_seed()
+    settings = options.settings
+    device = select_device(options.gpu)
+    network = make_first_network(
+        options.network,
+        settings.seed,
+        blocks=options.blocks,
+        # The first weights of a resumed run do not matter.
+        dirac=settings.recipe.dirac and not options.resume,
     )
-    own = _load(args, network, optimizer, settings)
+    optimizer = make_optimizer(network, settings.recipe)
+    resumed = _load(options, network, optimizer)
     begun = optimizer.t, optimizer.epoch
-    train_positions, test_positions = _read_positions(args)
+    train_positions, test_positions = _read_positions(options)
     if network.value_kind is not None and (train_positions["result"] == UNKNOWN).all():
         logger.warning("no training game has a known result: the value head learns nothing")
-    _keep_earlier(args)
+    _keep_earlier(options)
     logger.info(log.START)
-    files = f"--initmodel {shlex.quote(args.model)} --resume {shlex.quote(args.state)}"
-    try:
-        signal_number = train(
-            network, optimizer, train_positions, test_positions, settings, device=device, own=own
-        )
-    except SaveError as error:
-        if os.path.exists(args.state):
-            raise SaveError(f"{str(error).rstrip('.')} and go on with {files}.") from None
-        raise
-    if signal_number and (args.resume or optimizer.t):
-        left = _left(args, optimizer.t - begun[0], optimizer.epoch - begun[1])
-        logger.warning("to go on, add %s%s to the same command", files, left)
+    task = Task(
+        network, optimizer, train_positions, test_positions, settings, device, resumed=resumed
+    )
+    signal_number = _train(task)
+    if signal_number and (resumed or optimizer.t):
+        left = _left(settings, optimizer.t - begun[0], optimizer.epoch - begun[1])
+        logger.warning("to continue, add %s%s to the same command", _files(settings), left)
     return signal_number
 
 
-def _left(args: argparse.Namespace, iterations: int, epochs: int) -> str:
-    """Gives the options that are not those of the command where a run goes on to its end.
+def _train(task: Task) -> int | None:
+    """Trains; a file that cannot be written gets the advice how to continue."""
+    try:
+        return train(task)
+    except SaveError as error:
+        if os.path.exists(task.settings.state):
+            files = _files(task.settings)
+            raise SaveError(f"{str(error).rstrip('.')} and continue with {files}.") from None
+        raise
+
+
+def _files(settings: Settings) -> str:
+    """Formats the options that resume a run from its files."""
+    model, state = (shlex.quote(os.fspath(path)) for path in (settings.model, settings.state))
+    return f"--initmodel {model} --resume {state}"
+
+
+def _left(settings: Settings, iterations: int, epochs: int) -> str:
+    """Formats the options that must change when an interrupted run is continued.
 
     Args:
-        args: The options of the command; ``epoch`` and ``iterations`` count from its start.
-        iterations: Number of updates it did.
+        settings: The settings of the interrupted run.
+        iterations: Number of its updates.
         epochs: Number of epochs it finished.
     """
-    options = f" --epoch {args.epoch - epochs}" if epochs else ""
-    if args.iterations is not None and iterations:
-        options += f" --iterations {args.iterations - iterations}"
+    options = f" --epoch {settings.epoch - epochs}" if epochs else ""
+    if settings.iterations is not None and iterations:
+        options += f" --iterations {settings.iterations - iterations}"
     return options
 
 
-def _keep_earlier(args: argparse.Namespace) -> None:
-    """Keeps the pair that is going to be replaced, unless it is the one that goes on."""
-    if (
-        args.resume
-        and real_path(args.initmodel) == real_path(args.model)
-        and real_path(args.resume) == real_path(args.state)
-    ):
+def _keep_earlier(options: Options) -> None:
+    """Copies the model and the state that this run replaces, unless it continues them."""
+    model, state = (os.fspath(path) for path in (options.settings.model, options.settings.state))
+    continues = options.resume and (
+        real_path(options.initmodel) == real_path(model)
+        and real_path(options.resume) == real_path(state)
+    )
+    if continues:
         return
-    finish_save(args.model, args.state)  # else a save that was killed is no pair to keep
-    for path in (args.model, args.state):
+    finish_save(model, state)  # after a killed save the files would be no pair
+    for path in (model, state):
         copy = keep_earlier(path)
         if copy:
-            logger.warning("%s is there already; what it holds is kept as %s", path, copy)
+            logger.warning("%s exists already; its content is kept as %s", path, copy)
 
 
-def choose_threads(number: int | None) -> None:
-    """Sets how many threads compute a network on the CPU.
-
-    Args:
-        number: At least 1; None for what the environment or the machine says.
-
-    Raises:
-        ThreadsError: what the environment says is not a number of threads.
-    """
-    set_threads(number)
-    try:
-        limit_blas()
-    except ValueError as error:
-        raise ThreadsError(str(error)) from None
-
-
-def make_first_network(args: argparse.Namespace, seed: int) -> Network:
-    """Makes the network of a run, with first weights that follow from the seed.
+def make_first_network(
+    name: str, seed: int, *, blocks: int | None = None, dirac: bool = False
+) -> Network:
+    """Makes a network whose first weights are determined by a seed.
 
     Args:
-        args: The options ``network``, ``convolution`` and ``dirac``; with ``resume`` the
-            first weights do not matter.
+        name: Name of the network.
         seed: 0..2**32-1.
+        blocks: Number of residual blocks plus one; None for the network's default.
+        dirac: Whether the identity is added to the first weights.
 
     Raises:
-        FirstWeightsError: ``dirac`` is asked for, and no layer of the network is fit for it.
+        FirstWeightsError: ``dirac``, and no layer of the network is fit for it.
     """
-    numpy.random.seed(seed)  # Chainer's initializers draw from numpy's own generator.
-    set_convolution(args.convolution)
-    network = make_network(args.network)
-    if args.dirac and not getattr(args, "resume", "") and not add_identity(network):
+    numpy.random.seed(seed)  # Chainer's initializers use numpy's global generator.
+    network = make_network(name, **({} if blocks is None else {"blocks": blocks}))
+    if dirac and not add_identity(network):
         raise FirstWeightsError(
-            "--dirac is for 3x3 convolutions of as many planes out as in, outside of residual "
-            f"blocks, and {args.network} has none. Leave it out."
+            "--dirac is for 3x3 convolutions with as many planes out as in, outside of residual "
+            f"blocks, and {name} has none. Leave it out."
         )
     return network
 
 
-def _load(
-    args: argparse.Namespace, network: Network, optimizer: chainer.Optimizer, settings: Settings
-) -> Mapping[str, numpy.ndarray] | None:
-    """Reads the files to start from; returns what a state file holds of ours."""
-    # The lines come after the loading: a reader of the log takes them to say that the next run
-    # continues the curve, which one that cannot load its files does not.
-    if not args.resume:
-        if args.initmodel:
-            load_model(args.initmodel, network)
-            logger.info(log.LOAD_MODEL, args.initmodel)
+def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> State | None:
+    """Loads the files to start from; returns the state to resume."""
+    # A reader of the log takes these lines as a resumed run, which continues a curve. They
+    # are therefore logged after the files have been loaded.
+    if not options.resume:
+        if options.initmodel:
+            load_model(options.initmodel, network)
+            logger.info(log.LOAD_MODEL, options.initmodel)
         return None
-    own = load_pair(args.initmodel, args.resume, network, optimizer)
-    differences = check_resumed(settings, own)
-    logger.info(log.LOAD_MODEL, args.initmodel)
-    logger.info(log.LOAD_STATE, args.resume)
-    for difference in differences:
-        logger.warning("not as in the run that is resumed: %s", difference)
-    if args.seed is not None and "place/seed" in own and int(own["place/seed"]) != args.seed:
-        logger.warning("--seed %d is passed over: the run resumed keeps its own", args.seed)
-    return own
+    state = load_pair(options.initmodel, options.resume, network, optimizer)
+    logger.info(log.LOAD_MODEL, options.initmodel)
+    logger.info(log.LOAD_STATE, options.resume)
+    if state.place is not None:
+        for difference in differences(state.place.options, options.settings.options):
+            logger.warning("another option than in the resumed run: %s", difference)
+        if options.seed is not None and state.place.seed != options.seed:
+            logger.warning("--seed %d is ignored: a resumed run keeps its own", options.seed)
+    return state
 
 
-def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Reads both lists and logs what they hold and what was left out."""
+def _read_positions(options: Options) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Reads both lists, and logs what they hold and what was left out."""
     logger.info(log.READ_START)
-    for path in (args.kifulist_train, args.kifulist_test):
-        read_list(path)  # a wrong list is told at once, not after hours of the other's games
-    loaded = {}
-    for name, path in (("train", args.kifulist_train), ("test", args.kifulist_test)):
-        item = load_positions(path, strict=args.strict, drop_duplicates=args.drop_duplicates)
-        if item.from_cache:
-            logger.info("load %s pickle", name)
-        elif item.saved:
-            logger.info("save %s pickle", name)
-        loaded[name] = item
+    paths = {"train": options.kifulist_train, "test": options.kifulist_test}
+    for path in paths.values():
+        read_list(path)  # a wrong test list is reported before the training games are read
+    if real_path(paths["train"]) == real_path(paths["test"]):
+        logger.warning(
+            "the training list is also the test list: the accuracy says nothing about new games"
+        )
+    loaded = {name: _load_list(name, path, options) for name, path in paths.items()}
     logger.info(log.READ_END)
     for name, item in loaded.items():
         logger.info("%s position num = %d", name, len(item.positions))
@@ -220,15 +222,25 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
         for line in item.report.lines():
             logger.info("%s: %s", name, line)
     train_set, test_set = loaded["train"], loaded["test"]
-    if args.report:
-        _merge(train_set.report, test_set.report).write_tsv(args.report)
+    if options.report:
+        _merge(train_set.report, test_set.report).write_tsv(options.report)
     common = count_common(train_set.positions, test_set.positions)
-    logger.info("training positions that also stand in the test set = %d", common)
+    logger.info("training positions that are also in the test set = %d", common)
     return train_set.positions, test_set.positions
 
 
+def _load_list(name: str, path: str, options: Options) -> Loaded:
+    """Reads a list, and logs whether its cache was read or written."""
+    loaded = load_positions(path, strict=options.strict, drop_duplicates=options.drop_duplicates)
+    if loaded.from_cache:
+        logger.info("load %s pickle", name)
+    elif loaded.saved:
+        logger.info("save %s pickle", name)
+    return loaded
+
+
 def _merge(train: Report, test: Report) -> Report:
-    """Puts the notes of both lists into one report; the reason of each says of which it is."""
+    """Merges the reports of both lists; each reason then names its list."""
 
     def both(of_train: list[Note], of_test: list[Note]) -> list[Note]:
         return [

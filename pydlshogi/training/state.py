@@ -1,9 +1,30 @@
-"""What a run must remember to go on exactly where it was."""
+"""The content of a state file: one dataclass, read and written here only.
+
+At the top level a state file holds the optimizer as Chainer's ``save_npz`` writes it. A
+state file of the book's holds nothing else. Our own keys start with ``pydlshogi/``, which
+Chainer ignores:
+
+======================  ==============================================================
+``model``               fingerprint of the model file that belongs to the state
+``train``               checksum of the training positions
+``place/seed``          seed of the run; it determines the order of every epoch and
+                        every random draw
+``place/epoch``         number of finished epochs
+``place/position``      number of positions done in the current epoch
+``loss/...``            sums of the policy loss (no key for a value network)
+``value_loss/...``      sums of the value loss (no key without a value head)
+``schedule/end``        iteration at which a cosine learning rate reaches 0
+``recipe/options``      the recipe and the batch size, JSON
+``seconds``             time spent on training
+======================  ==============================================================
+"""
 
 from __future__ import annotations
 
-import logging
-import time
+import dataclasses
+import hashlib
+import json
+import os
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -11,124 +32,236 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.training.batches import EpochIterator
-from pydlshogi.training.checkpoint import OWN, StateFileError
-from pydlshogi.training.loss import LossMeans
+from pydlshogi.errors import UserError
+from pydlshogi.files import write_beside
+from pydlshogi.network.npz import NpzError, read_npz
 
-logger = logging.getLogger(__name__)
+#: Prefix of our keys in a state file.
+OWN = "pydlshogi/"
+
+#: Key of the fingerprint of the model.
+FINGERPRINT = OWN + "model"
+
+#: The losses that have sums in a state file; also the prefixes of their keys.
+LOSSES = ("loss", "value_loss")
+
+# Options of earlier versions that were removed, and their defaults.
+_REMOVED_OPTIONS = {"label_smoothing": 0.0, "mirror": False, "average": None}
+
+_CHOOSE_ANOTHER = "Choose a file that a training program saved as --state."
+_START_FROM_MODEL = "Leave --resume out to start at iteration 0 from the model."
+
+
+class StateFileError(UserError):
+    """A state file cannot be used.
+
+    Args:
+        problem: Name of the file and reason, without the full stop.
+        remedy: What to do, in the options of the training programs.
+
+    Attributes:
+        problem: As above, for programs with other options.
+    """
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}. {remedy}")
+        self.problem = problem
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Our part of a state file: everything an exact resume needs beside the optimizer.
+
+    Attributes:
+        model: (16,) uint8, the model's :func:`fingerprint`.
+        train: :func:`checksum` of the training positions.
+        seed: Seed of the run, 0..2**32-1.
+        epoch: Number of finished epochs.
+        position: Number of positions done in the current epoch.
+        losses: Sums of each loss in :data:`LOSSES`, as Chainer serializes a ``LossMeans``.
+        seconds: Time spent on training, over all runs.
+        schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
+        options: Recipe and batch size by name; empty for files of old versions.
+    """
+
+    model: numpy.ndarray
+    train: int
+    seed: int
+    epoch: int
+    position: int
+    losses: Mapping[str, Mapping[str, numpy.ndarray]]
+    seconds: float = 0.0
+    schedule_end: int | None = None
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Returns the values by key, without the prefix."""
+        arrays: dict[str, Any] = {
+            "model": self.model,
+            "train": self.train,
+            "place/seed": self.seed,
+            "place/epoch": self.epoch,
+            "place/position": self.position,
+            "seconds": self.seconds,
+            "recipe/options": json.dumps(dict(self.options)),
+        }
+        for name, sums in self.losses.items():
+            arrays.update({f"{name}/{key}": value for key, value in sums.items()})
+        if self.schedule_end is not None:
+            arrays["schedule/end"] = self.schedule_end
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, numpy.ndarray]) -> Place:
+        """Takes the values of :meth:`to_arrays`.
+
+        Raises:
+            KeyError: a key is missing.
+            TypeError, ValueError: a value has another type.
+        """
+        end = arrays.get("schedule/end")
+        return cls(
+            model=arrays["model"],
+            train=int(arrays["train"]),
+            seed=int(arrays["place/seed"]),
+            epoch=int(arrays["place/epoch"]),
+            position=int(arrays["place/position"]),
+            losses={name: sums for name in LOSSES if (sums := _below(f"{name}/", arrays))},
+            seconds=float(arrays.get("seconds", 0)),
+            schedule_end=None if end is None else int(end),
+            options=dict(json.loads(str(arrays.get("recipe/options", "{}")))),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """The content of a state file.
+
+    Attributes:
+        optimizer: The optimizer's arrays by key, as Chainer's ``save_npz`` writes them.
+        place: Our part; None for a file of the book's.
+    """
+
+    optimizer: Mapping[str, Any]
+    place: Place | None = None
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Returns all values by the key they have in the file."""
+        own = {} if self.place is None else self.place.to_arrays()
+        return {**self.optimizer, **{OWN + key: value for key, value in own.items()}}
+
+
+def save_state(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Writes a state file atomically.
+
+    Args:
+        path: The file.
+        arrays: What :meth:`State.to_arrays` returned.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with write_beside(path) as file:
+        # Compression would cost twenty times the time and save 7 % of the size.
+        chainer.serializers.save_npz(file, dict(arrays), compression=False)
+
+
+def load_state(path: str | os.PathLike[str]) -> State:
+    """Reads a state file of any version, or one of the book's.
+
+    Raises:
+        StateFileError: the file cannot be read, is no state file, or belongs to a run
+            with options that this version no longer has.
+    """
+    try:
+        arrays = read_npz(path)
+    except NpzError as error:
+        raise StateFileError(f"state file {path} {error}", _CHOOSE_ANOTHER) from None
+    if "t" not in arrays:
+        raise StateFileError(
+            f"state file {path} holds no state of an optimizer; it may be a model",
+            _CHOOSE_ANOTHER,
+        )
+    own = _below(OWN, arrays)
+    optimizer = {key: array for key, array in arrays.items() if not key.startswith(OWN)}
+    return State(optimizer, _read_place(path, own) if own else None)
+
+
+def read_fingerprint(path: str | os.PathLike[str]) -> numpy.ndarray | None:
+    """Reads the fingerprint of the model that a state file belongs to.
+
+    Returns:
+        (16,) uint8; None if the file cannot be read or has no fingerprint.
+    """
+    try:
+        return read_npz(path).get(FINGERPRINT)
+    except NpzError:
+        return None
+
+
+def _read_place(path: str | os.PathLike[str], own: Mapping[str, numpy.ndarray]) -> Place:
+    try:
+        place = Place.from_arrays(own)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateFileError(
+            f"state file {path} is damaged or of another version of pydlshogi ({error})",
+            f"Resume with the version that wrote it. {_START_FROM_MODEL}",
+        ) from None
+    for name, default in _REMOVED_OPTIONS.items():
+        # A file older than the options has only the arrays of the average.
+        averaged = name == "average" and bool(_below("average/", own))
+        if averaged or place.options.get(name, default) != default:
+            raise StateFileError(
+                f"state file {path} belongs to a run with --{name}, "
+                "which this version of pydlshogi no longer has",
+                _START_FROM_MODEL,
+            )
+    return place
+
+
+def _below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Selects the keys with a prefix, and removes the prefix."""
+    return {key[len(prefix) :]: value for key, value in arrays.items() if key.startswith(prefix)}
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Compares the options of a resumed run with those of today.
+
+    Args:
+        before: ``Place.options`` of the state file.
+        now: ``Settings.options`` of the run that resumes it.
+
+    Returns:
+        A clause for each option that changed.
+    """
+    now = json.loads(json.dumps(dict(now)))  # JSON turns a tuple into a list
+    return [
+        f"--{name} was {before[name]} and is {value} now"
+        for name, value in now.items()
+        # A new end of the cosine is allowed; make_schedule warns where it matters.
+        if name != "lr_iterations" and before.get(name, value) != value
+    ]
 
 
 def checksum(positions: numpy.ndarray) -> int:
-    """Computes a number that tells a set of positions from another one, 32 bits."""
+    """Computes a 32-bit checksum of an array of ``POSITION``."""
     return zlib.crc32(numpy.ascontiguousarray(positions).view(numpy.uint8).data)
 
 
-class Stopwatch:
-    """Measures how long training took, over all runs but not between them.
+def fingerprint(network: Any) -> numpy.ndarray:
+    """Computes a digest of the names, shapes and values in a network's model file.
 
-    Attributes:
-        before: Seconds of the runs that this one resumes.
+    Returns:
+        (16,) uint8.
     """
-
-    def __init__(self) -> None:
-        self.before = 0.0
-        self._start = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds so far, evaluations and saves included."""
-        return self.before + time.perf_counter() - self._start
+    return digest(chainer.serializers.npz.serialize(network))
 
 
-class RunState:
-    """The content of a state file, as an object that Chainer's serializers take.
-
-    At the root stands the optimizer, as in the book's state files; below our prefix
-
-    ======================  ==========================================================
-    ``model``               fingerprint of the model it belongs to; :mod:`.checkpoint`
-                            adds it
-    ``train``               checksum of the training positions
-    ``place/seed``          with it the order of every epoch and every random draw:
-                            both are pure functions of the seed, so that no state of
-                            a generator needs to be kept
-    ``place/epoch``         epochs done
-    ``place/position``      positions done of the epoch at hand
-    ``loss/…``              sums of the training loss
-    ``value_loss/…``        the same of the values, of a network with a value head
-    ``average/…``           the running network, where the model is an average
-    ``schedule/end``        where a cosine of the learning rate ends
-    ``recipe/options``      how was learned: recipe and size of a batch, JSON
-    ``seconds``             how long training took
-    ======================  ==========================================================
-
-    Args:
-        optimizer: The ``chainer.Optimizer``.
-        place: The iterator over the training positions.
-        means: The sums of the training losses, by name.
-        stopwatch: How long training took.
-        train: (n,) array of ``POSITION``: the training positions.
-        extras: What only some recipes need, by name. It is saved here; whoever made it
-            resumes it, since it holds for other training positions too.
-    """
-
-    def __init__(
-        self,
-        optimizer: Any,
-        place: EpochIterator,
-        means: Mapping[str, LossMeans],
-        stopwatch: Stopwatch,
-        train: numpy.ndarray,
-        extras: Mapping[str, Any],
-    ) -> None:
-        self._optimizer = optimizer
-        self._place = place
-        self._means = means
-        self._stopwatch = stopwatch
-        self._train = checksum(train)
-        self._extras = extras
-
-    def serialize(self, serializer: Any) -> None:
-        """Saves everything."""
-        self._optimizer.serialize(serializer)
-        own = serializer[OWN]
-        own("train", self._train)
-        own("seconds", self._stopwatch.seconds)
-        self._serialize_place(own)
-        for name, extra in self._extras.items():
-            extra.serialize(own[name])
-
-    def _serialize_place(self, own: Any) -> None:
-        self._place.serialize(own["place"])
-        for name, means in self._means.items():
-            means.serialize(own[name])
-
-    def resume(self, own: Mapping[str, numpy.ndarray]) -> None:
-        """Takes up the place that a state file tells; the optimizer has been read before.
-
-        Args:
-            own: What stands below our prefix. Where there is nothing, as in a state
-                file of the book's, and where the training positions are not the same,
-                the epoch is begun anew; the seed stays that of the run.
-
-        Raises:
-            StateFileError: it lacks something.
-        """
-        self._stopwatch.before = float(own.get("seconds", 0))
-        try:
-            if own and int(own["train"]) == self._train:
-                self._serialize_place(chainer.serializers.NpzDeserializer(own))
-                return
-        except (KeyError, TypeError, ValueError) as error:
-            raise StateFileError(
-                f"the state file to resume from is of another version of train_policy ({error})",
-                "Resume it with that version, or start from its model alone.",
-            ) from None
-        self._place.seed = int(own.get("place/seed", self._place.seed))
-        self._place.go_to_epoch(self._optimizer.epoch)
-        if own:
-            logger.warning(
-                "the training positions are not those of the run that is resumed: "
-                "epoch %d begins anew",
-                self._optimizer.epoch + 1,
-            )
+def digest(arrays: Mapping[str, Any]) -> numpy.ndarray:
+    """Computes the :func:`fingerprint` of a model's arrays."""
+    blake = hashlib.blake2b(digest_size=16)
+    for name, value in sorted(arrays.items()):
+        array = numpy.ascontiguousarray(value)  # batch normalization also has a plain number
+        blake.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        blake.update(array.data)
+    return numpy.frombuffer(blake.digest(), dtype=numpy.uint8)

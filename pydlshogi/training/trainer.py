@@ -1,4 +1,4 @@
-"""A whole run: Chainer's Trainer, its extensions and ours, put together."""
+"""A run of Chainer's Trainer, with its extensions and ours."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.training import log
-from pydlshogi.training.average import Average, Statistics
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
-from pydlshogi.training.checkpoint import PairWriter, StateFileError
+from pydlshogi.training.checkpoint import PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.evaluation import Progress, Validation
-from pydlshogi.training.loss import Loss, LossMeans
-from pydlshogi.training.recipe import Options, Recipe, make_schedule
-from pydlshogi.training.state import RunState, Stopwatch
+from pydlshogi.training.loss import Loss, LossMeans, loss_names
+from pydlshogi.training.recipe import Recipe, make_schedule
+from pydlshogi.training.resume import LiveState
+from pydlshogi.training.state import State
 
 logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a run is asked to do; the options of train_policy of the same names.
+    """What a run has to do: the options of the training programs with the same names.
 
     Attributes:
-        model: File to save the network in; its folder exists.
-        state: File to save the optimizer and the place in; its folder exists.
-        seed: 0..2**32-1: order of the training positions and draw of test positions.
-            A run that is resumed keeps the seed it was started with.
+        model: File that receives the network; its folder exists.
+        state: File that receives the optimizer and the place; its folder exists.
+        seed: 0..2**32-1: determines the order of the training positions and the draws of
+            test positions. A resumed run keeps the seed that it started with.
         batchsize: Positions in a training batch.
-        test_batchsize: Random test positions for each evaluation, and positions in a
-            batch of the validation.
-        epoch: Epochs of this run; one that is finished counts as one.
-        iterations: Iterations of this run at most; None for no limit.
-        eval_interval: Iterations from one evaluation, and save, to the next.
-        recipe: How the network learns; the optimizer has been made of it.
+        test_batchsize: Number of random test positions for each evaluation, and positions
+            in a batch of the validation.
+        epoch: Epochs of this run, including an epoch that was interrupted.
+        iterations: Largest number of iterations of this run; None for no limit.
+        eval_interval: Iterations between two evaluations; each also saves.
+        recipe: The recipe.
     """
 
     model: str | os.PathLike[str]
     state: str | os.PathLike[str]
-    seed: int
+    seed: int = 0
     batchsize: int = 32
     test_batchsize: int = 512
     epoch: int = 10
@@ -54,147 +54,153 @@ class Settings:
     eval_interval: int = 1000
     recipe: Recipe = Recipe()
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """Recipe and batch size by name: what a resumed run should not change."""
+        return {**dataclasses.asdict(self.recipe), "batchsize": self.batchsize}
 
-def train(
-    network: Any,
-    optimizer: Any,
-    train_positions: numpy.ndarray,
-    test_positions: numpy.ndarray,
-    settings: Settings,
-    *,
-    device: Any,
-    own: Mapping[str, numpy.ndarray] | None = None,
-    interruption: Interruption | None = None,
-) -> int | None:
-    """Trains a network, logs, and leaves model and state files.
 
-    A run that is interrupted before its first iteration leaves none, unless it resumes one.
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What is trained, on what, and how.
 
-    Args:
-        network: A ``Network``.
-        optimizer: A ``chainer.Optimizer`` set up with ``network``.
+    Attributes:
+        network: A ``Network``; it is moved to the device.
+        optimizer: A ``chainer.Optimizer`` set up with the network, made of the recipe.
         train_positions: (n,) array of ``POSITION``, n at least 1.
         test_positions: (m,) array of ``POSITION``, m at least 1.
-        settings: What to do.
-        device: The ``chainer.backend.Device`` to compute on; the network is moved there.
-        own: To resume, what ``load_pair`` returned when it read network and optimizer.
-        interruption: Remembers a signal for whoever has more to do after this run, also one
-            that came too late to change it.
+        settings: What the run has to do.
+        device: The ``chainer.backend.Device`` that computes.
+        resumed: What ``load_pair`` returned; None for a new run.
+    """
+
+    network: Any
+    optimizer: Any
+    train_positions: numpy.ndarray
+    test_positions: numpy.ndarray
+    settings: Settings
+    device: Any
+    resumed: State | None = None
+
+
+def train(task: Task, interruption: Interruption | None = None) -> int | None:
+    """Trains a network, logs, and saves the model and the state.
+
+    A new run that is interrupted before its first iteration saves nothing.
+
+    Args:
+        task: What to train.
+        interruption: Receives a signal, also one that comes too late to end this run. A
+            caller with more to do can then end as well.
 
     Returns:
-        None when the run has done all it was asked for; the number of the signal when
-        it was interrupted, after its files were saved.
+        None if the run is finished; the number of the signal if it was interrupted and
+        its files were saved.
 
     Raises:
-        StateFileError: the run cannot go on from ``own``.
-        NotFiniteError: the training diverged; what was saved last stands.
+        StateFileError: the run cannot continue from ``task.resumed``.
+        NotFiniteError: the training diverged; the last save stays.
         SaveError: a file cannot be written.
-        KeyboardInterrupt: a second signal came; what was saved last stands.
+        KeyboardInterrupt: a second signal came; the last save stays.
     """
     interruption = interruption or Interruption()
-    trainer = make_trainer(
-        network,
-        optimizer,
-        train_positions,
-        test_positions,
-        settings,
-        device=device,
-        own=own,
-        interruption=interruption,
-    )
+    trainer = make_trainer(task, interruption)
     end = trainer.stop_trigger
-    snapshot = trainer.get_extension("snapshot")
     with interruption.catch(), warnings.catch_warnings():
-        # A training that diverges is told by the save, in one sentence. numpy.errstate would
-        # not reach the threads of the Winograd convolution.
+        # The save reports a training that diverged. numpy.errstate would not reach the
+        # threads of the Winograd convolution.
         warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)
         trainer.run(show_loop_exception_msg=False)
-        # Without a first update there is nothing to go on from, and Chainer's optimizers have
-        # not yet made all that they look for in a state.
-        begun = own is not None or trainer.updater.iteration > 0
         if end.reached(trainer):
             logger.info(log.SAVE_MODEL)
             logger.info(log.SAVE_STATE)
-        elif begun and settings.recipe.average is not None:
-            trainer.get_extension("statistics")(trainer)
-        if begun:
-            snapshot(trainer)
+        # Before its first update an optimizer lacks arrays that it expects in a state file.
+        saves = task.resumed is not None or trainer.updater.iteration > 0
+        if saves:
+            trainer.get_extension("snapshot")(trainer)
     if end.reached(trainer):
         return None
-    if begun:
+    if saves:
         logger.warning("interrupted after iteration %d; saved", trainer.updater.iteration)
     else:
         logger.warning("interrupted before the first iteration; nothing was saved")
     return interruption.signal_number
 
 
-def make_trainer(
-    network: Any,
-    optimizer: Any,
-    train_positions: numpy.ndarray,
-    test_positions: numpy.ndarray,
-    settings: Settings,
-    *,
-    device: Any,
-    own: Mapping[str, numpy.ndarray] | None = None,
-    interruption: Interruption | None = None,
-) -> Any:
-    """Makes the trainer of :func:`train`, whose arguments these are.
+def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
+    """Makes the trainer of :func:`train`.
 
     Args:
-        interruption: What else may end the run.
+        task: What to train.
+        interruption: May end the run early.
 
     Returns:
-        ``chainer.training.Trainer``; its extension ``snapshot`` saves model and state.
+        A ``chainer.training.Trainer``. Its extension ``snapshot`` saves model and state.
 
     Raises:
-        StateFileError: the run cannot go on from ``own``.
+        StateFileError: the run cannot continue from ``task.resumed``.
     """
-    check_resumed(settings, own or {})
-    means = {"loss": LossMeans()}
-    if network.value_kind is not None:
-        means["value_loss"] = LossMeans("value_loss")
-    recipe = settings.recipe
-    iterator = EpochIterator(
-        len(train_positions), settings.batchsize, settings.seed, mirror=recipe.mirror
-    )
-    extras: dict[str, Any] = {"recipe": Options(recipe, settings.batchsize)}
-    run_state = RunState(optimizer, iterator, means, Stopwatch(), train_positions, extras)
-    if own is not None:
-        run_state.resume(own)
-
-    device.use()
-    updater = chainer.training.updaters.StandardUpdater(
-        iterator,
-        optimizer,
-        converter=PlanesConverter(train_positions),
-        device=device,
-        loss_func=Loss(
-            network,
-            label_smoothing=recipe.label_smoothing,
-            # A set smaller than a batch is a whole batch.
-            batchsize=min(settings.batchsize, len(train_positions)),
-        ),
-    )
-    updater.iteration = optimizer.t
-    measured = network
-    if recipe.average is not None:
-        average = extras["average"] = Average(network, recipe.average)
-        average.resume(own or {})
-        measured = average.network
-    if recipe.changes_rate:
-        last = _last_iteration(settings, iterator, updater.iteration)
-        schedule = make_schedule(recipe, last, own or {})
-        optimizer.add_hook(schedule)
-        if schedule.end is not None:
-            extras["schedule"] = schedule
+    settings, optimizer = task.settings, task.optimizer
+    iterator = EpochIterator(len(task.train_positions), settings.batchsize, settings.seed)
+    means = {name: LossMeans(name) for name in loss_names(task.network)}
+    live = LiveState(optimizer, iterator, means, task.train_positions, settings.options)
+    if task.resumed is not None:
+        live.resume(task.resumed)
+    task.device.use()
+    updater = _make_updater(task, iterator)
+    live.schedule_end = _add_schedule(task, iterator)
     end = RunEnd(
         iterator.epoch + settings.epoch,
         None if settings.iterations is None else updater.iteration + settings.iterations,
         interruption or Interruption(),
     )
-    # Chainer makes the folder that it thinks the snapshots go to; ours has been made.
+    # Chainer creates the folder ``out``; our folders exist already.
     trainer = chainer.training.Trainer(updater, end, out=os.curdir)
+    _extend(trainer, task, live, means)
+    return trainer
+
+
+def _make_updater(task: Task, iterator: EpochIterator) -> Any:
+    """Makes Chainer's updater, at the iteration of the optimizer."""
+    updater = chainer.training.updaters.StandardUpdater(
+        iterator,
+        task.optimizer,
+        converter=PlanesConverter(task.train_positions),
+        device=task.device,
+        # A training set smaller than a batch is a full batch.
+        loss_func=Loss(
+            task.network, batchsize=min(task.settings.batchsize, len(task.train_positions))
+        ),
+    )
+    updater.iteration = task.optimizer.t
+    return updater
+
+
+def _add_schedule(task: Task, iterator: EpochIterator) -> int | None:
+    """Adds a changing learning rate to the optimizer; returns the end of a cosine."""
+    recipe, place = task.settings.recipe, task.resumed.place if task.resumed else None
+    if not recipe.changes_rate:
+        return None
+    last = _last_iteration(task.settings, iterator, task.optimizer.t)
+    schedule = make_schedule(recipe, last, place.schedule_end if place else None)
+    task.optimizer.add_hook(schedule)
+    return schedule.end
+
+
+def _last_iteration(settings: Settings, iterator: EpochIterator, iteration: int) -> int:
+    """Computes the last iteration of a run that starts after ``iteration`` updates."""
+
+    def batches(positions: int) -> int:
+        return -(-positions // settings.batchsize)
+
+    first = batches(iterator.size - iterator.current_position)
+    length = first + (settings.epoch - 1) * batches(iterator.size)
+    return iteration + min(length, settings.iterations or length)
+
+
+def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossMeans]) -> None:
+    """Adds the extensions that measure, log and save."""
+    settings, updater, end = task.settings, trainer.updater, trainer.stop_trigger
 
     def at_evaluation(trainer: Any) -> bool:
         return updater.iteration % settings.eval_interval == 0
@@ -202,82 +208,24 @@ def make_trainer(
     def at_validation(trainer: Any) -> bool:
         return updater.is_new_epoch or end.reached(trainer)
 
-    def at_statistics(trainer: Any) -> bool:
-        return at_evaluation(trainer) or at_validation(trainer)
-
     def at_save(trainer: Any) -> bool:
-        # The save at the end of the run is train's, which logs it.
+        # At the end of the run, train saves and logs.
         return (at_evaluation(trainer) or updater.is_new_epoch) and not end.reached(trainer)
 
-    snapshot = chainer.training.extensions.snapshot(
-        target=run_state, writer=PairWriter(measured, settings.model, settings.state)
-    )
+    measured = task.network, task.test_positions, settings.test_batchsize
+    seed = updater.get_iterator("main").seed
+    progress = Progress(*measured, seed, task.device, means)
     on_terminal = sys.stdout.isatty()
-    # Extensions of one priority run in this order; each log line comes before the save,
-    # so that a run killed in between logs it again and no line is ever missing.
-    priority = chainer.training.PRIORITY_READER
-    if "average" in extras:
-        trainer.extend(extras["average"], name="average")
-        statistics = Statistics(measured, train_positions, iterator, device)
-        trainer.extend(statistics, name="statistics", trigger=at_statistics)
+    validation = Validation(*measured, task.device, means, on_terminal)
+    writer = PairWriter(task.network, settings.model, settings.state)
+    snapshot = chainer.training.extensions.snapshot(target=live, writer=writer)
     for name, extension in means.items():
         trainer.extend(extension, name=f"mean {name}")
-    trainer.extend(
-        Progress(measured, test_positions, settings.test_batchsize, iterator.seed, device, means),
-        trigger=at_evaluation,
-        priority=priority,
-    )
-    trainer.extend(
-        Validation(measured, test_positions, settings.test_batchsize, device, means, on_terminal),
-        trigger=at_validation,
-        priority=priority,
-    )
+    # Extensions of one priority run in this order. Log lines come before the save: a run
+    # killed in between logs them again after it is resumed, and no line is missing.
+    priority = chainer.training.PRIORITY_READER
+    trainer.extend(progress, trigger=at_evaluation, priority=priority)
+    trainer.extend(validation, trigger=at_validation, priority=priority)
     trainer.extend(snapshot, name="snapshot", trigger=at_save)
     if on_terminal:
         trainer.extend(chainer.training.extensions.ProgressBar(update_interval=10))
-    return trainer
-
-
-def check_resumed(settings: Settings, own: Mapping[str, numpy.ndarray]) -> list[str]:
-    """Makes sure that a run can go on from a state; it needs no position for that.
-
-    Args:
-        settings: What the run is asked to do.
-        own: What ``load_pair`` returned.
-
-    Returns:
-        A clause for each option that is not as in the run that is resumed.
-
-    Raises:
-        StateFileError: the state is damaged, or something of it would be lost.
-    """
-    if settings.recipe.average is None and any(key.startswith("average/") for key in own):
-        # The model is the average: the network that was trained is in the state alone.
-        raise StateFileError(
-            "the run to resume averages its weights, and its state would be lost without --average",
-            "Give --average again, or leave --resume out to start from the average.",
-        )
-    try:
-        return Options(settings.recipe, settings.batchsize).differences(own)
-    except ValueError as error:
-        raise StateFileError(
-            f"the state file to resume from is damaged ({error})",
-            "Choose another one, or leave --resume out to start from its model alone.",
-        ) from None
-
-
-def _last_iteration(settings: Settings, place: EpochIterator, iteration: int) -> int:
-    """Numbers the iteration at which a run will be over.
-
-    Args:
-        settings: What the run is asked to do.
-        place: Where it begins.
-        iteration: Number of updates done before.
-    """
-
-    def batches(positions: int) -> int:
-        return -(-positions // settings.batchsize)
-
-    first = batches(place.size - place.current_position)
-    length = first + (settings.epoch - 1) * batches(place.size)
-    return iteration + min(length, settings.iterations or length)

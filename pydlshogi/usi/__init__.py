@@ -1,1 +1,1 @@
-"""The USI dialogue between a GUI and a player; nothing here imports anything heavy."""
+"""The USI dialogue between a GUI and a player. Nothing here imports anything heavy."""

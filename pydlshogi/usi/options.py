@@ -1,7 +1,7 @@
 """Options of a USI engine, with the types that GUIs know.
 
-GUIs cut names, the choices of a combo and string defaults at a space, so none of
-these may hold one; values may.
+GUIs cut names, the choices of a combo and string defaults at a space. None of these may
+contain one; values may.
 """
 
 from __future__ import annotations
@@ -16,33 +16,43 @@ from pydlshogi.usi.protocol import CommandError, quote
 #: How USI writes an empty text.
 EMPTY = "<empty>"
 
-#: Options, in lower case: GUIs send these whether an engine declares them or not.
+#: Options, in lower case, that GUIs send even if the engine does not declare them.
 SENT_ANYWAY = ("usi_hash", "usi_ponder")
 
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """What all options have: a name and a first value."""
+    """Name and default value of an option.
+
+    Attributes:
+        name: As declared to the GUI.
+        default: The first value.
+    """
 
     name: str
     default: Any = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that GUIs may use for it."""
+        return (self.name,)
+
     def declaration(self) -> str:
-        """Gives what ``usi`` is answered with, behind ``option name N type``."""
+        """Returns the declaration behind ``option name N type``."""
         raise NotImplementedError
 
     def parse(self, text: str, value: Any) -> Any:
-        """Reads a value.
+        """Parses a value.
 
         Args:
-            text: What stands behind ``value``; empty where nothing does.
-            value: The option's value until now.
+            text: The text behind ``value``; may be empty.
+            value: The present value.
 
         Returns:
             The new value.
 
         Raises:
-            ValueError: not a value of this option; the text says what would be.
+            ValueError: The text is no value of this option. The message says what is.
         """
         raise NotImplementedError
 
@@ -55,33 +65,43 @@ class Check(Option):
     """True or false."""
 
     def declaration(self) -> str:
-        """See :class:`Option`."""
+        """Returns ``check`` and the default."""
         return f"check default {self.text(self.default)}"
 
     def parse(self, text: str, value: bool) -> bool:
-        """See :class:`Option`."""
+        """Parses ``true`` or ``false`` in any case."""
         if text.lower() not in ("true", "false"):
             raise ValueError("choose true or false")
         return text.lower() == "true"
 
     def text(self, value: bool) -> str:
-        """See :class:`Option`."""
+        """Writes ``true`` or ``false``."""
         return str(value).lower()
 
 
 @dataclasses.dataclass(frozen=True)
 class Spin(Option):
-    """A whole number, ``low`` and ``high`` included."""
+    """A whole number from ``low`` to ``high``.
+
+    Attributes:
+        aliases: Other names that some programs use for the option.
+    """
 
     low: int = 0
     high: int = 0
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that GUIs may use for it."""
+        return (self.name, *self.aliases)
 
     def declaration(self) -> str:
-        """See :class:`Option`."""
+        """Returns ``spin``, the default and the bounds."""
         return f"spin default {self.default} min {self.low} max {self.high}"
 
     def parse(self, text: str, value: int) -> int:
-        """See :class:`Option`."""
+        """Parses a number and checks the bounds."""
         number = int(text) if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) else None
         if number is None or not self.low <= number <= self.high:
             raise ValueError(f"choose a number from {self.low} to {self.high}")
@@ -90,16 +110,16 @@ class Spin(Option):
 
 @dataclasses.dataclass(frozen=True)
 class Combo(Option):
-    """One of several words; case does not matter."""
+    """One of several words, in any case."""
 
     choices: Sequence[str] = ()
 
     def declaration(self) -> str:
-        """See :class:`Option`."""
+        """Returns ``combo``, the default and the choices."""
         return " ".join(["combo default", self.default, *(f"var {word}" for word in self.choices)])
 
     def parse(self, text: str, value: str) -> str:
-        """See :class:`Option`."""
+        """Parses one of the choices, in any case."""
         if text.lower() not in self.choices:
             raise ValueError(f"choose one of {', '.join(self.choices)}")
         return text.lower()
@@ -107,31 +127,31 @@ class Combo(Option):
 
 @dataclasses.dataclass(frozen=True)
 class Filename(Option):
-    """A path; empty is a value."""
+    """A path, possibly empty."""
 
     default: str = ""
 
     def declaration(self) -> str:
-        """See :class:`Option`."""
+        """Returns ``filename`` and the default."""
         return f"filename default {self.default or EMPTY}"
 
     def parse(self, text: str, value: str) -> str:
-        """See :class:`Option`."""
+        """Parses a path; ``<empty>`` is an empty one."""
         return "" if text == EMPTY else text
 
 
 @dataclasses.dataclass(frozen=True)
 class Button(Option):
-    """Something to press; its value counts how often it was."""
+    """A button; its value counts how often the user has pressed it."""
 
     default: int = 0
 
     def declaration(self) -> str:
-        """See :class:`Option`."""
+        """Returns ``button``."""
         return "button"
 
     def parse(self, text: str, value: int) -> int:
-        """See :class:`Option`."""
+        """Counts one more press."""
         return value + 1
 
 
@@ -142,34 +162,38 @@ class Options:
     """
 
     def __init__(self, *declared: Option) -> None:
-        self._declared = {option.name.lower(): option for option in declared}
+        self._declared = declared
         self._values = {option.name: option.default for option in declared}
+        self._by_name = {name.lower(): option for option in declared for name in option.names}
 
     def __getitem__(self, name: str) -> Any:
-        """Gives the value of an option, by its name as declared."""
+        """Returns the value of an option, by its declared name."""
         return self._values[name]
 
+    def default(self, name: str) -> Any:
+        """Returns the first value of an option, by its declared name."""
+        return self._by_name[name.lower()].default
+
     def declarations(self) -> list[str]:
-        """Gives the ``option`` lines that answer ``usi``."""
+        """Returns the ``option`` lines that answer ``usi``."""
         return [
-            f"option name {option.name} type {option.declaration()}"
-            for option in self._declared.values()
+            f"option name {option.name} type {option.declaration()}" for option in self._declared
         ]
 
     def set(self, name: str, text: str) -> None:
-        """Gives an option another value; an error leaves it as it was.
+        """Sets an option. An error leaves the value unchanged.
 
         Args:
-            name: Its name; case does not matter. USI_Hash and USI_Ponder, which GUIs
-                send unasked, are passed over.
+            name: Name or alias, in any case. USI_Hash and USI_Ponder, which every GUI
+                sends, are ignored.
             text: The value as the GUI wrote it.
 
         Raises:
-            CommandError: no such option, or none of its values.
+            CommandError: The option does not exist, or the value is wrong.
         """
         if name.lower() in SENT_ANYWAY:
             return
-        option = self._declared.get(name.lower())
+        option = self._by_name.get(name.lower())
         if option is None:
             raise CommandError(f"option {quote(name)} is unknown and passed over")
         try:

@@ -1,4 +1,4 @@
-"""The words of USI: lines in, messages out of them, lines back.
+"""The words of USI: reads the commands of a GUI and writes ``info`` lines.
 
 Sources: the Shogidokoro page 「USIプロトコルとは」; Tord Romstad's draft for ``nodes``,
 ``depth``, ``movetime`` and ``searchmoves``.
@@ -7,39 +7,34 @@ Sources: the Shogidokoro page 「USIプロトコルとは」; Tord Romstad's dra
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
-import datetime
 import re
 import threading
 from collections.abc import Sequence
-from pathlib import Path
-from typing import BinaryIO
 
-#: A move as USI writes it; whether some piece can make it is the board's business.
+from pydlshogi.errors import UserError
+
+#: The form of a move in USI. Whether the move is possible is checked on the board.
 MOVE = re.compile(r"[1-9][a-i][1-9][a-i]\+?|[PLNSGBR]\*[1-9][a-i]", re.ASCII)
 
-#: How many early lines are kept for a log that is opened later.
-_EARLY_LINES = 1000
+
+class CommandError(UserError, ValueError):
+    """A command of the GUI is wrong. The dialogue goes on."""
 
 
-class CommandError(ValueError):
-    """A command cannot be obeyed; the text names what is wrong with it."""
-
-
-class FatalError(Exception):
-    """The engine cannot go on; the text is a sentence for the person at the GUI."""
+class FatalError(UserError):
+    """The engine cannot go on. The text is for the person at the GUI."""
 
 
 def decode(line: bytes) -> str:
-    """Turns a line of a GUI into text, whatever its encoding and its line end.
+    """Decodes a line of a GUI.
 
     Args:
-        line: UTF-8, else CP932 (Japanese Windows), else anything.
+        line: UTF-8, else CP932 (Japanese Windows), with any line end.
 
     Returns:
-        The text without line end and surrounding blanks. Bytes that are neither
-        encoding come out as U+FFFD.
+        The text without line end and surrounding blanks. Bytes that fit neither encoding
+        become U+FFFD.
     """
     for encoding in ("utf-8-sig", "cp932"):
         try:
@@ -50,42 +45,42 @@ def decode(line: bytes) -> str:
 
 
 def quote(text: str, most: int = 60) -> str:
-    """Names a piece of input in a message, shortened where it is long."""
+    """Quotes input in a message and shortens it to ``most`` characters."""
     return repr(text if len(text) <= most else text[: most - 3] + "...")
 
 
 def parse_setoption(text: str) -> tuple[str, str]:
-    """Reads what stands behind ``setoption``.
+    """Parses the arguments of ``setoption``.
 
     Args:
-        text: ``name N``, ``name N value`` or ``name N value V``; V runs to the end
-            of the line and may hold spaces.
+        text: ``name N``, ``name N value`` or ``name N value V``. V extends to the end of
+            the line and may contain spaces.
 
     Returns:
-        Name and value; the value is empty where none is given.
+        Name and value. The value is empty where none is given.
 
     Raises:
-        CommandError: there is no name.
+        CommandError: There is no name.
     """
     start = re.match(r"name\s+(?=\S)", text)
     if not start:
         raise CommandError(f"setoption {quote(text)} has no name: setoption name N [value V]")
-    # Begun behind the last letter of a word only: many blanks are looked at once.
+    # The match begins after a word, so that a long run of blanks is scanned only once.
     name, *value = re.split(r"(?<=\S)\s+value(?:\s+|\Z)", text[start.end() :], maxsplit=1)
     return name, value[0] if value else ""
 
 
 def parse_position(text: str) -> tuple[str | None, list[str]]:
-    """Reads what stands behind ``position``.
+    """Parses the arguments of ``position``.
 
     Args:
-        text: ``startpos`` or ``sfen B T H [N]``, then ``moves M …`` or nothing.
+        text: ``startpos`` or ``sfen B T H [N]``, then optionally ``moves M …``.
 
     Returns:
-        The sfen, None for the usual start; and the moves, not yet looked at.
+        The sfen, None for ``startpos``; and the moves, unchecked.
 
     Raises:
-        CommandError: it starts in another way.
+        CommandError: The text begins with neither of the two words.
     """
     words = text.split()
     end = words.index("moves") if "moves" in words else len(words)
@@ -99,7 +94,7 @@ def parse_position(text: str) -> tuple[str | None, list[str]]:
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """The time of one side, in milliseconds; None where the GUI gave none."""
+    """The clock of one side, in milliseconds; None where the GUI gave none."""
 
     remaining: int | None = None
     increment: int | None = None
@@ -108,19 +103,19 @@ class Clock:
 
 @dataclasses.dataclass(frozen=True)
 class Go:
-    """A ``go`` command: how long to think, and when the move may be told.
+    """A ``go`` command: the limits of a search, and when the move may be sent.
 
     Attributes:
-        infinite: The move must wait for ``stop``.
-        ponder: The move must wait for ``ponderhit`` or ``stop``.
-        mate: A mate is asked for, not a move.
-        black: Clock of the first player (``btime``, ``binc``), whoever is to move.
+        infinite: The move is held back until ``stop``.
+        ponder: The move is held back until ``ponderhit`` or ``stop``.
+        mate: The GUI asks for a mate, not for a move.
+        black: Clock of the first player (``btime``, ``binc``).
         white: Clock of the second player (``wtime``, ``winc``).
-        movetime: Milliseconds for this move.
-        nodes: Positions to visit at most.
-        depth: Plies to search at most.
-        searchmoves: The moves to choose from; all where it is empty.
-        stop: Set, by another thread, when the player shall answer with what it has.
+        movetime: Time for this move in milliseconds.
+        nodes: Most positions to visit.
+        depth: Most plies to search.
+        searchmoves: Moves to choose from; empty for all.
+        stop: Another thread sets it when the player must answer at once.
     """
 
     infinite: bool = False
@@ -135,20 +130,19 @@ class Go:
     stop: threading.Event = dataclasses.field(default_factory=threading.Event, compare=False)
 
     def clock(self, color: int) -> Clock:
-        """Gives the clock of a side, ``shogi.BLACK`` (0) or ``shogi.WHITE`` (1)."""
+        """Returns the clock of a side, ``shogi.BLACK`` (0) or ``shogi.WHITE`` (1)."""
         return (self.black, self.white)[color]
 
     def seconds(self, color: int) -> float | None:
-        """Says how long a side should think: half of what it could spend on this move.
+        """Returns how long a side should think: half of the time for this move.
 
-        That is ``movetime`` or else byoyomi, the increment and a thirtieth of the time
-        that remains, but never more than time and byoyomi, since an increment may be
-        added only after the move. The other half is for what cannot be interrupted and
-        for the GUI's delays.
+        The time for this move is ``movetime``, or the byoyomi, the increment and a
+        thirtieth of the remaining time. It never exceeds remaining time and byoyomi,
+        because some GUIs add the increment only after the move. The other half is a
+        reserve for steps that cannot be interrupted and for delays of the GUI.
 
         Returns:
-            Seconds; None where there is no limit: none is given, or the move has to
-            wait for ``stop`` or ``ponderhit`` anyhow.
+            Seconds; None where there is no limit, or the move is held back anyway.
         """
         if self.infinite or self.ponder:
             return None
@@ -169,15 +163,15 @@ _GO_NUMBERS = ("btime", "wtime", "byoyomi", "binc", "winc", "movetime", "nodes",
 
 
 def parse_go(text: str) -> tuple[Go, list[str]]:
-    """Reads what stands behind ``go``.
+    """Parses the arguments of ``go``.
 
-    Whatever is not understood is passed over, since a GUI waits for an answer.
+    Unknown words are ignored, because the GUI waits for an answer.
 
     Args:
         text: The words, in any order.
 
     Returns:
-        The command, and a sentence for each word that was passed over.
+        The command, and a sentence for each ignored word.
     """
     flags: set[str] = set()
     numbers: dict[str, int] = {}
@@ -188,7 +182,7 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
         word = words.popleft()
         if word in _GO_FLAGS:
             flags.add(word)
-            # The limit of a mate search, which would otherwise read as go infinite.
+            # Here infinite is the limit of the mate search, not go infinite.
             if word == "mate" and words and re.fullmatch(r"\d+|infinite", words[0], re.ASCII):
                 words.popleft()
         elif word in _GO_NUMBERS:
@@ -216,114 +210,20 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
     return go, complaints
 
 
-def info(pv: Sequence[str], score: str, *, time_ms: int, nodes: int, multipv: int = 1) -> str:
+def info(
+    pv: Sequence[str], score: str | None, *, time_ms: int, nodes: int, multipv: int = 1
+) -> str:
     """Writes an ``info`` line of a search of depth 1.
 
     Args:
-        pv: Moves, the first to be played now.
-        score: ``cp N`` or ``mate N``, from the side to move.
+        pv: Moves; the first is to be played now.
+        score: ``cp N`` or ``mate N``, seen from the side to move; None for no score.
         time_ms: Milliseconds since ``go``.
-        nodes: Positions evaluated.
+        nodes: Number of evaluated positions.
         multipv: Rank of the line, from 1.
     """
+    score_words = f"score {score} " if score else ""
     return (
-        f"info depth 1 time {time_ms} nodes {nodes} multipv {multipv} score {score} "
+        f"info depth 1 time {time_ms} nodes {nodes} multipv {multipv} {score_words}"
         f"pv {' '.join(pv)}"
     )
-
-
-class DialogueLog:
-    """A file of the whole dialogue, with times; closed until :meth:`open` is called.
-
-    Lines that came before are kept in memory and written when it is opened, since
-    the option that names the file comes after the first of them.
-    """
-
-    def __init__(self) -> None:
-        self._early: collections.deque[str] = collections.deque(maxlen=_EARLY_LINES)
-        self._file: BinaryIO | None = None
-        self._lock = threading.Lock()
-
-    def open(self, path: Path | None) -> None:
-        """Goes on in a file, behind what it holds; None closes.
-
-        Raises:
-            OSError: the file cannot be written; none is open then.
-            ValueError: no system has a file of that name.
-        """
-        with self._lock:
-            self._close()
-            if path:
-                self._file = path.open("ab", buffering=0)
-                self._put("".join(self._early))
-                self._early.clear()
-
-    def write(self, direction: str, text: str) -> OSError | None:
-        """Adds a line, ``<`` from the GUI or ``>`` to it.
-
-        Returns:
-            Why the file cannot be written any more, the first time only, since it is then
-            closed: a full disk must not end a game. None where all is well.
-        """
-        now = datetime.datetime.now().isoformat(sep=" ", timespec="milliseconds")
-        line = f"{now} {direction} {text}\n"
-        with self._lock:
-            if self._file:
-                try:
-                    self._put(line)
-                except OSError as error:
-                    return error
-            else:
-                self._early.append(line)
-        return None
-
-    def _put(self, text: str) -> None:
-        """Writes to the file, or closes it and raises OSError."""
-        try:
-            self._file.write(text.encode("utf-8", "backslashreplace"))  # type: ignore[union-attr]
-        except OSError:
-            self._close()
-            raise
-
-    def _close(self) -> None:
-        """Closes the file, if there is one."""
-        if self._file:
-            with contextlib.suppress(OSError):  # a network drive may fail only now
-                self._file.close()
-            self._file = None
-
-
-class Output:
-    """The engine's end of the pipe: one line a call, ASCII, flushed.
-
-    Windows GUIs read CP932 and others UTF-8: ASCII is the same in both.
-    """
-
-    def __init__(self, stream: BinaryIO, log: DialogueLog) -> None:
-        self._stream: BinaryIO | None = stream
-        self._log = log
-        # A line that cannot be logged brings forth another line, inside of send.
-        self._lock = threading.RLock()
-
-    def send(self, line: str) -> None:
-        """Writes a line; control characters and all that is not ASCII are escaped."""
-        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
-        with self._lock:
-            self.log(">", text)
-            if self._stream:
-                try:
-                    self._stream.write(text.encode("ascii", "backslashreplace") + b"\n")
-                    self._stream.flush()
-                except (OSError, ValueError):
-                    # The GUI is gone; the end of its input, which follows, ends the engine.
-                    self._stream = None
-
-    def log(self, direction: str, text: str) -> None:
-        """Adds a line to the log, and tells the person at the GUI where that fails."""
-        error = self._log.write(direction, text)
-        if error:
-            self.info_string(f"debug_log cannot be written any more: {error}")
-
-    def info_string(self, text: str) -> None:
-        """Tells the person at the GUI something."""
-        self.send(f"info string {text}")

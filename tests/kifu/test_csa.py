@@ -7,11 +7,12 @@ import shogi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pydlshogi.kifu.csa import END_MARKS, OTHER_RESULT, RecordError, parse_game, split_records
-from pydlshogi.kifu.csa_board import EVEN_GAME, SQUARE_NAMES
+from pydlshogi.kifu.csa import parse_game, split_records
+from pydlshogi.kifu.csa_board import SQUARE_NAMES
+from pydlshogi.kifu.game import END_MARKS, OTHER_RESULT, RecordError
 from pydlshogi.kifu.kif import parse_kif
 from pydlshogi.kifu.replay import Games, replay
-from pydlshogi.positions import DRAW, LOSS, PLACEMENT_SIZE, UNKNOWN, WIN, placement_of
+from pydlshogi.positions import DRAW, EVEN_GAME, LOSS, PLACEMENT_SIZE, UNKNOWN, WIN, placement_of
 
 HEADER = "V2.2\nN+先手太郎\nN-後手花子\nPI\n+\n"
 MOVES = "+7776FU\n-3334FU\n+8822UM\n-3122GI\n+0055KA\n"

@@ -11,8 +11,9 @@ import shogi.CSA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pydlshogi.kifu.csa import END_MARKS, END_MARKS_FOR_BLACK, RecordError, parse_game
+from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.csa_scan import scan
+from pydlshogi.kifu.game import END_MARKS, END_MARKS_FOR_BLACK, RecordError
 from pydlshogi.kifu.replay import Games, replay
 from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
 

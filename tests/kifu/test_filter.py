@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pydlshogi.commands import filter_csa
 from pydlshogi.kifu import filter as kifu_filter
 from pydlshogi.kifu.sources import read_list
 
@@ -52,7 +53,7 @@ def names(folder):
 
 def listed(folder, *flags):
     path = folder.parent / "list.txt"
-    assert kifu_filter.main([str(folder), "--list", str(path), *flags]) == 0
+    assert filter_csa.main([str(folder), "--list", str(path), *flags]) == 0
     return {line.split("/", 1)[1] for line in path.read_text(encoding="utf-8").splitlines()}
 
 
@@ -63,10 +64,10 @@ def test_the_defaults_are_the_books(folder):
 @pytest.mark.parametrize(
     "flags, more",
     [
-        (["--min-rating", "2400"], {"weak.csa"}),
-        (["--min-rating", "0"], {"weak.csa", "unrated.csa", "nan.csa"}),
-        (["--min-moves", "49"], {"short.csa"}),
-        (["--min-moves", "1"], {"short.csa", "two.csa"}),
+        (["--min_rating", "2400"], {"weak.csa"}),
+        (["--min_rating", "0"], {"weak.csa", "unrated.csa", "nan.csa"}),
+        (["--min_moves", "49"], {"short.csa"}),
+        (["--min_moves", "1"], {"short.csa", "two.csa"}),
         (["--result", "%TORYO,time_up"], {"time.csa"}),
         (["--result", "TORYO,NONE"], {"open.csa"}),
         (["--result", "any"], {"time.csa", "open.csa"}),
@@ -76,15 +77,27 @@ def test_a_wider_criterion_lets_more_in(folder, flags, more):
     assert listed(folder, *flags) == {"good.csa", "sub/good too.CSA"} | more
 
 
-def test_upper_limits(folder):
+def test_hyphenated_spellings_still_work_but_are_hidden(folder, tmp_path, capsys):
+    assert listed(folder, "--min-moves=49") == {"good.csa", "sub/good too.CSA", "short.csa"}
     assert listed(folder, "--max-rating", "3000") == {"sub/good too.CSA"}
-    assert listed(folder, "--max-moves", "50") == {"sub/good too.CSA"}
+    assert filter_csa.main([str(folder), "--copy-to", str(tmp_path / "copy")]) == 0
+    assert names(tmp_path / "copy") == {"good.csa", "sub/good too.CSA"}
+    with pytest.raises(SystemExit):
+        filter_csa.main(["--help"])
+    shown = capsys.readouterr().out
+    assert "--min_moves" in shown and "--copy_to" in shown
+    assert not any(f"--{name}-" in shown for name in ("min", "max", "copy"))
+
+
+def test_upper_limits(folder):
+    assert listed(folder, "--max_rating", "3000") == {"sub/good too.CSA"}
+    assert listed(folder, "--max_moves", "50") == {"sub/good too.CSA"}
 
 
 def test_says_what_was_left_out_and_why(folder, tmp_path, capsys):
     report = tmp_path / "report.tsv"
     before = names(folder)
-    assert kifu_filter.main([str(folder), "--report", str(report)]) == 0
+    assert filter_csa.main([str(folder), "--report", str(report)]) == 0
     said = capsys.readouterr().out
     assert "11 files, 2 fit, 9 do not:" in said
     for line in ("2 fewer than 50 moves", "2 cannot be read", "1 ended by %TIME_UP"):
@@ -93,19 +106,19 @@ def test_says_what_was_left_out_and_why(folder, tmp_path, capsys):
     assert len(rows) == 1 + 9
     assert any("broken.csa\tcannot be read\tline 69: " in row for row in rows), rows
     assert names(folder) == before
-    assert kifu_filter.main([str(folder / "sub"), "--list", str(tmp_path / "list")]) == 0
+    assert filter_csa.main([str(folder / "sub"), "--list", str(tmp_path / "list")]) == 0
     assert capsys.readouterr().out == "1 files, 1 fit, 0 do not\n"
 
 
 def test_copies_what_fits_to_the_same_places(folder, tmp_path):
-    assert kifu_filter.main([str(folder), "--copy-to", str(tmp_path / "copy")]) == 0
+    assert filter_csa.main([str(folder), "--copy_to", str(tmp_path / "copy")]) == 0
     assert names(tmp_path / "copy") == {"good.csa", "sub/good too.CSA"}
     assert (tmp_path / "copy" / "good.csa").read_bytes() == (folder / "good.csa").read_bytes()
     assert set(FILES) < names(folder)
 
 
 def test_deletes_only_when_told_and_only_records(folder):
-    assert kifu_filter.main([str(folder), "--delete"]) == 0
+    assert filter_csa.main([str(folder), "--delete"]) == 0
     assert names(folder) == {"good.csa", "sub/good too.CSA", "notes.txt"}
 
 
@@ -118,7 +131,7 @@ def test_what_cannot_be_opened_is_not_deleted(folder, monkeypatch):
         return whole(path)
 
     monkeypatch.setattr(Path, "read_bytes", fail)
-    assert kifu_filter.main([str(folder), "--delete"]) == 0
+    assert filter_csa.main([str(folder), "--delete"]) == 0
     assert names(folder) == {"good.csa", "weak.csa", "sub/good too.CSA", "notes.txt"}
 
 
@@ -131,7 +144,7 @@ def test_names_that_are_not_utf_8_are_listed_and_reported(folder, tmp_path):
         pytest.skip("this file system takes text only")
     report = tmp_path / "report.tsv"
     arguments = ["--report", str(report), "--list", str(tmp_path / "list.txt")]
-    assert kifu_filter.main([str(folder), *arguments]) == 0
+    assert filter_csa.main([str(folder), *arguments]) == 0
     assert "\\udc81\\udcff2.csa\tcannot be read" in report.read_text(encoding="utf-8")
     assert f"games/{strange}.csa" in [s.name for s in read_list(tmp_path / "list.txt")]
 
@@ -140,17 +153,15 @@ def test_an_interrupt_gets_one_sentence(folder, monkeypatch, capsys):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kifu_filter, "file_objection", interrupt)
-    assert kifu_filter.main([str(folder)]) == 130
+    monkeypatch.setattr(kifu_filter, "examine", interrupt)
+    assert filter_csa.main([str(folder)]) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "filter_csa: interrupted."
 
 
 def test_sigterm_ends_it_with_a_sentence_too(folder, monkeypatch, capsys):
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(
-        kifu_filter, "file_objection", lambda *args: signal.raise_signal(signal.SIGTERM)
-    )
-    assert kifu_filter.main([str(folder)]) == 143
+    monkeypatch.setattr(kifu_filter, "examine", lambda *args: signal.raise_signal(signal.SIGTERM))
+    assert filter_csa.main([str(folder)]) == 143
     assert capsys.readouterr().err.splitlines()[-1] == "filter_csa: interrupted."
     assert signal.getsignal(signal.SIGTERM) == before
 
@@ -159,8 +170,8 @@ def test_full_memory_gets_advice_that_can_be_followed(folder, monkeypatch, capsy
     def fill(*args):
         raise MemoryError
 
-    monkeypatch.setattr(kifu_filter, "file_objection", fill)
-    assert kifu_filter.main([str(folder)]) == 1
+    monkeypatch.setattr(kifu_filter, "examine", fill)
+    assert filter_csa.main([str(folder)]) == 1
     error = capsys.readouterr().err
     assert "not enough memory" in error and "batchsize" not in error
 
@@ -168,30 +179,30 @@ def test_full_memory_gets_advice_that_can_be_followed(folder, monkeypatch, capsy
 def test_the_folders_of_list_and_report_are_made(folder, tmp_path):
     outputs = [tmp_path / "new" / "list.txt", tmp_path / "new too" / "report.tsv"]
     flags = ["--list", str(outputs[0]), "--report", str(outputs[1])]
-    assert kifu_filter.main([str(folder), *flags]) == 0
+    assert filter_csa.main([str(folder), *flags]) == 0
     assert all(path.is_file() for path in outputs)
 
 
 def test_what_an_earlier_run_copied_is_told(folder, tmp_path, capsys):
     target = tmp_path / "strong"
-    flags = [str(folder), "--copy-to", str(target)]
-    assert kifu_filter.main([*flags, "--min-rating", "0", "--min-moves", "0"]) == 0
+    flags = [str(folder), "--copy_to", str(target)]
+    assert filter_csa.main([*flags, "--min_rating", "0", "--min_moves", "0"]) == 0
     assert "other records" not in capsys.readouterr().err
     earlier = len(names(target))
-    assert kifu_filter.main(flags) == 0
+    assert filter_csa.main(flags) == 0
     assert f"holds {earlier - 2} other records" in capsys.readouterr().err
 
 
 def test_help_is_ascii(capsys):
     with pytest.raises(SystemExit):
-        kifu_filter.main(["--help"])
+        filter_csa.main(["--help"])
     assert capsys.readouterr().out.isascii()
 
 
 def test_the_embedded_games_are_what_their_readme_says(tmp_path):
     for part, count in (("train", 200), ("test", 30)):
-        flags = ["--list", str(tmp_path / "list"), "--min-rating", "3000"]
-        assert kifu_filter.main([str(KIFU / part), *flags]) == 0
+        flags = ["--list", str(tmp_path / "list"), "--min_rating", "3000"]
+        assert filter_csa.main([str(KIFU / part), *flags]) == 0
         assert len((tmp_path / "list").read_text(encoding="utf-8").splitlines()) == count
 
 
@@ -206,30 +217,32 @@ def test_the_embedded_games_are_what_their_readme_says(tmp_path):
 def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words):
     monkeypatch.chdir(folder.parent)
     (folder / "sub" / "none").mkdir()
-    assert kifu_filter.main(arguments) == 1
+    assert filter_csa.main(arguments) == 1
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    "flags", [["--result", "MATE"], ["--min-rating", "nan"], ["--delete", "--copy-to", "x"]]
+    "flags", [["--result", "MATE"], ["--min_rating", "nan"], ["--delete", "--copy_to", "x"]]
 )
-def test_unknown_values_are_refused(folder, flags):
+def test_unknown_values_are_refused(folder, capsys, flags):
     before = names(folder)
     with pytest.raises(SystemExit) as stop:
-        kifu_filter.main([str(folder), *flags])
+        filter_csa.main([str(folder), *flags])
     assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("filter_csa: error: ") and error.count("\n") == 1
     assert names(folder) == before
 
 
 def test_copies_below_the_folder_are_not_copied_again(folder, capsys):
     for _ in range(2):
-        assert kifu_filter.main([str(folder), "--copy-to", str(folder / "sub" / "strong")]) == 0
+        assert filter_csa.main([str(folder), "--copy_to", str(folder / "sub" / "strong")]) == 0
         assert f"{len(FILES)} files, 2 fit" in capsys.readouterr().out
     assert names(folder / "sub" / "strong") == {"good.csa", "sub/good too.CSA"}
-    assert kifu_filter.main([str(folder), "--copy-to", str(folder / "sub" / "..")]) == 1
+    assert filter_csa.main([str(folder), "--copy_to", str(folder / "sub" / "..")]) == 1
     assert "is DIR itself" in capsys.readouterr().err
-    assert kifu_filter.main([str(folder), "--copy-to", str(folder.parent)]) == 0
+    assert filter_csa.main([str(folder), "--copy_to", str(folder.parent)]) == 0
     assert (folder.parent / "good.csa").exists()
 
 

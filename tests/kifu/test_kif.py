@@ -10,11 +10,11 @@ import shogi.KIF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pydlshogi.kifu.csa import RecordError, parse_game
-from pydlshogi.kifu.csa_board import EVEN_GAME
+from pydlshogi.kifu.csa import parse_game
+from pydlshogi.kifu.game import RecordError
 from pydlshogi.kifu.kif import parse_kif
 from pydlshogi.kifu.replay import Games, replay
-from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN, placement_of
+from pydlshogi.positions import DRAW, EVEN_GAME, LOSS, UNKNOWN, WIN, placement_of
 
 GAMES = sorted((Path(__file__).parents[2] / "kifu").rglob("*.csa"))[::8]
 START = "手合割：平手　　\n先手：甲\n後手：乙\n手数----指手---------消費時間--\n"

@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.features import make_output_label
-from pydlshogi.kifu.csa import Game, Move
-from pydlshogi.kifu.csa_board import PROMOTED
+from pydlshogi.kifu.game import Game, Move
 from pydlshogi.kifu.replay import ORIGIN_NUM, Games, replay, rows_of
-from pydlshogi.positions import DRAW, LOSS, PIECE_NUM, PLY_MAX, UNKNOWN, WIN, placement_of
+from pydlshogi.positions import (
+    DRAW,
+    LOSS,
+    PIECE_NUM,
+    PLY_MAX,
+    PROMOTED,
+    UNKNOWN,
+    WIN,
+    placement_of,
+)
 
 DATA = Path(__file__).parents[1] / "data"
 SFENS = [position["sfen"] for position in json.loads((DATA / "labels.json").read_text())]

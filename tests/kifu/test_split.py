@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pydlshogi.commands import make_kifu_list
 from pydlshogi.kifu import split as kifu_split
 from pydlshogi.kifu.sources import read_list
 
@@ -36,7 +37,7 @@ def test_split_loses_and_repeats_nothing(count, ratio, seed):
 def test_main_writes_lists_that_lead_to_the_games(games, tmp_path, capsys):
     name = tmp_path / "lists" / "floodgate"
     name.parent.mkdir()
-    assert kifu_split.main([str(games), str(name), "--ratio", "0.7", "--seed", "3"]) == 0
+    assert make_kifu_list.main([str(games), str(name), "--ratio", "0.7", "--seed", "3"]) == 0
     listed = []
     for part, count in (("train", 13), ("test", 6)):
         lines = (name.parent / f"floodgate_{part}.txt").read_text(encoding="utf-8").splitlines()
@@ -45,7 +46,7 @@ def test_main_writes_lists_that_lead_to_the_games(games, tmp_path, capsys):
         listed += [(name.parent / line).resolve() for line in lines]
     assert sorted(listed) == sorted(kifu_split.find_records(games).records)
     assert len(listed) == 19
-    assert "1 files that are no game records were left out" in capsys.readouterr().out
+    assert "1 files that are not game records were left out" in capsys.readouterr().out
 
 
 def test_names_that_are_not_utf_8_are_listed_and_found(games, tmp_path, capsys):
@@ -55,7 +56,7 @@ def test_names_that_are_not_utf_8_are_listed_and_found(games, tmp_path, capsys):
             (games / os.fsdecode(name)).touch()
     except (OSError, UnicodeError):
         pytest.skip("this file system takes text only")
-    assert kifu_split.main([str(games), str(tmp_path / "x"), "--ratio", "1"]) == 0
+    assert make_kifu_list.main([str(games), str(tmp_path / "x"), "--ratio", "1"]) == 0
     found = read_list(tmp_path / "x_train.txt")
     assert len(found) == 19 + len(strange)
     assert not any(source.problem for source in found)
@@ -63,7 +64,7 @@ def test_names_that_are_not_utf_8_are_listed_and_found(games, tmp_path, capsys):
 
 
 def test_a_folder_whose_name_is_not_utf_8(games):
-    program = "import sys; from pydlshogi.kifu.split import main; sys.exit(main())"
+    program = "import sys; from pydlshogi.commands.make_kifu_list import main; sys.exit(main())"
     folder = os.fsencode(games.parent) + b"/\x81\xff"
     try:
         os.rename(games, folder)
@@ -91,7 +92,7 @@ def test_a_record_that_is_a_link_is_listed_by_its_own_name(tmp_path, absolute):
 
 
 def test_absolute_paths(games, tmp_path):
-    assert kifu_split.main([str(games), str(tmp_path / "x"), "--absolute"]) == 0
+    assert make_kifu_list.main([str(games), str(tmp_path / "x"), "--absolute"]) == 0
     lines = (tmp_path / "x_train.txt").read_text(encoding="utf-8").splitlines()
     assert lines and all(Path(line).is_file() and Path(line).is_absolute() for line in lines)
 
@@ -111,14 +112,14 @@ def test_bad_input_is_one_sentence(games, monkeypatch, capsys, arguments, words)
         monkeypatch.chdir(games.parent.joinpath("games", "2016", "a b"))
         for file in Path().iterdir():
             file.unlink()
-    assert kifu_split.main(arguments) == 1
+    assert make_kifu_list.main(arguments) == 1
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize("ratio, part", [("0", "train"), ("1", "test")])
 def test_an_empty_part_is_told(games, tmp_path, capsys, ratio, part):
-    assert kifu_split.main([str(games), str(tmp_path / "new" / "x"), "--ratio", ratio]) == 0
+    assert make_kifu_list.main([str(games), str(tmp_path / "new" / "x"), "--ratio", ratio]) == 0
     error = capsys.readouterr().err
     assert f"no game is left for {part}" in error and error.count("\n") == 1
     assert (tmp_path / "new" / f"x_{part}.txt").read_bytes() == b""
@@ -128,7 +129,7 @@ def test_an_empty_part_is_told(games, tmp_path, capsys, ratio, part):
 def test_a_folder_is_no_name_for_lists(games, monkeypatch, capsys, name):
     monkeypatch.chdir(games.parent)
     with pytest.raises(SystemExit) as stop:
-        kifu_split.main(["games", name])
+        make_kifu_list.main(["games", name])
     assert stop.value.code == 2
     assert f"{name} is a folder; add the NAME" in capsys.readouterr().err
     assert not list(games.parent.rglob("*_train.txt"))
@@ -138,7 +139,7 @@ def test_both_lists_are_written_or_none(games, monkeypatch, capsys):
     monkeypatch.chdir(games.parent)
     Path("x_train.txt").write_text("old", encoding="utf-8")
     Path("x_test.txt").mkdir()
-    assert kifu_split.main(["games", "x"]) == 1
+    assert make_kifu_list.main(["games", "x"]) == 1
     assert "x_test.txt cannot be written" in capsys.readouterr().err
     assert Path("x_train.txt").read_text(encoding="utf-8") == "old"
 
@@ -152,13 +153,13 @@ def test_folders_that_cannot_be_searched_are_told(games, monkeypatch, capsys):
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", closed)
-    kifu_split.main([str(games), str(games.parent / "x")])
+    make_kifu_list.main([str(games), str(games.parent / "x")])
     assert "2016 (Permission denied) is left out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ratio", ["-0.1", "1.1", "nan", "most"])
 def test_ratio_out_of_range(games, tmp_path, ratio):
     with pytest.raises(SystemExit) as stop:
-        kifu_split.main([str(games), str(tmp_path / "x"), "--ratio", ratio])
+        make_kifu_list.main([str(games), str(tmp_path / "x"), "--ratio", ratio])
     assert stop.value.code == 2
     assert not list(tmp_path.glob("x*"))

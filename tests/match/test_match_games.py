@@ -1,6 +1,5 @@
 """Whole matches: random movers, fairy-stockfish, engines that misbehave, interruptions."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -15,13 +14,13 @@ cshogi = pytest.importorskip("cshogi")
 
 from pydlshogi.commands.match import main  # noqa: E402
 from pydlshogi.kifu.csa import parse_game  # noqa: E402
-from pydlshogi.match import main as program  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
 from pydlshogi.match.usi_client import Limit  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
 
+SCRIPT = str(Path(__file__).resolve().parents[2] / "utils" / "match.py")
 FAIRY = shutil.which("fairy-stockfish") or shutil.which("/usr/games/fairy-stockfish")
 
 # A random mover whose every game is the same from the same opening.
@@ -92,7 +91,7 @@ def two_random_movers(output, games=4):
     return run(
         output,
         *("--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2)),
-        *("--games", games, "--max-plies", 60, "--plies", 6, "--concurrency", 2),
+        *("--games", games, "--max_plies", 60, "--plies", 6, "--concurrency", 2),
     )
 
 
@@ -162,9 +161,9 @@ def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_an_interrupted_match_goes_on(finished, tmp_path):
     output = tmp_path / "match"
-    command = [sys.executable, "-m", "pydlshogi.commands.match"]
+    command = [sys.executable, SCRIPT]
     command += ["--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2)]
-    command += ["--games", "200", "--max-plies", "60", "--plies", "6", "--output", str(output)]
+    command += ["--games", "200", "--max_plies", "60", "--plies", "6", "--output", str(output)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         while not (output / "a_b" / "0002.csa").exists():
             assert process.poll() is None
@@ -185,15 +184,7 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
     output = tmp_path / "match"
-    command = [
-        sys.executable,
-        "-m",
-        "pydlshogi.commands.match",
-        "--games",
-        "4",
-        "--concurrency",
-        "2",
-    ]
+    command = [sys.executable, SCRIPT, "--games", "4", "--concurrency", "2"]
     command += ["--engine", fake("thinks at go"), "--opponent", fake("thinks at go", "other")]
     with subprocess.Popen([*command, "--output", str(output)], stderr=subprocess.PIPE) as process:
         while len(list(tmp_path.glob("fake engine.py.*"))) < 2:
@@ -231,8 +222,9 @@ def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
 def test_the_policy_player_plays_a_match(tmp_path):
     model = tmp_path / "model"
     save_model(model, PolicyNetwork())
-    engine = f"policy='{sys.executable}' -m pydlshogi.commands.policy_player_usi;modelfile={model}"
-    arguments = ("--engine", engine, "--opponent", "random", "--games", 2, "--max-plies", 30)
+    script = Path(SCRIPT).parents[1] / "policy_player_usi.py"
+    engine = f"policy='{sys.executable}' '{script}';modelfile={model}"
+    arguments = ("--engine", engine, "--opponent", "random", "--games", 2, "--max_plies", 30)
     assert run(tmp_path / "match", *arguments) == 0
     found = row(tmp_path / "match")
     assert (found["games"], found["faults"], found["opponent_faults"]) == ("2", "0", "0")
@@ -281,7 +273,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
     arguments = ("--engine", "random", "--opponent", fake("vanishes at go"), "--games", 40)
     assert run(output, *arguments, "--concurrency", concurrency) == 1
     *faults, last = capsys.readouterr().err.splitlines()
-    assert last.startswith("match: engine fake ended at 'usi' with status 2 (")
+    assert last.startswith("match: error: engine fake ended at 'usi' with status 2 (")
     assert all(" game " in line for line in faults)
     assert 1 <= len(faults) == len(records(output)) <= concurrency
 
@@ -330,11 +322,11 @@ def test_options_reach_the_engine(fake, tmp_path):
     "arguments, words",
     [
         (["--games", "3"], "--games 3 is odd"),
-        (["--games", "0"], "0 is not a whole number of at least 1"),
-        (["--plies", "-1"], "-1 is not a whole number of at least 1"),
+        (["--games", "0"], "'0' is not a whole number of at least 1"),
+        (["--plies", "-1"], "'-1' is not a whole number of at least 1"),
         (["--nodes", "1", "--depth", "1"], "not allowed with"),
         (["--engine", "random"], "two engines of --engine have the same name"),
-        (["--max-plies", "4"], "--max-plies 4 leaves no move"),
+        (["--max_plies", "4"], "--max_plies 4 leaves no move"),
         (["--opponent", "nothing"], "'nothing' is not random"),
     ],
 )
@@ -383,7 +375,7 @@ def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys)
     (output / "random_b" / "settings.json").write_text("{}", encoding="utf-8")
     (output / "random_b" / "0001.csa").touch()
     assert run(output, *arguments, "--games", 2) == 1
-    assert "settings.json, which should tell what the games" in capsys.readouterr().err
+    assert "settings.json should describe the games beside it" in capsys.readouterr().err
 
 
 def test_a_broken_record_is_named(fake, tmp_path, capsys):
@@ -418,10 +410,11 @@ def test_a_row_without_games():
     assert (empty.score, empty.mean_plies, empty.count(1)) == (0.5, 0, 0)
 
 
-def test_the_script_starts():
-    script = Path(program.__file__).parents[2] / "utils" / "match.py"
-    environment = {**os.environ, "PYTHONPATH": str(script.parents[1])}
-    result = subprocess.run(
-        [sys.executable, script, "--help"], env=environment, capture_output=True, check=True
-    )
-    assert b"--opponent" in result.stdout
+def test_the_hyphenated_spelling_works_and_is_hidden(tmp_path, capsys):
+    for spelling in ("--max-plies", "--max_plies"):
+        with pytest.raises(SystemExit):
+            run(tmp_path, "--engine", "random", spelling, "4")
+        assert "--max_plies 4 leaves no move" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        run(tmp_path, "--help")
+    assert "--max-plies" not in capsys.readouterr().out

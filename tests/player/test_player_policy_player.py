@@ -1,17 +1,22 @@
 """The policy player, with a network whose logits the test chooses."""
 
+import os
 import re
+from pathlib import Path
 
 import numpy
 import pytest
 import shogi
+import threadpoolctl
 
 from pydlshogi import rules
 from pydlshogi.features import LABEL_NUM, make_output_label
+from pydlshogi.network import evaluator
+from pydlshogi.network.cpu import threads
 from pydlshogi.network.registry import make_network
-from pydlshogi.player import evaluator, policy_player
+from pydlshogi.player import network_player
 from pydlshogi.player.base_player import BasePlayer
-from pydlshogi.player.policy_options import policy_options
+from pydlshogi.player.options import policy_options
 from pydlshogi.player.policy_player import PolicyPlayer
 from pydlshogi.usi.protocol import Go
 
@@ -47,90 +52,88 @@ def test_it_is_a_base_player():
 
 
 def test_it_plays_the_highest_logit():
-    assert Played("5g5f", "7g7f").go(Go()) == "5g5f"
+    assert Played("5g5f", "7g7f").choose(Go()) == "5g5f"
 
 
 def test_it_passes_over_illegal_moves_however_high():
     player = Played("P*9b")
-    player.position("kbR6/6+R2/9/9/9/9/9/9/2K6 b P2p 1", [])
-    move = shogi.Move.from_usi(player.go(Go()))
+    player.set_position("kbR6/6+R2/9/9/9/9/9/9/2K6 b P2p 1", [])
+    move = shogi.Move.from_usi(player.choose(Go()))
     assert move.usi() != "P*9b"
     assert rules.is_legal(player.board, move)
 
 
 def test_searchmoves_are_the_only_ones():
     player = Played("5g5f", "7g7f", "2g2f")
-    assert player.go(Go(searchmoves=("2g2f", "7g7f"))) == "7g7f"
-    assert player.go(Go(searchmoves=("3c3d", "7g7c"))) == "5g5f"
+    assert player.choose(Go(searchmoves=("2g2f", "7g7f"))) == "7g7f"
+    assert player.choose(Go(searchmoves=("3c3d", "7g7c"))) == "5g5f"
     assert any("searchmoves" in line for line in player.said)
 
 
 def test_a_mate_in_one_is_played_without_asking_the_network():
     player = Played("P*9e")
-    player.position(MATE, [])
-    assert player.go(Go()) == "G*5b"
+    player.set_position(MATE, [])
+    assert player.choose(Go()) == "G*5b"
     assert player.evaluated == 0
     assert re.fullmatch(r"info depth 1 .* score mate 1 pv G\*5b", player.said[-1])
-    assert Played("P*9e", mate_in_one="false").go(Go()) != "G*5b"
+    assert Played("P*9e", mate_in_one="false").choose(Go()) != "G*5b"
 
 
 def test_a_mate_outside_searchmoves_is_not_played():
     player = Played()
-    player.position(MATE, [])
-    assert player.go(Go(searchmoves=("P*9e",))) == "P*9e"
+    player.set_position(MATE, [])
+    assert player.choose(Go(searchmoves=("P*9e",))) == "P*9e"
 
 
 def test_perpetual_check_is_not_walked_into():
     player = Played("5i4i", mate_in_one="false")
-    player.position(CHECKING, CHECKS * 2)
-    assert player.go(Go()) == "5i4i"
-    player.position(CHECKING, CHECKS * 3)
-    assert player.go(Go()) != "5i4i"
+    player.set_position(CHECKING, CHECKS * 2)
+    assert player.choose(Go()) == "5i4i"
+    player.set_position(CHECKING, CHECKS * 3)
+    assert player.choose(Go()) != "5i4i"
     # No other move is asked for: it must be played.
-    assert player.go(Go(searchmoves=("5i4i",))) == "5i4i"
+    assert player.choose(Go(searchmoves=("5i4i",))) == "5i4i"
 
 
 def test_a_win_by_the_opponents_perpetual_check_is_taken():
     player = Played("4a3a")
-    player.position(CHECKING, (CHECKS * 3)[:-1])
-    assert player.go(Go()) == "5a4a"
+    player.set_position(CHECKING, (CHECKS * 3)[:-1])
+    assert player.choose(Go()) == "5a4a"
 
 
 @pytest.mark.parametrize(("repetition", "plays"), [("allow", True), ("avoid", False)])
 def test_a_draw_by_repetition_is_for_the_option_to_decide(repetition, plays):
     player = Played("7b8b", repetition=repetition)
-    player.position(None, (QUIET * 2)[:-1])
-    assert player.go(Go()) == "7b8b"
-    player.position(None, (QUIET * 3)[:-1])
-    assert (player.go(Go()) == "7b8b") == plays
+    player.set_position(None, (QUIET * 2)[:-1])
+    assert player.choose(Go()) == "7b8b"
+    player.set_position(None, (QUIET * 3)[:-1])
+    assert (player.choose(Go()) == "7b8b") == plays
 
 
-def test_probabilities_are_over_all_labels_and_scores_over_the_legal_moves():
+def test_probabilities_are_over_all_labels_and_the_best_candidate_comes_first():
     player = Played("5g5f", "7g7f", "2g2f", MultiPV="3")
-    player.go(Go())
+    player.choose(Go())
     logits = player.evaluate(player.board)[0].astype(numpy.float64)
     everything = numpy.exp(logits).sum()
-    legal = {
-        move.usi(): numpy.exp(logits[make_output_label(move, shogi.BLACK)])
-        for move in player.board.legal_moves
-    }
-    probabilities = [line for line in player.said if line.startswith("info string")]
-    candidates = [line for line in player.said if " pv " in line]
-    best = sorted(legal, key=legal.get, reverse=True)[:3]
-    assert probabilities == [
-        f"info string {move:5} : {legal[move] / everything:.5f}" for move in best
+    best = ["5g5f", "7g7f", "2g2f"]
+    labels = [make_output_label(shogi.Move.from_usi(move), shogi.BLACK) for move in best]
+    probabilities = numpy.exp(logits[labels]) / everything
+    assert [line for line in player.said if line.startswith("info string")] == [
+        f"info string {move:5} : {p:.5f}" for move, p in zip(best, probabilities)
     ]
-    for line, rank, move in zip(candidates, (3, 2, 1), reversed(best)):
-        p = legal[move] / sum(legal.values())
-        score = round(600 * numpy.log(p / (1 - p)))
-        assert re.fullmatch(
-            rf"info depth 1 time \d+ nodes 1 multipv {rank} score cp {score} pv {move}", line
-        )
+
+
+def test_without_a_value_head_no_line_has_a_score_and_the_move_played_comes_last():
+    player = Played("5g5f", "7g7f", "2g2f", MultiPV="3")
+    player.choose(Go())
+    candidates = [line for line in player.said if " pv " in line]
+    for line, rank, move in zip(candidates, (3, 2, 1), ["2g2f", "7g7f", "5g5f"]):
+        assert re.fullmatch(rf"info depth 1 time \d+ nodes 1 multipv {rank} pv {move}", line)
 
 
 def test_the_book_prints_probabilities_so():
     player = Played("5g5f", MultiPV="1")
-    player.go(Go())
+    player.choose(Go())
     assert re.fullmatch(r"info string 5g5f  : [01]\.\d{5}", player.said[0])
 
 
@@ -138,9 +141,10 @@ def test_the_move_played_is_always_shown():
     player = Played("5g5f", strategy="boltzmann", temperature="1000", MultiPV="2")
     unlikely = 0
     for _ in range(20):
-        move = player.go(Go())
+        move = player.choose(Go())
         shown = [line.split()[-1] for line in player.said if " pv " in line]
-        assert move in shown[-2:]
+        assert move == shown[-1]
+        assert "multipv 1 " in player.said[-1]
         unlikely += move not in ("5g5f",)
     assert unlikely
 
@@ -148,7 +152,7 @@ def test_the_move_played_is_always_shown():
 def test_boltzmann_draws_from_the_legal_moves_and_repeats_with_a_seed():
     def moves(seed):
         player = Played(strategy="boltzmann", temperature="100", random_seed=seed)
-        return [player.go(Go()) for _ in range(30)]
+        return [player.choose(Go()) for _ in range(30)]
 
     assert moves("7") == moves("7")
     assert moves("7") != moves("8")
@@ -160,13 +164,13 @@ def test_boltzmann_draws_from_the_legal_moves_and_repeats_with_a_seed():
 
 def test_the_seed_starts_anew_only_when_it_changes():
     player = Played(strategy="boltzmann", temperature="100", random_seed="7")
-    first = [player.go(Go()) for _ in range(10)]
+    first = [player.choose(Go()) for _ in range(10)]
     player.options.set("random_seed", "7")
-    assert [player.go(Go()) for _ in range(10)] != first
+    assert [player.choose(Go()) for _ in range(10)] != first
     player.options.set("random_seed", "8")
-    player.go(Go())
+    player.choose(Go())
     player.options.set("random_seed", "7")
-    assert [player.go(Go()) for _ in range(10)] == first
+    assert [player.choose(Go()) for _ in range(10)] == first
 
 
 @pytest.mark.parametrize(
@@ -188,18 +192,82 @@ def test_where_a_model_is_looked_for(monkeypatch, value, path):
         return make_network("policy")
 
     monkeypatch.setattr(evaluator, "load_network", load_network)
-    monkeypatch.setattr(policy_player, "shipped_model", lambda: policy_player.Path("shipped"))
+    monkeypatch.setattr(network_player, "shipped_model", lambda: Path("shipped"))
     options = policy_options()
     options.set("modelfile", value)
-    PolicyPlayer(options, folder=policy_player.Path("/program")).isready()
-    assert asked == [str(policy_player.Path(path))]
+    PolicyPlayer(options, folder=Path("/program")).prepare()
+    assert asked == [str(Path(path))]
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "boltzmann"])
+def test_random_plies_draws_the_first_moves_of_the_game_and_then_plays_the_best(strategy):
+    player = Played(
+        "8c8d", strategy=strategy, temperature="1000", random_seed="1", random_plies="2"
+    )
+    drawn = []
+    for _ in range(20):
+        player.set_position(None, ["7g7f"])
+        drawn.append(player.choose(Go()))
+    assert len(set(drawn)) > 5
+    player.set_position(None, ["7g7f", "3c3d", "2g2f"])
+    assert {player.choose(Go()) for _ in range(20)} == {"8c8d"}
+
+
+def test_the_default_model_is_the_argument_then_the_environment_then_the_shipped_one(monkeypatch):
+    options = policy_options()
+    shipped = PolicyPlayer(options).model_path()
+    assert shipped.name == "model_policy"
+    monkeypatch.setenv("PYDLSHOGI_MODEL", "of environment")
+    folder = Path("/program")
+    assert PolicyPlayer(options, folder=folder).model_path() == folder / "of environment"
+    player = PolicyPlayer(options, folder=folder, model=Path("/argument"))
+    assert player.model_path() == Path("/argument")
+    options.set("modelfile", "option")
+    assert player.model_path() == folder / "option"
+
+
+def test_the_number_of_threads_is_an_option():
+    player = Played()
+    assert player.options["Threads"] == int(os.environ.get("PYDLSHOGI_THREADS") or 1)
+
+
+def test_a_new_number_of_threads_takes_effect_at_isready(monkeypatch):
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
+    player = PolicyPlayer(send=lambda line: None)
+    saved = threads.get_threads()
+    try:
+        for number in (2, 1):
+            player.options.set("Threads", str(number))
+            player.prepare()
+            assert threads.get_threads() == number
+            assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info()} <= {1, number}
+    finally:
+        threads.set_threads(saved)
+
+
+def test_the_book_methods_of_a_player_answer_by_print(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
+    player = PolicyPlayer()
+    player.usi()
+    player.setoption(["name", "modelfile", "value", str(tmp_path / "model")])
+    player.isready()
+    player.usinewgame()
+    player.position(["startpos", "moves", "7g7f"])
+    player.go()
+    player.quit()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "id name policy_player"
+    assert lines.index("usiok") < lines.index("readyok")
+    move = shogi.Move.from_usi(lines[-1].split()[1])
+    assert rules.is_legal(player.board, move)
+    assert player.board.turn == shogi.WHITE
 
 
 def test_a_go_before_isready_loads(monkeypatch):
     monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
     said = []
     player = PolicyPlayer(policy_options(), said.append)
-    assert rules.is_legal(player.board, shogi.Move.from_usi(player.go(Go())))
+    assert rules.is_legal(player.board, shogi.Move.from_usi(player.choose(Go())))
 
 
 def test_a_model_that_changed_on_disk_is_read_again(monkeypatch, tmp_path):
@@ -215,9 +283,9 @@ def test_a_model_that_changed_on_disk_is_read_again(monkeypatch, tmp_path):
     options = policy_options()
     options.set("modelfile", str(model))
     player = PolicyPlayer(options)
-    player.isready()
-    player.isready()
+    player.prepare()
+    player.prepare()
     assert len(loads) == 1
     model.write_bytes(b"another")
-    player.isready()
+    player.prepare()
     assert len(loads) == 2

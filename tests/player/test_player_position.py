@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pydlshogi import rules
-from pydlshogi.player.base_player import BasePlayer
-from pydlshogi.player.policy_options import policy_options
+from pydlshogi.player.engine_player import EnginePlayer
+from pydlshogi.player.options import policy_options
 from pydlshogi.player.position import change_moves, make_board
 from pydlshogi.usi.protocol import CommandError
 
@@ -61,6 +61,13 @@ def test_unusual_positions_are_allowed(sfen):
         ("4k4/9/9/9/9/9/9/9/4K4 b 3 1", "hands"),
         ("4k4/9/9/9/9/9/9/9/4K4 b - -1", "move number"),
         ("4k4/9/9/9/9/9/9/9/4K4 b - x", "move number"),
+        ("4k4/9/9/9/9/9/9/9/4K4", "needs also the side to move .b or w. and the hands"),
+        ("4k4/9/9/9/9/9/9/9/4K4 w", "needs also the hands"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 19P 1", "19 pawns, a set has 18"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 19P5R 1", "19 pawns, a set has 18"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 99g 1", "99 golds, a set has 4"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b PP 1", "name P twice"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 2P3pR2P 1", "name P twice"),
         ("4k4/9/9/9/9/9/9/9/4K4 b 3R 1", "3 rooks"),
         ("4k4/9/9/9/9/9/9/9/+R3K4 b Rr 1", "3 rooks"),
         ("4k4/9/9/9/9/9/9/9/4K4 b 18Pp 1", "19 pawns"),
@@ -122,17 +129,17 @@ def test_changing_moves_is_setting_the_board_up_anew(seed):
 
 
 def test_a_player_whose_position_is_refused_has_the_one_before():
-    player = BasePlayer(policy_options())
+    player = EnginePlayer(policy_options())
     moves = ["7g7f", "3c3d", "2g2f"]
-    player.position(None, moves)
+    player.set_position(None, moves)
     for sfen, refused in ((None, ["2g2f", "7g7c"]), ("x", [])):
         with pytest.raises(CommandError):
-            player.position(sfen, refused)
+            player.set_position(sfen, refused)
         assert state(player.board) == state(make_board(None, moves))
-    player.position(None, ["7g7f", "3c3d", "8h2b+"])
+    player.set_position(None, ["7g7f", "3c3d", "8h2b+"])
     assert state(player.board) == state(make_board(None, ["7g7f", "3c3d", "8h2b+"]))
     sfen = "4k4/9/9/9/9/9/9/9/4K4 b P 1"
-    player.position(sfen, ["P*5e"])
+    player.set_position(sfen, ["P*5e"])
     assert state(player.board) == state(make_board(sfen, ["P*5e"]))
 
 

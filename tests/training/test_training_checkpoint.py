@@ -18,15 +18,8 @@ from pydlshogi import files
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import ModelFileError, load_model
 from pydlshogi.network.registry import make_network as make_named_network
-from pydlshogi.training import checkpoint
-from pydlshogi.training.checkpoint import (
-    PairWriter,
-    SaveError,
-    StateFileError,
-    fingerprint,
-    finish_save,
-    load_pair,
-)
+from pydlshogi.training.checkpoint import PairWriter, SaveError, finish_save, load_pair
+from pydlshogi.training.state import Place, State, StateFileError, fingerprint
 
 
 class Killed(BaseException):
@@ -42,7 +35,9 @@ def save(paths, network, t):
     """Saves a network and an optimizer at iteration ``t``."""
     optimizer = make_optimizer(network)
     optimizer.t = t
-    PairWriter(network, *paths)("", "", chainer.serializers.npz.serialize(optimizer))
+    place = Place(fingerprint(network), train=0, seed=0, epoch=0, position=0, losses={})
+    state = State(chainer.serializers.npz.serialize(optimizer), place)
+    PairWriter(network, *paths)("", "", state.to_arrays())
 
 
 def load(paths):
@@ -253,7 +248,7 @@ def test_a_state_of_the_books_fits_any_model(paths):
     chainer.serializers.save_npz(str(paths[0]), network)
     chainer.serializers.save_npz(str(paths[1]), optimizer)
     loaded = make_network(5)
-    assert load_pair(*paths, loaded, make_optimizer(loaded)) == {}
+    assert load_pair(*paths, loaded, make_optimizer(loaded)).place is None
     assert_same_parameters(loaded, network)
 
 
@@ -291,7 +286,6 @@ def test_the_fingerprint_sees_every_parameter():
         before = fingerprint(network)
         parameter.array.flat[-1] += 1e-3
         assert (fingerprint(network) != before).any()
-    assert checkpoint.OWN.endswith("/")
 
 
 def test_a_full_disk_leaves_the_old_pair(paths, monkeypatch):

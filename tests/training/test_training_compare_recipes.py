@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from pydlshogi.training.compare_recipes import hold_out, main, read_recipes
 from training_helpers import assert_same_files, complaints
 
 from pydlshogi.commands.train_options import build_recipes_parser
@@ -15,7 +16,6 @@ from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training import trainer
 from pydlshogi.training.compare import CompareError
-from pydlshogi.training.compare_recipes import hold_out, main, read_recipes
 
 SMALL = (
     "train.txt recipes.txt --gpu -1 -o out --network policy_value_small --held_out 1 "
@@ -53,7 +53,7 @@ def test_recipes_are_trained_and_their_table_written(folder, capsys, monkeypatch
     settings = json.loads(Path("out/large/settings.json").read_text(encoding="utf-8"))
     assert (settings["batchsize"], settings["average"], settings["lr"]) == (20, 3, 0.01)
     # All were trained and tested on the same: the first positions, and the last game.
-    positions = read_kifu("train.txt")
+    positions = read_kifu("train.txt").array
     for train_set, test_set in sets:
         numpy.testing.assert_array_equal(train_set, positions[:40])
         numpy.testing.assert_array_equal(test_set, positions[-len(test_set) :])

@@ -9,6 +9,7 @@ import signal
 
 import numpy
 import pytest
+from pydlshogi.training.average import Average
 from training_helpers import (
     NormalizedNetwork,
     assert_same_files,
@@ -23,7 +24,6 @@ from pydlshogi.features import mirror
 from pydlshogi.network.model_file import load_model
 from pydlshogi.network.npz import read_npz
 from pydlshogi.training import log
-from pydlshogi.training.average import Average
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import OWN, StateFileError, load_pair
 from pydlshogi.training.loss import Loss, measure

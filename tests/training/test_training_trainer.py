@@ -28,10 +28,11 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.npz import read_npz
 from pydlshogi.training import log, plot
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
-from pydlshogi.training.checkpoint import SaveError, StateFileError, load_pair
+from pydlshogi.training.checkpoint import SaveError, load_pair
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.recipe import make_optimizer as make_optimizer_of
-from pydlshogi.training.trainer import Settings, train
+from pydlshogi.training.state import StateFileError
+from pydlshogi.training.trainer import Settings, Task, train
 
 CPU = chainer.get_device("@numpy")
 
@@ -248,7 +249,7 @@ def test_other_training_positions_begin_the_epoch_anew(tmp_path, messages):
     run(tmp_path, iterations=9)
     messages()
     _, optimizer, _ = run(tmp_path, resume=True, epoch=1, positions=make_positions(45, 8))
-    assert messages()[0].startswith("the training positions are not those of the run")
+    assert messages()[0].startswith("the training positions are not those of the resumed run")
     assert (optimizer.t, optimizer.epoch) == (9 + 6, 2)
 
 
@@ -310,13 +311,13 @@ def test_a_signal_ends_a_run_after_the_iteration_and_saves(tmp_path, messages, n
 def test_a_signal_before_the_first_iteration_leaves_nothing_that_cannot_be_resumed(
     tmp_path, messages, monkeypatch, number, resume
 ):
-    recipe = Recipe(momentum=0.9, average=3)
+    recipe = Recipe(momentum=0.9)
 
     def run_with_momentum(signals):
         network = make_network()
         optimizer = make_optimizer_of(network, recipe)
         files = tmp_path / "model", tmp_path / "state"
-        own = load_pair(*files, network, optimizer) if files[1].exists() else None
+        resumed = load_pair(*files, network, optimizer) if files[1].exists() else None
         settings = Settings(*files, seed=1, batchsize=8, iterations=2, recipe=recipe)
         positions = make_positions(20, 1)
         with monkeypatch.context() as patch:
@@ -328,7 +329,9 @@ def test_a_signal_before_the_first_iteration_leaves_nothing_that_cannot_be_resum
                     begin(self, **options)
 
                 patch.setattr(chainer.training.Trainer, "run", signalled)
-            return train(network, optimizer, positions, positions, settings, device=CPU, own=own)
+            return train(
+                Task(network, optimizer, positions, positions, settings, CPU, resumed=resumed)
+            )
 
     if resume:
         assert run_with_momentum(signals=False) is None

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy
 import pytest
 
-from pydlshogi.player.base_player import BasePlayer
-from pydlshogi.player.policy_options import policy_options
+from pydlshogi.player.engine_player import EnginePlayer
+from pydlshogi.player.options import policy_options
+from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.protocol import DialogueLog, Output
+from pydlshogi.usi.output import Output
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
@@ -82,10 +83,10 @@ class Program:
         return self.process.wait(PATIENCE)
 
 
-class ToyPlayer(BasePlayer):
+class ToyPlayer(EnginePlayer):
     """Plays the first legal move, or resigns."""
 
-    def go(self, go):
+    def choose(self, go):
         return next((move.usi() for move in self.board.legal_moves), "resign")
 
 

@@ -1,6 +1,6 @@
-"""What real engines commonly get wrong, one test each, with the real program.
+"""What USI engines commonly get wrong: one test each, with the real program.
 
-In the order of the checklist that the project keeps of USI.
+The order is that of the project's checklist for USI engines.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.player.policy_options import policy_options
+from pydlshogi.player.options import policy_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
@@ -30,7 +30,7 @@ REPETITION = "position startpos moves " + " ".join(["2h3h 8b7b 3h2h 7b8b"] * 3)
 USI_LINE = re.compile(
     r"id (name|author) \S.*|option name \S+ type (check|spin|combo|button|filename|string)\b.*"
     r"|usiok|readyok|info string .*"
-    r"|info depth 1 time \d+ nodes \d+ multipv \d+ score (cp -?\d+|mate -?\d+) pv \S+"
+    r"|info depth 1 time \d+ nodes \d+ multipv \d+ (score (cp -?\d+|mate -?\d+) )?pv \S+"
     r"|bestmove (\S+( ponder \S+)?)|checkmate notimplemented",
     re.ASCII,
 )
@@ -40,12 +40,12 @@ def bestmoves(answers):
     return [answer.split()[1] for answer in answers if answer.startswith("bestmove ")]
 
 
-def patched(*lines):
-    """Gives a command that runs the engine after some lines of Python."""
+def patched(*lines, program="policy_player_usi"):
+    """Makes a command that runs an engine after some lines of Python."""
     code = [
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})",
         *lines,
-        "from pydlshogi.commands.policy_player_usi import main",
+        f"from pydlshogi.commands.{program} import main",
         "sys.exit(main([]))",
     ]
     return [sys.executable, "-c", "\n".join(code)]
@@ -93,7 +93,7 @@ def test_launch_nothing_but_usi_on_stdout(start, model_file):
     engine = start(
         patched(
             "import os, warnings",
-            "from pydlshogi.player import evaluator",
+            "from pydlshogi.network import evaluator",
             "def noisy(*args, **kwargs):",
             "    print('printed')",
             "    os.write(1, b'written by a library in C\\n')",
@@ -118,7 +118,7 @@ def test_launch_libraries_find_standard_input_empty(start, model_file):
     engine = start(
         patched(
             "import os, subprocess",
-            "from pydlshogi.player import evaluator",
+            "from pydlshogi.network import evaluator",
             "def curious(*args, **kwargs):",
             "    child = subprocess.run(['cat'], stdout=subprocess.PIPE, check=True)",
             "    print('read:', os.read(0, 9), sys.stdin.read(), child.stdout)",
@@ -140,7 +140,7 @@ def test_launch_without_standard_input(model_file):
 def test_launch_without_standard_error(start, tmp_path):
     noisy = patched(
         "import os",
-        "from pydlshogi.player import evaluator",
+        "from pydlshogi.network import evaluator",
         "evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
     )
     engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
@@ -211,7 +211,7 @@ def test_setoption_a_value_may_be_empty(ready):
 def test_isready_loads_only_what_changed(start, model_file):
     engine = start(
         patched(
-            "from pydlshogi.player import evaluator",
+            "from pydlshogi.network import evaluator",
             "def counted(*args):",
             "    sys.stderr.write('loaded\\n')",
             "    return load(*args)",
@@ -265,7 +265,7 @@ def test_go_own_clock_is_that_of_the_side_to_move(start, model_file):
             "    clock = go.clock(self.board.turn)",
             "    self.send(f'info string clock {clock.remaining} {clock.increment}')",
             "    return 'resign'",
-            "policy_player.PolicyPlayer.go = told",
+            "policy_player.PolicyPlayer.choose = told",
         )
     )
     engine.send("position startpos", "go btime 111 wtime 222 binc 1 winc 2")
@@ -321,10 +321,11 @@ def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
             "from pydlshogi.network.evaluator import Evaluator",
             "evaluate = Evaluator.evaluate",
             "Evaluator.evaluate = lambda *args: time.sleep(0.2) or evaluate(*args)",
+            program="search1_player_usi",
         )
     )
     engine.send(f"setoption name modelfile value {tmp_path / 'model'}")
-    engine.send("setoption name strategy value value1", "setoption name mate_in_one value false")
+    engine.send("setoption name mate_in_one value false")
     engine.send("isready", MOST_MOVES)
     engine.until("readyok")
     engine.send("go infinite", "stop", "isready")
@@ -347,9 +348,9 @@ def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(ready):
 
 NEVER_LOADED = patched(
     "import time",
-    "from pydlshogi.player import evaluator",
-    "from pydlshogi.usi import engine",
-    "engine.QUIT_GRACE = 0.2",
+    "from pydlshogi.network import evaluator",
+    "from pydlshogi.usi import dialogue",
+    "dialogue.QUIT_GRACE = 0.2",
     "evaluator.load_network = lambda *args: time.sleep(3600)",
 )
 
@@ -412,7 +413,7 @@ def test_info_numbers_are_integers_and_the_line_is_whole(ready):
     lines = [line for line in ready.ask("go", "bestmove") if " pv " in line]
     assert sorted(int(re.search(r"multipv (\d+)", line)[1]) for line in lines) == [1, 2, 3, 4]
     assert all(USI_LINE.fullmatch(line) for line in lines)
-    # The last line is that of the move played: cshogi and GUIs take its score.
+    # The last line is that of the move played: cshogi and GUIs take that one.
     assert lines[-1].split()[-1] == bestmoves(ready.said)[-1]
 
 
@@ -482,6 +483,23 @@ def test_a_python_without_chainer_is_named(start):
     assert "make train" in answers[-1]
 
 
+@pytest.mark.parametrize("way", ["argument", "environment"])
+def test_a_default_model_for_guis_without_file_options(start, environment, model_file, way):
+    command, variables = [sys.executable, PROGRAM], dict(environment)
+    if way == "argument":
+        command += ["--model", model_file.name]
+    else:
+        variables["PYDLSHOGI_MODEL"] = str(model_file)
+    engine = start(command, env=variables, cwd=model_file.parent)
+    # A GUI sends the declared default back.
+    engine.send("setoption name modelfile value model/model_policy", "isready")
+    engine.until("readyok")
+    moved = model_file.with_name("no such model")
+    variables["PYDLSHOGI_MODEL"] = command[-1] = str(moved)
+    engine = start(command if way == "argument" else command[:1] + [PROGRAM], env=variables)
+    assert str(moved) in engine.ask("isready", "info string")[-1]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "cp932"])
 def test_crlf_and_japanese_paths(start, model_file, tmp_path, encoding):
     path = tmp_path / "将棋 モデル" / "表.npz"
@@ -507,13 +525,14 @@ def test_option_changes_take_effect_at_the_next_go(ready):
         assert answers[-2].endswith(f" pv {bestmoves(answers)[0]}")
 
 
-def test_the_windows_launcher_starts_what_is_there_and_keeps_errors():
-    text = (REPOSITORY / "bat" / "policy_player.bat").read_bytes().decode("ascii")
+@pytest.mark.parametrize("name", ["policy_player", "search1_player"])
+def test_the_windows_launcher_starts_what_is_there_and_keeps_errors(name):
+    text = (REPOSITORY / "bat" / f"{name}.bat").read_bytes().decode("ascii")
     assert text.count("\r\n") == text.count("\n")
     lines = text.split("\r\n")
     assert 'cd /d "%~dp0"' in lines
-    assert (REPOSITORY / "bat" / ".." / PROGRAM.name).exists()
-    assert lines[-2] == '"%PYTHON%" ..\\policy_player_usi.py 2>>"%LOG%"'
+    assert (REPOSITORY / "bat" / ".." / f"{name}_usi.py").exists()
+    assert lines[-2] == f'"%PYTHON%" ..\\{name}_usi.py 2>>"%LOG%"'
     assert "nul" not in text.lower().split()
 
 

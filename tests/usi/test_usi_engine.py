@@ -11,8 +11,8 @@ import shogi
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pydlshogi.usi import engine
-from pydlshogi.usi.protocol import Output
+from pydlshogi.usi import dialogue as dialogue_module
+from pydlshogi.usi.output import Output
 
 COMMANDS = [
     "usi",
@@ -91,7 +91,7 @@ def test_a_player_that_thinks_is_told_of_what_ends_it(dialogue, toy_player, go, 
     thinking = threading.Event()
 
     class Thinker(toy_player):
-        def go(self, go):
+        def choose(self, go):
             thinking.set()
             assert go.stop.wait(60)
             return "resign"
@@ -106,7 +106,7 @@ def test_each_go_is_stopped_by_what_comes_behind_it(dialogue, toy_player):
     stops, asked = [], threading.Semaphore(0)
 
     class Asked(toy_player):
-        def go(self, go):
+        def choose(self, go):
             stops.append((go.stop, go.stop.is_set()))
             asked.release()
             return "resign"
@@ -140,14 +140,35 @@ def test_bad_input_is_named_and_the_dialogue_goes_on(dialogue, line, named):
     good = ["position startpos moves 2g2f", "go"]
     answers = dialogue(good[0], line, "go", "isready")
     assert any(answer.startswith("info string") and named in answer for answer in answers)
-    # The last good position is kept.
-    assert dialogue(*good)[-1] in answers
+    # After a refused position there is none; otherwise the last one is kept.
+    refused = line.startswith("position")
+    assert ("bestmove resign" if refused else dialogue(*good)[-1]) in answers
     assert answers[-1] == "readyok"
+
+
+def test_go_after_a_refused_position_resigns_and_says_why_until_there_is_one(dialogue):
+    answers = dialogue("position startpos moves 7g7c", "go", "go infinite", "stop", "usinewgame")
+    assert "'7g7c'" in answers[0]
+    why = "info string resigns because the last position was refused: position: move 1, '7g7c'"
+    assert answers[1].startswith(why)
+    assert answers[2] == "bestmove resign"
+    assert answers[3].startswith(why)
+    assert answers[4:] == ["bestmove resign"]
+    answers = dialogue("position nowhere", "position startpos", "go")
+    assert answers[-1] != "bestmove resign"
+
+
+def test_blanks_and_tabs_between_words_do_not_matter(dialogue):
+    neat = dialogue("position startpos moves 7g7f", "go btime 0 wtime 0 byoyomi 1000")
+    odd = dialogue(
+        "  position   startpos  moves 7g7f ", b"\tgo\tbtime 0  wtime 0\tbyoyomi 1000\r\n"
+    )
+    assert odd == neat
 
 
 def test_an_error_of_ours_does_not_end_the_dialogue(dialogue, toy_player, capsys):
     class Clumsy(toy_player):
-        def usinewgame(self):
+        def new_game(self):
             raise RuntimeError("a fault\nof two lines")
 
     answers = dialogue("usinewgame", "isready", player=Clumsy)
@@ -166,10 +187,10 @@ def test_long_loading_gives_signs_of_life(dialogue, toy_player, monkeypatch):
         told.set()
 
     class Slow(toy_player):
-        def isready(self):
+        def prepare(self):
             assert told.wait(60)
 
-    monkeypatch.setattr(engine, "SIGN_OF_LIFE", 0.01)
+    monkeypatch.setattr(dialogue_module, "SIGN_OF_LIFE", 0.01)
     monkeypatch.setattr(Output, "info_string", info_string_and_tell)
     answers = dialogue("isready", player=Slow)
     assert answers[0] == "info string loading"
@@ -194,6 +215,34 @@ def test_the_log_file_is_an_option_and_holds_what_came_before_it(dialogue, tmp_p
     ]
 
 
+def test_a_log_goes_on_behind_an_old_one_and_in_an_empty_file(dialogue, tmp_path):
+    (tmp_path / "empty").touch()
+    for name in ("empty", "new"):
+        for _ in range(2):
+            assert dialogue(f"setoption name debug_log value {name}", "isready") == ["readyok"]
+        text = (tmp_path / name).read_text()
+        assert text.count("< isready") == text.count("> readyok") == 2
+
+
+@pytest.mark.parametrize(
+    "content", [b"PK\x03\x04 a model", b"import sys\n", b"2018-08-24 12:00:00 another log\n", b"x"]
+)
+@pytest.mark.parametrize("by_link", [False, True])
+def test_a_file_that_is_no_log_is_never_written_to(dialogue, tmp_path, content, by_link):
+    path = tmp_path / "precious"
+    path.write_bytes(content)
+    if by_link:
+        path = tmp_path / "link"
+        path.symlink_to("precious")
+    answers = dialogue(f"setoption name debug_log value {path.name}", "isready", "quit")
+    assert answers == [
+        f"info string debug_log cannot be written: {path} exists and is not a log of this "
+        "engine. Choose a new file.",
+        "readyok",
+    ]
+    assert (tmp_path / "precious").read_bytes() == content
+
+
 def test_a_log_that_cannot_be_written_is_named(dialogue):
     answers = dialogue("setoption name debug_log value no/such/folder/log", "isready")
     assert answers[0].startswith("info string debug_log cannot be written")
@@ -206,7 +255,7 @@ def test_a_log_that_cannot_be_written_ends_the_one_before_and_can_be_tried_again
     obeyed = threading.Event()
 
     class Telling(toy_player):
-        def isready(self):
+        def prepare(self):
             obeyed.set()
 
     def make_folder():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pydlshogi.player.policy_options import policy_options
+from pydlshogi.player.options import policy_options, search1_options
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
 from pydlshogi.usi.protocol import CommandError
 
@@ -88,6 +88,31 @@ def test_an_unknown_option_is_named(options):
 @pytest.mark.parametrize("name", ["USI_Hash", "USI_Ponder", "usi_hash"])
 def test_undeclared_options_of_every_gui_pass_in_silence(options, name):
     options.set(name, "256")
+
+
+def test_an_alias_sets_an_option_and_is_not_declared():
+    options = Options(Spin("Draw_Ply", 0, low=0, high=1000, aliases=("MaxMovesToDraw",)))
+    options.set("maxmovestodraw", "320")
+    assert options["Draw_Ply"] == 320
+    assert options.declarations() == ["option name Draw_Ply type spin default 0 min 0 max 1000"]
+    with pytest.raises(CommandError, match="option Draw_Ply cannot be '-1'"):
+        options.set("MaxMovesToDraw", "-1")
+
+
+@pytest.mark.parametrize("declared", [policy_options, search1_options])
+@pytest.mark.parametrize("name", ["Draw_Ply", "MaxMovesToDraw", "Threads", "random_plies"])
+def test_the_players_know_the_options_that_programs_send(declared, name):
+    declared().set(name, "320")
+
+
+@pytest.mark.parametrize(
+    ("variable", "default"), [(None, 1), ("", 1), ("3", 3), ("many", 1), ("0", 1), ("9999", 512)]
+)
+def test_the_default_of_threads_is_that_of_the_environment(monkeypatch, variable, default):
+    monkeypatch.delenv("PYDLSHOGI_THREADS", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("PYDLSHOGI_THREADS", variable)
+    assert policy_options()["Threads"] == default
 
 
 def test_every_default_of_the_player_is_one_of_its_values():

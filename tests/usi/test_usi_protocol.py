@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydlshogi.usi import protocol
+from pydlshogi.usi.dialogue_log import DialogueLog
+from pydlshogi.usi.output import Output
 from pydlshogi.usi.protocol import Clock, CommandError, Go
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -162,7 +164,7 @@ def test_go_reads_any_text(text):
 @given(st.text())
 def test_output_is_one_line_of_ascii(text):
     stream = io.BytesIO()
-    protocol.Output(stream, protocol.DialogueLog()).send(text)
+    Output(stream, DialogueLog()).send(text)
     sent = stream.getvalue().decode("ascii")
     assert sent.count("\n") == 1
     assert sent.endswith("\n")
@@ -171,14 +173,14 @@ def test_output_is_one_line_of_ascii(text):
 
 def test_output_outlives_its_reader():
     stream = io.BytesIO()
-    output = protocol.Output(stream, protocol.DialogueLog())
+    output = Output(stream, DialogueLog())
     stream.close()
     output.send("readyok")
     output.send("bestmove resign")
 
 
 def test_the_log_holds_the_whole_dialogue(tmp_path):
-    log = protocol.DialogueLog()
+    log = DialogueLog()
     log.write("<", "usi")
     log.open(tmp_path / "log.txt")
     log.write(">", "usiok 将棋")

@@ -36,7 +36,7 @@ def losses(convolution, positions, iterations, batchsize):
 
 @pytest.mark.slow
 def test_the_loss_falls_as_with_chainers_own_convolution():
-    positions = np.asarray(read_kifu(KIFU / "kifulist_train.txt"))
+    positions = read_kifu(KIFU / "kifulist_train.txt").array
     ours = losses("winograd", positions, iterations=500, batchsize=32)
     chainers = losses("chainer", positions, iterations=500, batchsize=32)
     # Same initial weights and same batches: only rounding makes the curves drift apart.

@@ -1,0 +1,36 @@
+@echo off
+rem Makes .venv, the Python environment of all programs. A double click starts it.
+rem The argument nopause is for train.bat and play.bat, which wait for a key themselves.
+setlocal
+cd /d "%~dp0.."
+if exist ".venv\Scripts\python.exe" goto install
+set "PYTHON="
+for %%V in (3.13 3.12 3.11 3.10 3.9) do if not defined PYTHON call :try py -%%V
+if not defined PYTHON call :try python
+if not defined PYTHON goto no_python
+echo Making .venv by %PYTHON%.
+%PYTHON% -m venv .venv || goto failed
+
+:install
+echo Installing the packages. This takes some minutes and needs the internet.
+".venv\Scripts\python.exe" -m pip install --quiet "setuptools>=70.1,<82" || goto failed
+".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[plot,7z]" || goto failed
+type nul >".venv\.for-train"
+echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat shows how to play.
+if not "%~1"=="nopause" pause
+exit /b 0
+
+:no_python
+echo setup: error: Python 3.9 to 3.13 was not found. Install it from https://www.python.org/ and start this file again.
+if not "%~1"=="nopause" pause
+exit /b 1
+
+:failed
+echo setup: error: the line above says what failed. Remove the folder .venv and start this file again.
+if not "%~1"=="nopause" pause
+exit /b 1
+
+:try
+%* -c "import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))" >nul 2>&1
+if not errorlevel 1 set "PYTHON=%*"
+exit /b 0

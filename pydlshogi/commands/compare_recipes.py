@@ -1,0 +1,280 @@
+"""The program compare_recipes: trains networks by several recipes and compares the results."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydlshogi.commands.arguments import positive_int, seed_number
+from pydlshogi.commands.program import program
+from pydlshogi.commands.train_options import TrainParser, add_network, add_recipe, settings_of
+from pydlshogi.errors import UserError
+from pydlshogi.text import decode
+
+if TYPE_CHECKING:
+    import numpy
+
+    from pydlshogi.training.compare import Variant
+
+_CONTINUE = "The same command continues the comparison."
+
+#: Games held out of the training list, unless another number or a test list is given.
+_HELD_OUT = 200
+
+# Options that a line of the file of recipes may set, beside those of a recipe.
+_OF_A_LINE = {"network", "blocks", "batchsize"}
+
+
+class RecipesError(UserError):
+    """The file of recipes cannot be used."""
+
+
+class Line(NamedTuple):
+    """A line of the file of recipes.
+
+    Attributes:
+        name: Name of the recipe.
+        words: Its options, as they are written.
+        args: The parsed options of the command line and of the line.
+    """
+
+    name: str
+    words: str
+    args: argparse.Namespace
+
+
+def build_parser() -> TrainParser:
+    """Makes the parser of the command line.
+
+    It also parses each line of the file of recipes, after the words of the command line.
+    """
+    parser = TrainParser(
+        prog="compare_recipes",
+        description="Trains networks by several recipes on the same positions in the same "
+        "order, tests them on other games, and writes a table (table.md, table.tsv) and the "
+        "curves (curves.png). If it is interrupted, the same command continues.",
+    )
+    add = parser.add_argument
+    add(
+        "kifulist_train",
+        help="text file with the paths of the training games, or of folders or archives, "
+        "one a line",
+    )
+    add(
+        "recipes",
+        help="text file with one recipe a line: a name, then options (--network, --blocks, "
+        "--batchsize, --lr and the refinements below); the options of the command line hold "
+        "for all recipes",
+    )
+    add_network(parser)
+    _add_positions(parser)
+    add(
+        "--epoch",
+        "-e",
+        type=positive_int,
+        default=1,
+        metavar="N",
+        help="epochs of each recipe (default: %(default)s)",
+    )
+    add(
+        "--output",
+        "-o",
+        default="recipes",
+        metavar="FOLDER",
+        help="folder of all results (default: %(default)s)",
+    )
+    add_recipe(parser, eval_interval=100)
+    add(
+        "--seed",
+        type=seed_number,
+        default=0,
+        metavar="N",
+        help="determines the first weights and the order of the positions (default: %(default)s)",
+    )
+    return parser
+
+
+def _add_positions(parser: argparse.ArgumentParser) -> None:
+    test = parser.add_mutually_exclusive_group()
+    test.add_argument(
+        "--held_out",
+        type=positive_int,
+        metavar="N",
+        help="test on the last N games of the training list, which are not trained on "
+        f"(default: {_HELD_OUT})",
+    )
+    test.add_argument(
+        "--kifulist_test",
+        default="",
+        metavar="FILE",
+        help="test on the games of this list instead",
+    )
+    parser.add_argument(
+        "--positions",
+        type=positive_int,
+        metavar="N",
+        help="train on the first N positions (default: all)",
+    )
+    parser.add_argument(
+        "--test_positions",
+        type=positive_int,
+        metavar="N",
+        help="test on the first N test positions (default: all)",
+    )
+
+
+@program(
+    "compare_recipes",
+    remedy="Lower --batchsize or --test_batchsize, or end other programs.",
+    interrupted=_CONTINUE,
+)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compares recipes as the command line says; returns the exit status."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    args = build_parser().parse_args(words)
+    lines = read_recipes(args, words)
+    # These modules import Chainer; a wrong command line has been reported before.
+    from pydlshogi.commands.computation import apply_computation
+    from pydlshogi.device import in_words, select_device
+    from pydlshogi.lock import lock_outputs
+    from pydlshogi.training.compare import Comparison, check_variants, compare
+
+    device = select_device(args.gpu)
+    apply_computation(args)
+    output = Path(args.output)
+    variants = [_variant(line, output) for line in lines]
+    check_variants(variants, output)
+    train_set, test_set, tested_on = _read_positions(args)
+    options = [f"- {line.name}: {f'`{line.words}`' if line.words else '-'}" for line in lines]
+    caption = "\n".join(options) + (
+        f"\n\n{len(train_set)} training positions, {_epochs(args.epoch)}, tested on "
+        f"{len(test_set)} positions of {tested_on}, seed {args.seed}, on the {in_words(device)}."
+    )
+    comparison = Comparison(variants, output, train_set, test_set, device, caption)
+    with lock_outputs(output / "table.md"):
+        signal_number = compare(comparison)
+    if signal_number:
+        print(f"compare_recipes: interrupted. {_CONTINUE}", file=sys.stderr)
+        return 128 + signal_number
+    return 0
+
+
+def _variant(line: Line, output: Path) -> Variant:
+    from pydlshogi.training.compare import Variant
+
+    folder = output / line.name
+    settings = settings_of(line.args, str(folder / "model"), str(folder / "state"))
+    return Variant(line.name, line.words, line.args.network, line.args.blocks, settings)
+
+
+def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray, str]:
+    """Reads the training and the test positions, and says in words where the latter come from."""
+    from pydlshogi.training.compare import first, hold_out
+
+    positions, source = _load(args.kifulist_train), args.kifulist_train
+    if args.kifulist_test:
+        test_set, tested_on = _load(args.kifulist_test), args.kifulist_test
+        test_source = args.kifulist_test
+    else:
+        games = args.held_out or _HELD_OUT
+        positions, test_set = hold_out(positions, games)
+        tested_on = f"{games} games held out of the training list"
+        source, test_source = f"{source} without the games held out", "the games held out"
+    return (
+        first(positions, args.positions, source),
+        first(test_set, args.test_positions, test_source),
+        tested_on,
+    )
+
+
+def _load(path: str) -> numpy.ndarray:
+    """Reads the positions of a list, and prints what was left out."""
+    from pydlshogi.kifu.loading import load_positions
+
+    games = load_positions(path)
+    games.report.print(path)
+    return games.positions
+
+
+def _epochs(number: int) -> str:
+    return "1 epoch" if number == 1 else f"{number} epochs"
+
+
+def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
+    """Reads the file of recipes.
+
+    Args:
+        args: The parsed command line.
+        words: The words of the command line.
+
+    Raises:
+        RecipesError: the file cannot be read or has no recipe; two names are equal except
+            for upper and lower case; a name is not allowed; or an option is not a recipe's.
+        SystemExit: with status 2: an option is unknown or has a wrong value.
+    """
+    lines: list[Line] = []
+    for place, name, options in _split_lines(args.recipes):
+        _check_name(place, name, lines)
+        parser = build_parser()
+        parser.prog = f"compare_recipes: {place}"
+        parsed = parser.parse_args([*words, *options])
+        _check_options(place, args, parsed)
+        lines.append(Line(name, shlex.join(options), parsed))
+    if not lines:
+        raise RecipesError(f"{args.recipes} has no recipe. Write one a line: NAME OPTIONS.")
+    return lines
+
+
+def _split_lines(path: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Yields the place, the name and the options of each recipe; ``#`` starts a comment."""
+    try:
+        lines = decode(Path(path).read_bytes()).splitlines()
+    except OSError as error:
+        raise RecipesError(f"{path} cannot be read ({error.strerror}). Check its path.") from None
+    for number, line in enumerate(lines, 1):
+        place = f"{path}, line {number}"
+        try:
+            name, *options = shlex.split(line, comments=True) or [""]
+        except ValueError as error:
+            raise RecipesError(f"{place} cannot be read ({error}). Close the quotes.") from None
+        if name:
+            yield place, name, options
+
+
+def _check_name(place: str, name: str, earlier: Sequence[Line]) -> None:
+    """Checks that a name can be the name of a folder of its own."""
+    # Windows and macOS do not distinguish upper and lower case in names of folders.
+    if name.lower() in {line.name.lower() for line in earlier}:
+        raise RecipesError(
+            f"{place}: an earlier recipe has the name {name!r}, in upper or lower case. "
+            "Choose another name."
+        )
+    if not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
+        raise RecipesError(
+            f"{place}: {name!r} cannot be the name of a recipe. "
+            "Use letters (a to z, A to Z), digits, - and _; start with a letter or _."
+        )
+
+
+def _check_options(place: str, args: argparse.Namespace, parsed: argparse.Namespace) -> None:
+    """Checks that a line changes only options that may differ between recipes."""
+    import dataclasses
+
+    from pydlshogi.training.recipe import Recipe
+
+    changeable = _OF_A_LINE | {field.name for field in dataclasses.fields(Recipe)}
+    for option, value in vars(parsed).items():
+        if option not in changeable and value != getattr(args, option):
+            raise RecipesError(
+                f"{place}: --{option} must be the same for all recipes. "
+                "Give it on the command line."
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""The options that say how a network is computed, and their effect on the process."""
+
+from __future__ import annotations
+
+import argparse
+
+from pydlshogi.commands.arguments import gpu_number, positive_int
+
+
+def add_computation(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--gpu``, ``--convolution`` and ``--threads``."""
+    add = parser.add_argument
+    add(
+        "--gpu",
+        "-g",
+        type=gpu_number,
+        metavar="N",
+        help="number of the GPU, -1 for the CPU (default: a GPU if there is one, else the CPU)",
+    )
+    add(
+        "--convolution",
+        choices=("auto", "winograd", "chainer"),
+        default="auto",
+        help="method that computes 3x3 convolutions (default: %(default)s)",
+    )
+    add(
+        "--threads",
+        type=positive_int,
+        metavar="N",
+        help="threads that compute the network on a CPU (default: PYDLSHOGI_THREADS, else the "
+        "number of processors that the process or its container may use)",
+    )
+
+
+def apply_computation(args: argparse.Namespace) -> None:
+    """Sets the convolution method and the number of threads of this process.
+
+    Args:
+        args: Parsed options of :func:`add_computation`.
+
+    Raises:
+        UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads.
+    """
+    from pydlshogi.network.cpu.convolution import set_convolution
+    from pydlshogi.network.cpu.threads import limit_blas, set_threads
+
+    set_convolution(args.convolution)
+    set_threads(args.threads)
+    limit_blas()

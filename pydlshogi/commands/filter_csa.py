@@ -1,0 +1,192 @@
+"""The program ``filter_csa``: selects CSA files by rating, number of moves and result."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydlshogi.commands.arguments import ArgumentParser, non_negative_int
+from pydlshogi.commands.program import program
+from pydlshogi.errors import UserError
+
+if TYPE_CHECKING:
+    from pydlshogi.kifu.filter import Selection
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What to do with the result of a selection.
+
+    Attributes:
+        report: File for the table of what was left out, or None.
+        kifu_list: File for the list of what fits, or None.
+        copy_to: Folder to copy what fits to, or None.
+        delete: Whether to delete the files that do not fit.
+    """
+
+    report: Path | None = None
+    kifu_list: Path | None = None
+    copy_to: Path | None = None
+    delete: bool = False
+
+
+def _rating(text: str) -> float:
+    """Parses a rating. nan is refused, because every comparison with it is false."""
+    with contextlib.suppress(ValueError):
+        if not math.isnan(float(text)):
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text} is not a rating")
+
+
+def _results(text: str) -> frozenset[str]:
+    """Parses the end marks of --result."""
+    known = _result_names()
+    names = frozenset(name.strip().lstrip("%").upper() for name in text.split(","))
+    unknown = names - set(known)
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"{', '.join(sorted(unknown))} is none of {', '.join(known)}"
+        )
+    return names
+
+
+def _result_names() -> tuple[str, ...]:
+    from pydlshogi.kifu.filter import ANY_END_MARK, END_MARK_NAMES, NO_END_MARK
+
+    return (*END_MARK_NAMES, NO_END_MARK, ANY_END_MARK)
+
+
+def build_parser() -> ArgumentParser:
+    """Builds the command line parser."""
+    parser = ArgumentParser(
+        prog="filter_csa",
+        description="Select the CSA files of a folder by rating, number of moves and result. "
+        "The program prints how many files fit and why others do not. It writes, copies or "
+        "deletes files only if an option asks for it.",
+    )
+    add = parser.add_argument
+    add("dir", type=Path, help="folder with .csa files; subfolders are searched too")
+    add("--min_rating", type=_rating, default=2500, help="of both players (default: 2500; 0: any)")
+    add("--max_rating", type=_rating, help="of both players (default: no limit)")
+    add("--min_moves", type=non_negative_int, default=50, help="of the game (default: 50)")
+    add("--max_moves", type=non_negative_int, help="of the game (default: no limit)")
+    add(
+        "--result",
+        type=_results,
+        default=frozenset({"TORYO"}),
+        metavar="MARK,...",
+        help=f"accepted end marks (default: TORYO): {', '.join(_result_names())}; "
+        "NONE: no end mark, ANY: every record",
+    )
+    add("--report", type=Path, metavar="FILE", help="write what was left out and why, as TSV")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--list", type=Path, metavar="FILE", help="write a kifu list of what fits")
+    action.add_argument(
+        "--copy_to",
+        type=Path,
+        metavar="FOLDER",
+        help="copy what fits to a folder; a FOLDER inside DIR is not searched",
+    )
+    action.add_argument(
+        "--delete",
+        action="store_true",
+        help="delete the files in DIR that do not fit; unreadable files are kept",
+    )
+    return parser
+
+
+@program("filter_csa")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program.
+
+    Args:
+        argv: Command line arguments; None for those of the process.
+
+    Returns:
+        The exit status.
+    """
+    from pydlshogi.kifu.filter import Criteria, select
+
+    args = build_parser().parse_args(argv)
+    criteria = Criteria(
+        args.min_rating, args.max_rating, args.min_moves, args.max_moves, args.result
+    )
+    outputs = Outputs(args.report, args.list, args.copy_to, args.delete)
+    files = find_files(args.dir, outputs.copy_to)
+    # Examining the files takes minutes, so that mistakes in paths are found before it.
+    for path in (outputs.report, outputs.kifu_list):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+    selection = select(files, criteria)
+    write_outputs(outputs, args.dir, selection)
+    print_summary(selection)
+    return 0
+
+
+def find_files(folder: Path, copy_to: Path | None) -> list[Path]:
+    """Finds the CSA files of a folder, except those in the folder that copies go to.
+
+    Raises:
+        UserError: the folder does not exist or has no CSA file, or ``copy_to`` is the folder.
+    """
+    from pydlshogi.kifu.split import find_records
+
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder. Check its path.")
+    if copy_to is not None and folder.resolve() == copy_to.resolve():
+        raise UserError(f"{copy_to.resolve()} is DIR itself. Name another folder.")
+    found = find_records(folder)
+    for reason in found.closed:
+        warn(f"folder {reason} is left out.")
+    files = [path for path in found.records if path.suffix.lower() == ".csa"]
+    if copy_to is not None and folder.resolve() in copy_to.resolve().parents:
+        # A second run would find the copies of the first one and copy them again.
+        target = copy_to.resolve()
+        files = [path for path in files if target not in path.resolve().parents]
+    if not files:
+        raise UserError(f"{folder} holds no .csa file. Unpack archives first.")
+    return files
+
+
+def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
+    """Writes, copies and deletes what the options ask for."""
+    from pydlshogi.kifu.filter import copy_files
+    from pydlshogi.kifu.report import write_table
+    from pydlshogi.kifu.split import find_records, write_lists
+
+    if outputs.report is not None:
+        write_table(outputs.report, [("file", "reason", "detail"), *selection.misfits])
+    if outputs.kifu_list is not None:
+        write_lists({outputs.kifu_list: selection.fitting})
+    elif outputs.copy_to is not None:
+        copy_files(selection.fitting, folder, outputs.copy_to)
+        others = len(find_records(outputs.copy_to).records) - len(selection.fitting)
+        if others:
+            warn(
+                f"{outputs.copy_to} holds {others} other records, perhaps of an earlier run. "
+                "Copy to a new folder to have only these games."
+            )
+    elif outputs.delete:
+        for misfit in selection.misfits:
+            if misfit.opened:
+                misfit.path.unlink()
+
+
+def print_summary(selection: Selection) -> None:
+    """Prints how many files fit, and the reasons of the others."""
+    fit, left_out = len(selection.fitting), len(selection.misfits)
+    print(f"{fit + left_out} files, {fit} fit, {left_out} do not{':' if left_out else ''}")
+    for reason, count in Counter(misfit.reason for misfit in selection.misfits).most_common():
+        print(f"  {count:7} {reason}")
+
+
+def warn(sentence: str) -> None:
+    """Prints a warning to standard error."""
+    print(f"filter_csa: warning: {sentence}", file=sys.stderr)

@@ -1,0 +1,110 @@
+"""The program ``make_kifu_list``: splits the records of a folder into two kifu lists."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.program import program
+
+
+def _ratio(text: str) -> float:
+    """Parses a proportion, 0..1."""
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) <= 1:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to 1")
+
+
+def _name(text: str) -> Path:
+    """Parses the common part of the lists' names."""
+    if os.path.basename(text) in ("", os.curdir, os.pardir):
+        raise argparse.ArgumentTypeError(f"{text} is a folder; add the NAME of the lists in it")
+    return Path(text)
+
+
+def build_parser() -> ArgumentParser:
+    """Builds the command line parser."""
+    parser = ArgumentParser(
+        prog="make_kifu_list",
+        description="Split the game records of a folder at random into a training and a test list.",
+    )
+    parser.add_argument("dir", type=Path, help="folder with .csa, .kif or .kifu files")
+    parser.add_argument(
+        "filename", type=_name, help="NAME of the lists: NAME_train.txt and NAME_test.txt"
+    )
+    parser.add_argument(
+        "--ratio", type=_ratio, default=0.9, help="proportion of training games (default: 0.9)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random split (default: 0)")
+    parser.add_argument(
+        "--absolute",
+        action="store_true",
+        help="write absolute paths (default: relative to the folder of the lists)",
+    )
+    return parser
+
+
+@program("make_kifu_list")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program.
+
+    Args:
+        argv: Command line arguments; None for those of the process.
+
+    Returns:
+        The exit status.
+    """
+    args = build_parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A file name that the terminal cannot show must not end the program.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return make_lists(args.dir, args.filename, args.ratio, args.seed, args.absolute)
+
+
+def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool) -> int:
+    """Writes the lists ``NAME_train.txt`` and ``NAME_test.txt``; returns the exit status."""
+    from pydlshogi.errors import UserError
+    from pydlshogi.kifu.formats import RECORD_SUFFIXES
+    from pydlshogi.kifu.split import find_records, split, write_lists
+
+    if not os.path.isdir(folder):
+        raise UserError(f"{folder} is not a folder. Check its path.")
+    records, others, closed = find_records(folder)
+    for reason in closed:
+        warn(f"folder {reason} is left out.")
+    if not records:
+        raise UserError(
+            f"{folder} holds no {', '.join(RECORD_SUFFIXES)} file ({others} other files). "
+            "Unpack archives first."
+        )
+    lists = {}
+    for part, games in zip(("train", "test"), split(records, ratio, seed)):
+        path = name.with_name(f"{name.name}_{part}.txt")
+        lists[path] = games
+        if not games:
+            warn(
+                f"no game is left for {part}: {path} is empty. "
+                "Choose another --ratio, or give more games."
+            )
+    try:
+        name.parent.mkdir(parents=True, exist_ok=True)
+        write_lists(lists, absolute)
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be written: {error.strerror}.") from error
+    for path, games in lists.items():
+        print(f"{path}: {len(games)} games")
+    if others:
+        print(f"{others} files that are not game records were left out")
+    return 0
+
+
+def warn(sentence: str) -> None:
+    """Prints a warning to standard error."""
+    print(f"make_kifu_list: warning: {sentence}", file=sys.stderr)

@@ -1,0 +1,45 @@
+"""The program plot_log: loss and accuracy over iterations, from training logs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.program import program
+
+
+def build_parser() -> ArgumentParser:
+    """Makes the parser of the command line."""
+    parser = ArgumentParser(
+        prog="plot_log", description="Draws loss and accuracy over iterations from training logs."
+    )
+    parser.add_argument("log", nargs="+", help="log of a training; several share one picture")
+    parser.add_argument(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="picture to write: .png, .svg or .pdf (default: open a window)",
+    )
+    return parser
+
+
+@program("plot_log")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Draws logs as the command line says; returns the exit status."""
+    args = build_parser().parse_args(argv)
+    from pydlshogi.training import plot
+    from pydlshogi.training.outputs import real_path
+
+    if args.output and real_path(args.output) in map(real_path, args.log):
+        raise plot.PlotError(f"--output {args.output} is a log. Choose another name.")
+    curves = plot.read_curves(args.log)
+    if args.output:
+        plot.save(curves, args.output)
+    else:
+        plot.show(curves)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""The training program behind train_policy, train_value and the other names."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pydlshogi.commands.program import Reported, program, report_to
+from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
+
+if TYPE_CHECKING:
+    from pydlshogi.training.run import Options
+
+logger = logging.getLogger(__name__)
+
+_REMEDY = "Lower --batchsize or --test_batchsize, or end other programs."
+
+
+def training_program(name: str) -> Callable[..., int]:
+    """Makes the ``main`` of a training program.
+
+    Args:
+        name: A key of ``TRAIN_PROGRAMS``.
+
+    Returns:
+        ``main(argv=None)``, which returns the exit status: 0 if the run is finished; 1 if
+        it cannot start or continue, with one sentence on standard error; 128 plus the
+        number of the signal if it was interrupted. A wrong command line ends the process
+        with status 2.
+    """
+
+    @program(name, remedy=_REMEDY)
+    def main(argv: Sequence[str] | None = None) -> int:
+        args = build_parser(TRAIN_PROGRAMS[name]).parse_args(argv)
+        from pydlshogi.lock import lock_outputs
+        from pydlshogi.training.log import log_to
+
+        _prepare_files(args)
+        errors = report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED)
+        with lock_outputs(args.model, args.state), log_to(args.log), errors:
+            _train(args)
+        return 0
+
+    return main
+
+
+_INTERRUPTED = "The last save stays."
+
+
+def _train(args: argparse.Namespace) -> None:
+    """Trains with the log open, so that errors are logged."""
+    # These modules import Chainer; a wrong command line has been reported before.
+    from pydlshogi.commands.computation import apply_computation
+    from pydlshogi.training.run import run
+
+    apply_computation(args)
+    options: Options = options_of(args)
+    signal_number = run(options)
+    if signal_number:
+        raise Reported(128 + signal_number)
+
+
+def _prepare_files(args: argparse.Namespace) -> None:
+    """Checks that no output replaces an input, and makes the folders of the outputs."""
+    from pydlshogi.files import next_to
+    from pydlshogi.training.outputs import check_report, prepare_outputs
+
+    check_report(args.report)
+    prepare_outputs(
+        {
+            "--model": args.model,
+            "--model's new file": str(next_to(args.model)),
+            "--state": args.state,
+            "--log": args.log,
+            "--report": args.report,
+        },
+        {**_lists_and_caches(args), **_start_files(args)},
+    )
+
+
+def _lists_and_caches(args: argparse.Namespace) -> dict[str, str]:
+    """Returns the lists and their caches, by their names in messages."""
+    from pydlshogi.kifu.cache import cache_path
+
+    lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
+    caches = {
+        f"the cache of {name}": str(cache_path(path))
+        for name, path in lists.items()
+        # A folder has no cache; read_list reports it.
+        if os.path.basename(path) and not os.path.isdir(path)
+    }
+    return {**lists, **caches}
+
+
+def _start_files(args: argparse.Namespace) -> dict[str, str]:
+    """Returns the files to start from that the run must not overwrite.
+
+    A run may continue in the files it starts from. If it continues only one of the two,
+    ``run`` copies the other one before.
+    """
+    from pydlshogi.training.outputs import real_path
+
+    return {
+        name: path
+        for name, path, output in (
+            ("--initmodel", args.initmodel, args.model),
+            ("--resume", args.resume, args.state),
+        )
+        if path and real_path(path) != real_path(output)
+    }

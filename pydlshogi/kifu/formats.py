@@ -1,0 +1,94 @@
+"""Record formats: how each one is recognised, split into records and parsed.
+
+A new text format is one more entry in :data:`FORMATS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pydlshogi.kifu.csa import parse_game, split_records
+from pydlshogi.kifu.game import Game
+from pydlshogi.kifu.kif import looks_like_kif, parse_kif
+from pydlshogi.kifu.report import Note
+
+
+class Format(NamedTuple):
+    """A text format of game records.
+
+    Attributes:
+        name: Its usual name.
+        suffixes: File name suffixes in lower case, with the dot.
+        split: Splits a file into records. Yields the number of lines before each record,
+            and its bytes.
+        parse: Parses one record; raises ``RecordError``.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    split: Callable[[bytes], Iterator[tuple[int, bytes]]]
+    parse: Callable[[bytes], Game]
+
+
+def _whole_file(data: bytes) -> Iterator[tuple[int, bytes]]:
+    yield 0, data
+
+
+CSA = Format("CSA", (".csa",), split_records, parse_game)
+KIF = Format("KIF", (".kif", ".kifu"), _whole_file, parse_kif)
+FORMATS = (CSA, KIF)
+
+#: Suffixes of all record files.
+RECORD_SUFFIXES = tuple(suffix for format_ in FORMATS for suffix in format_.suffixes)
+
+
+def format_of(name: str, data: bytes) -> Format:
+    """Finds the format of a file.
+
+    Args:
+        name: File name. A suffix of a format decides.
+        data: Content. It decides if the suffix does not; the default is CSA.
+    """
+    for format_ in FORMATS:
+        if name.lower().endswith(format_.suffixes):
+            return format_
+    return KIF if looks_like_kif(data) else CSA
+
+
+class Record(NamedTuple):
+    """One record of a file.
+
+    Attributes:
+        text: Its bytes.
+        file: Name of the file.
+        number: Number of the record in the file, from 1.
+        lines_before: Number of lines of the file before the record.
+        format: Its format.
+    """
+
+    text: bytes
+    file: str
+    number: int
+    lines_before: int
+    format: Format
+
+    def parse(self) -> Game:
+        """Parses the text; raises ``RecordError``."""
+        return self.format.parse(self.text)
+
+    def note(self, line: int, reason: str) -> Note:
+        """Makes a note about the record; ``line`` counts within it, 0 for no line."""
+        return Note(self.file, self.number, line + self.lines_before if line else 0, reason)
+
+
+def records_of(name: str, data: bytes) -> Iterator[Record]:
+    """Splits the content of a file into records.
+
+    Args:
+        name: File name, used for the format and in notes.
+        data: The whole file.
+    """
+    format_ = format_of(name, data)
+    for number, (lines_before, text) in enumerate(format_.split(data), 1):
+        yield Record(text, name, number, lines_before, format_)

@@ -1,0 +1,110 @@
+"""Positions of a kifu list, from its cache if possible."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+
+from pydlshogi.files import remove_leftovers
+from pydlshogi.kifu.cache import CacheError, cache_path, fingerprint, load_cache, save_cache
+from pydlshogi.kifu.reading import read_sources
+from pydlshogi.kifu.report import Report
+from pydlshogi.kifu.sources import Source, read_list
+
+_logger = logging.getLogger(__name__)
+
+
+class Loaded(NamedTuple):
+    """The positions of a list.
+
+    Attributes:
+        positions: ``POSITION`` array (n,), in the order of the list.
+        report: What was read and what was left out.
+        from_cache: Whether the positions come from the cache.
+        saved: Whether a new cache was written.
+        cache: Path of the cache, used or not.
+    """
+
+    positions: numpy.ndarray
+    report: Report
+    from_cache: bool
+    saved: bool
+    cache: Path
+
+
+def load_positions(
+    kifu_list_file: str | os.PathLike[str], *, strict: bool = False, drop_duplicates: bool = False
+) -> Loaded:
+    """Loads the positions of a list from its cache, or reads the records and writes the cache.
+
+    The cache is valid if the list, the sizes and times of its files, and the options have not
+    changed. An invalid or damaged cache is replaced. A file of the same name that is
+    not a cache is left alone. If a record file cannot be opened, or the folder cannot be
+    written, no cache is written. Each of these cases logs one warning.
+
+    Args:
+        kifu_list_file, strict, drop_duplicates: As in
+            :func:`pydlshogi.kifu.reading.read_positions`.
+
+    Raises:
+        KifuError: the list is missing or empty, or none of its records can be used.
+    """
+    sources = read_list(kifu_list_file)
+    cache = cache_path(kifu_list_file)
+    mark = _fingerprint(sources, strict, drop_duplicates)
+    may_save = True
+    try:
+        cached = load_cache(cache, mark)
+        return Loaded(cached.positions, _report_of(cached.report), True, False, cache)
+    except FileNotFoundError:
+        pass
+    except CacheError as error:
+        may_save = error.ours
+        action = "it is made again" if error.ours else "it is left alone, and no cache is used"
+        _logger.warning("the cache %s is not used: %s; %s", cache, error, action)
+    positions, report = read_sources(
+        kifu_list_file, sources, strict=strict, drop_duplicates=drop_duplicates
+    )
+    saved = may_save and _save(cache, mark, positions, report)
+    return Loaded(positions, report, False, saved, cache)
+
+
+def _save(cache: Path, mark: str, positions: numpy.ndarray, report: Report) -> bool:
+    """Writes the cache; returns False after a warning if that is not possible."""
+    if report.unreadable:
+        _logger.warning(
+            "no cache %s is made, because %d files could not be read", cache, report.unreadable
+        )
+        return False
+    remove_leftovers(cache)
+    try:
+        save_cache(cache, mark, positions, report.to_plain())
+    except OSError as error:
+        _logger.warning(
+            "the cache %s cannot be written (%s); the records will be read again next time",
+            cache,
+            error.strerror,
+        )
+        return False
+    return True
+
+
+def _report_of(plain: dict[str, Any]) -> Report:
+    """Rebuilds the report of a cache, which may be damaged."""
+    try:
+        return Report.from_plain(plain)
+    except (KeyError, TypeError) as error:
+        raise CacheError("it is damaged", ours=True) from error
+
+
+def _fingerprint(sources: list[Source], strict: bool, drop_duplicates: bool) -> str:
+    stats = numpy.array([(source.size, source.time) for source in sources], dtype="<i8")
+    names = "\n".join(source.name for source in sources)
+    options = f"strict={strict} drop_duplicates={drop_duplicates}"
+    return fingerprint(
+        [names.encode("utf-8", "surrogateescape"), stats.tobytes(), options.encode()]
+    )

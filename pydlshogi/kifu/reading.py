@@ -1,0 +1,174 @@
+"""Kifu lists to packed positions.
+
+Files are read in batches (:mod:`pydlshogi.kifu.batch`) on two threads. A record that cannot be
+parsed, or that has an impossible move, is left out completely and named in the report. It
+never stops the reading.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy
+from tqdm import tqdm
+
+from pydlshogi.kifu.batch import Batch, File, read_batch
+from pydlshogi.kifu.replay import rows_of
+from pydlshogi.kifu.report import Note, Report
+from pydlshogi.kifu.sources import KifuError, Source, is_archive, read_archive, read_list
+from pydlshogi.positions import POSITION
+
+# A batch ends when its files have this many bytes, or when it has this many files.
+_BATCH_BYTES = 8 << 20
+_BATCH_FILES = 4096
+_WORKERS = 2
+
+
+def read_positions(
+    kifu_list_file: str | os.PathLike[str], *, strict: bool = False, drop_duplicates: bool = False
+) -> tuple[numpy.ndarray, Report]:
+    """Reads all records that a kifu list names, without the cache.
+
+    Args:
+        kifu_list_file: A text file (:mod:`pydlshogi.kifu.sources`). Each line is the path of
+            a record file, a folder or an archive.
+        strict: Also leave out games with an illegal move, such as one that leaves the king
+            in check. Much slower.
+        drop_duplicates: Use only the first of several games with the same moves.
+
+    Returns:
+        ``POSITION`` array (n,): every position in which a move was played, in the order of
+        the list; and the report.
+
+    Raises:
+        KifuError: the list is missing or empty, or none of its records can be used.
+    """
+    return read_sources(
+        kifu_list_file,
+        read_list(kifu_list_file),
+        strict=strict,
+        drop_duplicates=drop_duplicates,
+    )
+
+
+def read_sources(
+    kifu_list_file: str | os.PathLike[str],
+    sources: list[Source],
+    *,
+    strict: bool,
+    drop_duplicates: bool,
+) -> tuple[numpy.ndarray, Report]:
+    """Reads the files that ``read_list`` found. Arguments, result and errors as above."""
+    positions, report = _read(sources, strict=strict, drop_duplicates=drop_duplicates)
+    if not report.positions:
+        why = f"; the first: {report.excluded[0]}" if report.excluded else ""
+        raise KifuError(
+            f"no record of the kifu list {os.fspath(kifu_list_file)} can be used "
+            f"({report.records} left out{why})"
+        )
+    return positions, report
+
+
+def _read(
+    sources: list[Source], *, strict: bool, drop_duplicates: bool
+) -> tuple[numpy.ndarray, Report]:
+    """Reads all sources."""
+    report = Report(duplicates_dropped=drop_duplicates)
+    chunks: list[numpy.ndarray] = []
+    first_with: dict[bytes, tuple[str, int]] = {}
+    report.excluded.extend(
+        Note(source.name, 0, 0, source.problem) for source in sources if source.problem
+    )
+    with tqdm(total=len(sources), unit="file", disable=None, desc="read kifu") as progress:
+        progress.update(len(report.excluded))
+        for batch in _read_batches(sources, strict, report):
+            progress.update(batch.files)
+            kept = numpy.ones(len(batch.records), dtype=bool)
+            for number, (key, record) in enumerate(zip(batch.keys, batch.records)):
+                place = record.file, record.number
+                earlier = first_with.setdefault(key, place)
+                if earlier is not place:
+                    reason = f"same moves as {earlier[0]}, record {earlier[1]}"
+                    report.duplicates.append(record.note(0, reason))
+                    kept[number] = not drop_duplicates
+            positions = batch.positions
+            if not kept.all():
+                positions = positions[rows_of(batch.lengths, numpy.flatnonzero(kept))]
+            chunks.append(positions)
+            report.count(batch.results[kept].tolist(), len(positions))
+            report.records += len(kept)
+            report.excluded.extend(batch.excluded)
+            report.unreadable += batch.unreadable
+            report.contradictions.extend(batch.contradictions)
+    report.records += len(report.excluded)
+    return _concatenate(chunks, report.positions), report
+
+
+def _concatenate(chunks: list[numpy.ndarray], total: int) -> numpy.ndarray:
+    """Joins arrays, each freed as soon as it is copied; ``chunks`` is empty afterwards."""
+    positions = numpy.empty(total, dtype=POSITION)
+    end = total
+    while chunks:
+        chunk = chunks.pop()
+        positions[end - len(chunk) : end] = chunk
+        end -= len(chunk)
+    return positions
+
+
+def _read_batches(sources: list[Source], strict: bool, report: Report) -> Iterator[Batch]:
+    """Reads batches, a few at a time, and gives them in order."""
+    pool = ThreadPoolExecutor(_WORKERS)
+    try:
+        going_on: collections.deque[Future[Batch]] = collections.deque()
+        for files in _batches(_files(sources, report)):
+            going_on.append(pool.submit(read_batch, files, strict))
+            # One batch waits for each worker, so that none is idle while one is used.
+            if len(going_on) > 2 * _WORKERS:
+                yield going_on.popleft().result()
+        while going_on:
+            yield going_on.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _files(sources: list[Source], report: Report) -> Iterator[File]:
+    """Gives each file; archives are unpacked on the way."""
+    for source in sources:
+        if source.problem:
+            continue
+        if not is_archive(source):
+            yield File(source.name, source.size, source.path, None)
+            continue
+        found = False
+        try:
+            for member in read_archive(source):
+                found = True
+                if member.problem:
+                    report.excluded.append(Note(member.name, 0, 0, member.problem))
+                else:
+                    yield File(member.name, len(member.data), "", member.data)
+        except (OSError, ValueError) as error:
+            report.unreadable += isinstance(error, OSError)
+            reason = f"the archive cannot be read ({error})"
+            report.excluded.append(Note(source.name, 0, 0, reason))
+        else:
+            if not found:
+                reason = "the archive holds no record (an archive in it is not opened)"
+                report.excluded.append(Note(source.name, 0, 0, reason))
+
+
+def _batches(files: Iterable[File]) -> Iterator[list[File]]:
+    """Groups files so that a batch is worth while and yet fits the caches."""
+    batch: list[File] = []
+    total = 0
+    for file in files:
+        batch.append(file)
+        total += file.size
+        if total >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch

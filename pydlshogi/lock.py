@@ -1,0 +1,97 @@
+"""A lock against two runs that write the same files.
+
+The lock is advisory: only runs that call :func:`lock_outputs` respect it. The system
+releases it when the process ends, also after a kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydlshogi.errors import UserError
+
+#: Seconds that another run may take between its lock and the file that names it.
+_PATIENCE = 0.5
+
+
+class LockedError(UserError):
+    """Another run writes the same file.
+
+    Args:
+        path: The file.
+        owner: Who writes it, as :func:`lock_outputs` has noted it; may be empty.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], owner: str) -> None:
+        super().__init__(
+            f"another run{f' ({owner})' if owner else ''} is writing {os.fspath(path)}. "
+            "Wait until it ends, stop it, or give this run other output files."
+        )
+
+
+@contextlib.contextmanager
+def lock_outputs(*paths: str | os.PathLike[str]) -> Iterator[None]:
+    """Keeps other runs from writing the same files until the block ends.
+
+    Beside a file ``NAME`` it makes ``.NAME.lock`` and ``.NAME.owner``, and removes both at
+    the end. Files that a killed run has left do not lock anything.
+
+    Args:
+        paths: The files that the run will write; empty paths are skipped. Their folders
+            must exist. Two names of one file, by a symbolic link, share one lock.
+
+    Raises:
+        LockedError: Another run writes one of the files; the text names its process.
+        OSError: The lock file cannot be made.
+    """
+    with contextlib.ExitStack() as stack:
+        for real in dict.fromkeys(os.path.realpath(path) for path in paths if os.fspath(path)):
+            stack.enter_context(_lock(Path(real)))
+        yield
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Locks one file."""
+    import filelock
+
+    lock = filelock.FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+    owner = path.with_name(f".{path.name}.owner")
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        raise LockedError(path, _read_owner(owner)) from None
+    except NotImplementedError:  # a file system without locks
+        yield
+        return
+    try:
+        owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        yield
+    finally:
+        _remove(owner)
+        if os.name != "nt":  # there filelock removes the file, and nobody can before
+            _remove(Path(lock.lock_file))
+        lock.release()
+
+
+def _read_owner(path: Path) -> str:
+    """Reads which process holds a lock; empty if it has not written that soon."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = path.read_text(encoding="utf-8")
+            if text:
+                return text
+        if time.monotonic() > end:
+            return ""
+        time.sleep(0.01)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

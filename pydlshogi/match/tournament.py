@@ -1,0 +1,93 @@
+"""A match: every engine plays a series of games against every opponent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydlshogi.files import write_beside
+from pydlshogi.match.engine_spec import EngineSpec
+from pydlshogi.match.series import SETTINGS, Conditions, Series, SeriesError
+from pydlshogi.match.table import Row, markdown, tsv
+from pydlshogi.match.usi_client import UsiClient
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """The series of a match.
+
+    Attributes:
+        engines: Engines that are measured.
+        opponents: Their opponents.
+        games: Number of games of each series.
+        conditions: What all games have in common.
+        output: Folder of the tables; each series has a folder in it.
+        timeout: Seconds that an answer may take, in addition to the byoyomi.
+    """
+
+    engines: Sequence[EngineSpec]
+    opponents: Sequence[EngineSpec]
+    games: int
+    conditions: Conditions
+    output: Path
+    timeout: float
+
+    def series(self) -> list[Series]:
+        """Lists all series.
+
+        Raises:
+            SeriesError: Two series would use the same folder.
+        """
+        found: dict[str, Series] = {}
+        for engine in self.engines:
+            for opponent in self.opponents:
+                folder = self.output / f"{engine.name}_{opponent.name}"
+                name = str(folder).casefold()  # Windows and macOS ignore case
+                if name in found:
+                    raise SeriesError(
+                        f"the games of {engine.name} against {opponent.name} and those of "
+                        f"{found[name].engine.name} against {found[name].opponent.name} would "
+                        f"both go to {folder}. Give one of the engines another name."
+                    )
+                found[name] = Series(engine, opponent, self.conditions, folder)
+        return list(found.values())
+
+    def check(self) -> None:
+        """Finds all faults of the settings before the first game; starts each engine once.
+
+        Raises:
+            SeriesError: A folder belongs to other games.
+            EngineError: An engine cannot be started or is not ready for a game.
+        """
+        needed: dict[EngineSpec, None] = {}
+        for series in self.series():
+            series.check_folder()
+            if series.missing(self.games):
+                needed.update(dict.fromkeys((series.engine, series.opponent)))
+        self._other_rows()
+        for spec in needed:
+            with UsiClient(spec, self.timeout) as client:
+                client.new_game()
+
+    def write_tables(self) -> str:
+        """Writes ``table.md`` and ``table.tsv``, and returns the former.
+
+        The tables include the games that other commands have played in the same folder.
+
+        Raises:
+            OSError: A table cannot be written.
+        """
+        rows = self._other_rows() + [series.row(self.games) for series in self.series()]
+        for name, text in (("table.md", markdown(rows)), ("table.tsv", tsv(rows))):
+            with write_beside(self.output / name) as file:
+                file.write(text.encode("utf-8"))
+        return markdown(rows)
+
+    def _other_rows(self) -> list[Row]:
+        """Returns the results of other commands in the same folder."""
+        known = {series.folder for series in self.series()}
+        # Other programs too write files named settings.json; ours stand beside records.
+        folders = sorted({path.parent for path in self.output.glob("*/[0-9]*.csa")} - known)
+        rows = [Series.read(folder).row() for folder in folders if (folder / SETTINGS).exists()]
+        return [row for row in rows if row.outcomes]

@@ -1,0 +1,153 @@
+"""Threads that play games, each with its own engines."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Sequence
+from typing import Callable
+
+from pydlshogi.match.engine_spec import EngineSpec
+from pydlshogi.match.game import PlayedGame
+from pydlshogi.match.usi_client import UsiClient
+
+#: Seconds between two looks at the threads.
+_PAUSE = 0.05
+
+
+class Workers:
+    """Plays games in several threads.
+
+    Args:
+        specs: The engine and its opponent.
+        timeout: Seconds that an answer may take, in addition to the byoyomi.
+        play: Plays the game of a number with the clients of both engines.
+        finished: Receives number and game; called by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        specs: tuple[EngineSpec, EngineSpec],
+        timeout: float,
+        play: Callable[[int, UsiClient, UsiClient], PlayedGame],
+        finished: Callable[[int, PlayedGame], None],
+    ) -> None:
+        self._specs = specs
+        self._timeout = timeout
+        self._play = play
+        self._finished = finished
+        self._lock = threading.Lock()
+        self._stop, self._give_up = threading.Event(), threading.Event()
+        self._engines: list[_Engine] = []
+        self._ended: list[BaseException | None] = []
+
+    def run(
+        self, numbers: Sequence[int], concurrency: int, interrupted: Callable[[], None]
+    ) -> None:
+        """Plays the games of some numbers.
+
+        Args:
+            numbers: Numbers of the games.
+            concurrency: Number of games at a time.
+            interrupted: Called at the first Ctrl-C, before the current games end.
+
+        Raises:
+            KeyboardInterrupt: After Ctrl-C, when the current games have ended; after a
+                second one, when the engines were killed and the games dropped.
+            EngineError: An engine cannot be started or is not ready for a game.
+            OSError: ``finished`` cannot write a game.
+        """
+        self._numbers = iter(numbers)
+        count = min(concurrency, len(numbers))
+        threads = [threading.Thread(target=self._work_and_note_the_end) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        # Polled: Ctrl-C in the lock of a future or a condition could leave it locked for ever.
+        try:
+            self._wait(count)
+        except KeyboardInterrupt:
+            self._stop.set()
+            self._finish_or_kill(count, interrupted)
+            raise
+        for error in filter(None, self._ended):
+            raise error
+
+    def _wait(self, count: int) -> None:
+        """Waits for all threads; the first error stops the others after their game."""
+        while len(self._ended) < count:
+            if any(self._ended):
+                self._stop.set()
+            time.sleep(_PAUSE)
+
+    def _finish_or_kill(self, count: int, interrupted: Callable[[], None]) -> None:
+        """Waits for the current games, or kills the engines at a second Ctrl-C."""
+        try:
+            interrupted()
+            self._wait(count)
+        except KeyboardInterrupt:
+            self._give_up.set()
+            # Repeated, since an engine may be starting. Further Ctrl-C is ignored.
+            while len(self._ended) < count:
+                with contextlib.suppress(KeyboardInterrupt):
+                    for engine in list(self._engines):
+                        engine.kill()
+                    time.sleep(_PAUSE)
+
+    def _work_and_note_the_end(self) -> None:
+        """Runs in a thread; appends the error that ended it, or None."""
+        try:
+            self._work()
+        except BaseException as error:
+            self._ended.append(error)
+        else:
+            self._ended.append(None)
+
+    def _work(self) -> None:
+        """Plays games until there are no more."""
+        with contextlib.ExitStack() as stack:
+            engines = [stack.enter_context(_Engine(spec, self._timeout)) for spec in self._specs]
+            self._engines.extend(engines)
+            while not self._stop.is_set():
+                with self._lock:
+                    number = next(self._numbers, None)
+                if number is None:
+                    return
+                first, second = (engine.client() for engine in engines)
+                game = self._play(number, first, second)
+                if self._give_up.is_set():
+                    return  # an engine lost because it was killed
+                with self._lock:
+                    self._finished(number, game)
+
+
+class _Engine:
+    """An engine that is started when it is first needed, and again after it has died."""
+
+    def __init__(self, spec: EngineSpec, timeout: float) -> None:
+        self._spec = spec
+        self._timeout = timeout
+        self._client: UsiClient | None = None
+
+    def client(self) -> UsiClient:
+        """Returns the running engine."""
+        if self._client and not self._client.is_alive():
+            self._client.close()
+            self._client = None
+        if not self._client:
+            self._client = UsiClient(self._spec, self._timeout)
+            self._client.greet()
+        return self._client
+
+    def kill(self) -> None:
+        """Kills the engine; other threads may call it."""
+        client = self._client
+        if client:
+            client.kill()
+
+    def __enter__(self) -> _Engine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._client:
+            self._client.close()

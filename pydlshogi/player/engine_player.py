@@ -1,0 +1,118 @@
+"""The base class of our players: options, and answers that the engine decides when to send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Callable
+
+from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.position import change_moves, make_board
+from pydlshogi.usi.options import Options
+from pydlshogi.usi.protocol import Go, parse_position, parse_setoption
+
+#: The methods of the book's players.
+_BOOK_METHODS = ("usi", "setoption", "isready", "usinewgame", "position", "go", "quit")
+
+
+class EnginePlayer(BasePlayer):
+    """A player for :class:`pydlshogi.usi.engine.Engine`.
+
+    A subclass implements :meth:`choose`. The methods of the book are made from the others,
+    so that a player can also be used without an engine.
+
+    Args:
+        options: What the GUI can set. The player reads the values at each call.
+        send: Sends one line to the GUI.
+
+    Attributes:
+        name: Name of the engine, for ``id name``.
+    """
+
+    name = "player"
+
+    def __init__(self, options: Options | None = None, send: Callable[[str], None] = print) -> None:
+        super().__init__()
+        self.options = Options() if options is None else options
+        self.send = send
+        self._sfen: str | None = None
+        self._moves: list[str] = []
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no subclass overrides a method of the book."""
+        return all(getattr(type(self), m) is getattr(EnginePlayer, m) for m in _BOOK_METHODS)
+
+    def prepare(self) -> None:
+        """Loads what the player needs. The engine calls it before every game.
+
+        Raises:
+            UserError: The player cannot play.
+        """
+
+    def new_game(self) -> None:
+        """Starts a game."""
+
+    def set_position(self, sfen: str | None, moves: list[str]) -> None:
+        """Sets up the board.
+
+        Args:
+            sfen: Start position as in USI; None for the start position of an even game.
+            moves: Moves from there, in USI notation.
+
+        Raises:
+            CommandError: The position or a move is impossible. The board is unchanged.
+        """
+        # During a game each list of moves is the last one and two more.
+        if sfen == self._sfen:
+            change_moves(self.board, self._moves, moves)
+        else:
+            self.board = make_board(sfen, moves)
+        self._sfen, self._moves = sfen, moves
+
+    def choose(self, go: Go) -> str:
+        """Chooses a move in the position on the board.
+
+        Args:
+            go: Limits of the search.
+
+        Returns:
+            The text behind ``bestmove``: a move, a move with ``ponder`` and another move,
+            ``resign`` or ``win``.
+
+        Raises:
+            UserError: The player cannot play.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends what the player has started."""
+
+    def usi(self) -> None:
+        """Sends the name of the engine, its options and ``usiok``."""
+        for line in (f"id name {self.name}", *self.options.declarations(), "usiok"):
+            self.send(line)
+
+    def setoption(self, words: Sequence[str]) -> None:
+        """Sets an option, given the words behind ``setoption``."""
+        self.options.set(*parse_setoption(" ".join(words)))
+
+    def isready(self) -> None:
+        """Loads what the player needs and sends ``readyok``."""
+        self.prepare()
+        self.send("readyok")
+
+    def usinewgame(self) -> None:
+        """Starts a game."""
+        self.new_game()
+
+    def position(self, words: Sequence[str]) -> None:
+        """Sets up the board, given the words behind ``position``."""
+        self.set_position(*parse_position(" ".join(words)))
+
+    def go(self) -> None:
+        """Sends ``bestmove`` and a move."""
+        self.send(f"bestmove {self.choose(Go())}")
+
+    def quit(self) -> None:
+        """Ends what the player has started."""
+        self.close()

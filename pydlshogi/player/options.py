@@ -1,0 +1,87 @@
+"""What a GUI can set of our players.
+
+A module of its own, because the engine answers ``usi`` from here before it imports numpy,
+Chainer or the board.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pydlshogi.usi.options import Button, Check, Combo, Filename, Option, Options, Spin
+
+#: The default of ``modelfile`` stands for the default model. It is a short relative path:
+#: GUIs cut a default at a space and may not read other characters than ASCII.
+POLICY_MODEL = "model/model_policy"
+VALUE_MODEL = "model/model_value"
+
+#: Environment variable with the number of threads; the default of ``Threads``.
+THREADS_VARIABLE = "PYDLSHOGI_THREADS"
+
+#: Choices of ``device``: one word each, since GUIs cut them at a space.
+DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
+
+#: No position has more legal moves.
+MOST_MOVES = 593
+
+_MOST_THREADS = 512
+_MOST_PLIES = 100000
+
+
+def network_options(modelfile: str, *more: Option) -> Options:
+    """Declares the options of a player with a network.
+
+    Args:
+        modelfile: Default of the option ``modelfile``.
+        more: Options of this player alone.
+
+    Returns:
+        The options; docs/playing.md explains each.
+    """
+    return Options(
+        Filename("modelfile", modelfile),
+        Button("reload_model"),
+        Combo("device", "auto", DEVICES),
+        Spin("Threads", _default_threads(), low=1, high=_MOST_THREADS),
+        *more,
+        Spin("MultiPV", 5, low=1, high=MOST_MOVES),
+        Check("mate_in_one", True),
+        Check("declaration_win", True),
+        Spin("resign_threshold", 0, low=0, high=50),
+        Combo("repetition", "allow", ("allow", "avoid")),
+        # shogiarena sends it. Only a search can follow it.
+        Spin("Draw_Ply", 0, low=0, high=_MOST_PLIES, aliases=("MaxMovesToDraw",)),
+        Filename("debug_log"),
+    )
+
+
+def choice_options() -> tuple[Option, ...]:
+    """Declares the options of a player that chooses among moves by their logits."""
+    return (
+        Combo("strategy", "greedy", ("greedy", "boltzmann")),
+        Spin("temperature", 50, low=1, high=1000),
+        Spin("random_plies", 0, low=0, high=_MOST_PLIES),
+        Spin("random_seed", -1, low=-1, high=2**31 - 1),
+    )
+
+
+def policy_options() -> Options:
+    """Declares the options of the policy player."""
+    return network_options(POLICY_MODEL, *choice_options())
+
+
+def search1_options() -> Options:
+    """Declares the options of the player that looks one move ahead."""
+    return network_options(VALUE_MODEL, *choice_options())
+
+
+def _default_threads() -> int:
+    """Returns the number of threads that is good whether the machine is idle or busy.
+
+    On two cores a second thread makes one position 1.5 times as fast while the machine is
+    idle, a gain of 4 ms. While six other programs compute, threads that wait for each
+    other are slower than one (benchmarks/RESULTS.md). So it is one, unless the
+    environment says otherwise.
+    """
+    text = os.environ.get(THREADS_VARIABLE, "").strip()
+    return min(int(text), _MOST_THREADS) if text.isdecimal() and int(text) else 1

@@ -1,0 +1,224 @@
+"""Evaluation of a network on the positions of games, in all and by phase of the game."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy
+from tqdm import tqdm
+
+from pydlshogi.compat import chainer
+from pydlshogi.errors import UserError
+from pydlshogi.positions import UNKNOWN
+from pydlshogi.training.batches import PlanesConverter
+from pydlshogi.training.loss import split_output
+
+#: Ranks that count as a hit: the move played is among the network's 1, 3 or 5 first moves.
+TOPS = (1, 3, 5)
+
+#: First move number of each phase of the game; moves count from 1.
+PHASES = (1, 21, 41, 61, 81, 101, 121, 151)
+
+
+class EvaluationError(UserError):
+    """The model gives numbers that are not finite."""
+
+
+class Measured(NamedTuple):
+    """The results of a network for each position.
+
+    Attributes:
+        losses: (n,) float64 softmax cross entropy of the move played; None without a
+            policy head, as ``ranks``.
+        ranks: (n,) int64 rank of the move played among all labels, from 0.
+        value_losses: (n,) float64 loss of the result, nan where it is unknown; None
+            without a value head, as ``winners``.
+        winners: (n,) float64: 1 if the winner was predicted, 0 if not, nan if nobody won.
+    """
+
+    losses: numpy.ndarray | None
+    ranks: numpy.ndarray | None
+    value_losses: numpy.ndarray | None
+    winners: numpy.ndarray | None
+
+
+class Row(NamedTuple):
+    """The results of a phase of the game.
+
+    Attributes:
+        moves: Move numbers of the phase: ``1-20``, ``151-``, or ``all``.
+        positions: Number of positions.
+        loss: Mean policy loss; None without a policy head.
+        accuracies: For each of :data:`TOPS` the share of positions with a hit; empty
+            without a policy head.
+        value_loss: Mean value loss over positions with a known result, nan if there is
+            none; None without a value head.
+        value_accuracy: Share of positions of won and lost games whose winner was
+            predicted, nan if there is none; None without a value head.
+    """
+
+    moves: str
+    positions: int
+    loss: float | None
+    accuracies: tuple[float, ...]
+    value_loss: float | None = None
+    value_accuracy: float | None = None
+
+
+def evaluate(
+    network: Any, positions: numpy.ndarray, device: Any, batch_size: int = 512
+) -> list[Row]:
+    """Evaluates a network on positions, in all and by phase of the game.
+
+    Args:
+        network: A ``Network``; it is moved to the device.
+        positions: (n,) array of ``POSITION``, n at least 1.
+        device: The ``chainer.backend.Device`` that computes.
+        batch_size: Positions in a batch.
+
+    Returns:
+        As :func:`summarize`.
+
+    Raises:
+        EvaluationError: the network gives numbers that are not finite.
+    """
+    network.to_device(device)
+    with warnings.catch_warnings():
+        # Reported below. numpy.errstate would not reach the threads of the network.
+        warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)
+        measured = measure(network, positions, device, batch_size)
+    known = positions["result"] != UNKNOWN
+    for losses in (measured.losses, _at(measured.value_losses, known)):
+        if losses is not None and not numpy.isfinite(losses).all():
+            raise EvaluationError(
+                "the network gives numbers that are not finite: its training diverged. "
+                "Choose another model file."
+            )
+    return summarize(positions["ply"], measured)
+
+
+def _at(values: numpy.ndarray | None, mask: numpy.ndarray) -> numpy.ndarray | None:
+    return None if values is None else values[mask]
+
+
+def measure(network: Any, positions: numpy.ndarray, device: Any, batch_size: int = 512) -> Measured:
+    """Measures a network on each position, with a progress bar on a terminal.
+
+    Args:
+        network: A ``Network`` on ``device``.
+        positions: (n,) array of ``POSITION``.
+        device: The ``chainer.backend.Device`` that computes.
+        batch_size: Positions in a batch.
+    """
+    device.use()
+    convert = PlanesConverter(positions)
+    batches = []
+    starts = tqdm(range(0, len(positions), batch_size), disable=not sys.stderr.isatty())
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        for start in starts:
+            batch = range(start, min(start + batch_size, len(positions)))
+            batches.append(_measure_batch(network, *convert(batch, device)))
+    return Measured(*(None if parts[0] is None else _join(parts) for parts in zip(*batches)))
+
+
+def _measure_batch(network: Any, planes: Any, labels: Any, wins: Any) -> Measured:
+    policy, values = split_output(network, network(planes))
+    losses = ranks = value_losses = winners = None
+    if policy is not None:
+        losses = chainer.functions.softmax_cross_entropy(policy, labels, reduce="no").array
+        ranks = _ranks(policy.array, labels)
+    if values is not None:
+        value_losses = network.value_kind.losses(values, wins).array
+        right = (network.value_kind.win_probabilities(values) > 0.5) == (wins > 0.5)
+        winners = right.astype(numpy.float64)
+        winners[(wins != 0) & (wins != 1)] = numpy.nan
+    return Measured(losses, ranks, value_losses, winners)
+
+
+def _ranks(logits: Any, labels: Any) -> Any:
+    """Counts the labels that come before the move played: (batch,) int64."""
+    xp = chainer.backend.get_array_module(logits)
+    played = logits[xp.arange(len(labels)), labels][:, None]
+    # Of equal logits the first label comes first, as in argmax.
+    before = xp.arange(logits.shape[1]) < labels[:, None]
+    return ((logits > played) | ((logits == played) & before)).sum(axis=1)
+
+
+def _join(parts: Sequence[Any]) -> numpy.ndarray:
+    """Joins the results of the batches on the CPU; floats become float64."""
+    joined = numpy.concatenate([chainer.get_device("@numpy").send(part) for part in parts])
+    return joined.astype(numpy.float64) if joined.dtype.kind == "f" else joined
+
+
+def summarize(ply: numpy.ndarray, measured: Measured) -> list[Row]:
+    """Computes the means over the phases of the game.
+
+    Args:
+        ply: (n,) numbers of the moves, from 1.
+        measured: The results of :func:`measure`.
+
+    Returns:
+        A row for each of :data:`PHASES` that has positions, then a row for all positions.
+    """
+    phases = {}
+    for first, following in zip(PHASES, (*PHASES[1:], None)):
+        name = f"{first}-" if following is None else f"{first}-{following - 1}"
+        phases[name] = (ply >= first) & (following is None or ply < following)
+    phases["all"] = numpy.ones(len(ply), bool)
+    return [_row(name, inside, measured) for name, inside in phases.items() if inside.any()]
+
+
+def _row(name: str, inside: numpy.ndarray, measured: Measured) -> Row:
+    losses, ranks, value_losses, winners = (_at(values, inside) for values in measured)
+    return Row(
+        name,
+        int(inside.sum()),
+        None if losses is None else float(losses.mean()),
+        () if ranks is None else tuple(float((ranks < top).mean()) for top in TOPS),
+        None if value_losses is None else _mean_of_known(value_losses),
+        None if winners is None else _mean_of_known(winners),
+    )
+
+
+def _mean_of_known(values: numpy.ndarray) -> float:
+    """Computes the mean of the values that are not nan; nan if there is none."""
+    known = values[~numpy.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Arranges the rows as columns by title; heads that are missing have no columns."""
+    columns: dict[str, list[Any]] = {
+        "moves": [row.moves for row in rows],
+        "positions": [row.positions for row in rows],
+    }
+    if rows[0].loss is not None:
+        columns["loss"] = [row.loss for row in rows]
+        for number, top in enumerate(TOPS):
+            columns[f"top {top}"] = [row.accuracies[number] for row in rows]
+    if rows[0].value_loss is not None:
+        columns["value loss"] = [row.value_loss for row in rows]
+        columns["value accuracy"] = [row.value_accuracy for row in rows]
+    return columns
+
+
+def format_markdown(rows: Sequence[Row]) -> str:
+    """Formats a Markdown table, with four decimals."""
+    columns = _columns(rows)
+    lines = [f"| {' | '.join(columns)} |", "|:--" + "|--:" * (len(columns) - 1) + "|"]
+    for moves, positions, *figures in zip(*columns.values()):
+        cells = [moves, f"{positions:,}", *(f"{figure:.4f}" for figure in figures)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def format_tsv(rows: Sequence[Row]) -> str:
+    """Formats tab-separated values, with all decimals."""
+    columns = _columns(rows)
+    lines = [[title.replace(" ", "_") for title in columns]]
+    for moves, *figures in zip(*columns.values()):
+        lines.append([moves, *(repr(figure) for figure in figures)])
+    return "".join("\t".join(line) + "\n" for line in lines)

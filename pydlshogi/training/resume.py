@@ -1,0 +1,100 @@
+"""Saving and resuming: from the objects of a running trainer to a state, and back."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.training.batches import EpochIterator
+from pydlshogi.training.loss import LossMeans
+from pydlshogi.training.state import Place, State, StateFileError, checksum, fingerprint
+
+logger = logging.getLogger(__name__)
+
+
+class LiveState:
+    """The objects whose values a state file keeps; the target of Chainer's snapshot.
+
+    Args:
+        optimizer: The ``chainer.Optimizer``; its target is the network.
+        iterator: Iterator over the training positions.
+        means: The training losses, by the names of ``loss_names``.
+        positions: (n,) array of ``POSITION``: the training positions.
+        options: Recipe and batch size, by name.
+
+    Attributes:
+        schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        iterator: EpochIterator,
+        means: Mapping[str, LossMeans],
+        positions: numpy.ndarray,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._optimizer = optimizer
+        self._iterator = iterator
+        self._means = means
+        self._train = checksum(positions)
+        self._options = options
+        self._start = time.perf_counter()
+        self._seconds_before = 0.0
+        self.schedule_end: int | None = None
+
+    def take(self) -> State:
+        """Returns the state of this moment."""
+        serialize = chainer.serializers.npz.serialize
+        place = Place(
+            model=fingerprint(self._optimizer.target),
+            train=self._train,
+            seed=self._iterator.seed,
+            epoch=self._iterator.epoch,
+            position=self._iterator.current_position,
+            losses={name: serialize(means) for name, means in self._means.items()},
+            seconds=self._seconds_before + time.perf_counter() - self._start,
+            schedule_end=self.schedule_end,
+            options=self._options,
+        )
+        return State(serialize(self._optimizer), place)
+
+    def serialize(self, serializer: Any) -> None:
+        """Passes the state of this moment to a Chainer serializer."""
+        for key, value in self.take().to_arrays().items():
+            serializer(key, value)
+
+    def resume(self, state: State) -> None:
+        """Continues at the place of a state; the optimizer has been loaded before.
+
+        With a state of the book's, and with other training positions than before, the
+        current epoch starts again. The seed stays that of the resumed run.
+
+        Raises:
+            StateFileError: the state lacks the sums of a loss.
+        """
+        place = state.place
+        if place is None:
+            self._iterator.go_to(self._iterator.seed, self._optimizer.epoch)
+            return
+        self._seconds_before = place.seconds
+        if place.train != self._train:
+            self._iterator.go_to(place.seed, self._optimizer.epoch)
+            logger.warning(
+                "the training positions are not those of the resumed run: epoch %d starts again",
+                self._optimizer.epoch + 1,
+            )
+            return
+        if place.losses.keys() != self._means.keys():
+            raise StateFileError(
+                "the state file to resume belongs to a network with other heads",
+                "Give the state file and the model of this --network.",
+            )
+        self._iterator.go_to(place.seed, place.epoch, place.position)
+        for name, means in self._means.items():
+            chainer.serializers.NpzDeserializer(place.losses[name]).load(means)

@@ -1,0 +1,182 @@
+"""The engine around a player of a reader of the book.
+
+Such a player has a method for each USI command and answers by ``print``. The engine
+catches what it prints, adds the answers that it forgets and survives its exceptions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import sysconfig
+import threading
+import traceback
+from pathlib import Path
+from typing import Any, Callable
+
+from pydlshogi.errors import UserError
+from pydlshogi.usi.dialogue import Dialogue
+from pydlshogi.usi.output import Output
+from pydlshogi.usi.protocol import CommandError, FatalError, Go, parse_position, parse_setoption
+
+#: First words of the lines that a GUI understands between a command and its answer.
+_PASSED_ON = ("id", "option", "info", "checkmate")
+
+#: Answers that the engine itself sends, each once, when the player's method has returned.
+_CLOSING = ("usiok", "readyok")
+
+#: Folders of code that is not the reader's: this package and all others.
+_NOT_THE_READERS = (
+    str(Path(__file__).parents[1]),
+    *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")),
+)
+
+
+class BookEngine(Dialogue):
+    """A USI engine around a player with the methods of the book's ``BasePlayer``.
+
+    Args:
+        player: Has ``usi()``, ``setoption(words)``, ``isready()``, ``usinewgame()``,
+            ``position(words)``, ``go()`` and ``quit()``. Missing methods do nothing.
+        output: Receives the answers.
+    """
+
+    def __init__(self, player: Any, output: Output) -> None:
+        super().__init__(output)
+        self._player = player
+        self._answers: list[str] = []
+        self._is_ready = False
+        self._settings = _chainer_settings()
+
+    def _begin(self) -> None:
+        # Chainer keeps its settings for each thread. The script has set them in another.
+        settings = self._settings
+        if settings:
+            vars(sys.modules["chainer"].config._local).update(settings)
+
+    def _usi(self, rest: str) -> None:
+        self._call("usi")
+        self._output.send("usiok")
+
+    def _setoption(self, rest: str) -> None:
+        name, value = parse_setoption(rest)
+        # The value is one word, whatever it contains: the book's players read words[3].
+        self._call("setoption", ["name", name, "value", value])
+
+    def _prepare(self) -> None:
+        try:
+            self._call("isready")
+        except CommandError as error:
+            raise FatalError(f"{error}. The engine ends.") from None
+        self._is_ready = True
+
+    def _new_game(self) -> None:
+        self._call("usinewgame")
+
+    def _set_position(self, text: str) -> None:
+        parse_position(text)  # refuses what is no position
+        self._call("position", text.split())
+
+    def _choose(self, go: Go) -> str:
+        if not self._is_ready:  # a GUI without isready
+            self._prepare()
+        self._answers.clear()
+        try:
+            self._call("go")
+        except CommandError as error:
+            self._output.info_string(f"{error}. It resigns.")
+            return "resign"
+        if not self._answers:
+            self._output.info_string("the player printed no bestmove. It resigns.")
+            return "resign"
+        return self._answers[0]
+
+    def _close(self) -> None:
+        self._call("quit")
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        """Calls a method of the player.
+
+        Raises:
+            CommandError: The method raised an exception.
+        """
+        method: Callable[..., Any] | None = getattr(self._player, name, None)
+        if method is None:
+            return
+        printed = _Printed(self._printed)
+        try:
+            with contextlib.redirect_stdout(printed):
+                method(*arguments)
+            printed.end_line()
+        except SystemExit as end:
+            os._exit(end.code if isinstance(end.code, int) else 0)
+        except UserError as error:
+            raise CommandError(str(error).rstrip(".")) from None
+        except Exception as error:
+            raise CommandError(_in_words(self._player, name, error)) from None
+
+    def _printed(self, line: str) -> None:
+        """Handles a line that the player has printed."""
+        word, _, rest = line.strip().partition(" ")
+        if word == "bestmove":
+            self._answers.append(rest.strip() or "resign")
+        elif word in _PASSED_ON:
+            self._output.send(line.strip())
+        elif word and word not in _CLOSING:
+            # A GUI would not understand it, but may show it.
+            self._output.info_string(line.rstrip())
+
+
+class _Printed(io.TextIOBase):
+    """A stream that hands over whole lines. Threads may print at the same time.
+
+    Args:
+        handle: Receives each line, without its end.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self, handle: Callable[[str], None]) -> None:
+        self._handle = handle
+        self._begun = threading.local()
+        self._lock = threading.Lock()
+
+    def writable(self) -> bool:
+        """Says that it is writable."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Takes text; hands over each line that is complete."""
+        *lines, self._begun.text = (getattr(self._begun, "text", "") + text).split("\n")
+        with self._lock:
+            for line in lines:
+                self._handle(line)
+        return len(text)
+
+    def end_line(self) -> None:
+        """Ends a line that this thread has begun."""
+        if getattr(self._begun, "text", ""):
+            self.write("\n")
+
+
+def _chainer_settings() -> dict[str, Any]:
+    """Returns the settings of Chainer in this thread, if Chainer is imported."""
+    chainer = sys.modules.get("chainer")
+    local = getattr(getattr(chainer, "config", None), "_local", None)
+    return dict(vars(local)) if local is not None else {}
+
+
+def _in_words(player: Any, method: str, error: Exception) -> str:
+    """Says which exception a method raised, and where."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # without that of _call
+    own = [frame for frame in frames if not frame.filename.startswith(_NOT_THE_READERS)]
+    where = ", ".join(
+        dict.fromkeys(
+            f"line {frame.lineno} of {Path(frame.filename).name}"
+            for frame in [*own[-1:], *frames[-1:]]
+        )
+    )
+    text = " ".join(str(error).split())
+    return f"{type(player).__name__}.{method} raised {type(error).__name__}: {text} ({where})"

@@ -1,0 +1,247 @@
+"""The dialogue with a GUI: reads its lines, obeys them in order, answers each ``go`` once.
+
+Two threads share the work. The main thread only reads, so that the GUI never waits for
+the engine to read, and the engine notices ``quit`` while it loads a model. The other
+thread obeys the lines in their order. While it thinks, the main thread tells it of lines
+that want the move at once. After ``go infinite`` and ``go ponder`` the move is held back
+until a command frees it, or shows that the GUI has moved on.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import dataclasses
+import os
+import queue
+import threading
+import traceback
+from collections.abc import Iterable, Iterator
+from typing import Callable
+
+from pydlshogi.errors import UserError
+from pydlshogi.usi.output import Output
+from pydlshogi.usi.protocol import CommandError, Go, decode, parse_go, quote
+
+#: Seconds that ``quit`` waits for the work under way. GUIs kill an engine after five.
+QUIT_GRACE = 3.0
+
+#: Seconds between signs of life while a player loads.
+SIGN_OF_LIFE = 5.0
+
+#: Commands that want the move of the ``go`` before them at once, or no longer need it.
+_STOPS = ("stop", "ponderhit", "gameover", "isready", "usinewgame", "quit")
+
+
+class Dialogue(abc.ABC):
+    """A USI dialogue. Subclasses say how a player obeys the commands.
+
+    Args:
+        output: Receives the answers.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._held: str | None = None
+        self._held_for_ponder = False
+        self._no_position = ""  # why the last position was refused
+        # Each line, with the event that stops the search if the line is a go.
+        self._lines: queue.SimpleQueue[tuple[str, threading.Event] | None] = queue.SimpleQueue()
+        self._stop_thinking = threading.Event()
+        self._commands: dict[str, Callable[[str], None]] = {
+            "usi": self._usi,
+            "setoption": self._setoption,
+            "isready": self._isready,
+            "usinewgame": self._usinewgame,
+            "position": self._position,
+            "go": self._go,
+            "stop": self._stop,
+            "ponderhit": self._ponderhit,
+            "gameover": self._stop,
+        }
+
+    @abc.abstractmethod
+    def _usi(self, rest: str) -> None:
+        """Answers ``usi``, with ``usiok`` at the end."""
+
+    @abc.abstractmethod
+    def _setoption(self, rest: str) -> None:
+        """Sets an option."""
+
+    @abc.abstractmethod
+    def _prepare(self) -> None:
+        """Gets the player ready."""
+
+    @abc.abstractmethod
+    def _new_game(self) -> None:
+        """Starts a game."""
+
+    @abc.abstractmethod
+    def _set_position(self, text: str) -> None:
+        """Sets up the position that the arguments of ``position`` describe."""
+
+    @abc.abstractmethod
+    def _choose(self, go: Go) -> str:
+        """Returns the text behind ``bestmove``."""
+
+    @abc.abstractmethod
+    def _close(self) -> None:
+        """Ends the player."""
+
+    def _begin(self) -> None:  # noqa: B027 (most dialogues need nothing here)
+        """Prepares the thread that obeys."""
+
+    def run(self, lines: Iterable[bytes]) -> bool:
+        """Talks until ``quit`` or the end of the input.
+
+        Args:
+            lines: The lines of the GUI.
+
+        Returns:
+            Whether all commands are done. If not, a thread still works, and only the end
+            of the process ends it.
+        """
+        worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
+        worker.start()
+        stop = threading.Event()
+        with contextlib.suppress(KeyboardInterrupt):
+            for line in lines:
+                text = decode(line)
+                self._output.log("<", text)
+                command = _split(text)[0]
+                if command == "go":
+                    stop = threading.Event()
+                elif command in _STOPS:
+                    stop.set()
+                if command == "quit":
+                    break
+                self._lines.put((text, stop))
+        stop.set()
+        self._lines.put(None)
+        worker.join(QUIT_GRACE)
+        return not worker.is_alive()
+
+    def _obey_all(self) -> None:
+        """Obeys the lines in their order, until None."""
+        self._begin()
+        while (item := self._lines.get()) is not None:
+            line, self._stop_thinking = item
+            self._obey(line)
+        self._release()
+        try:
+            self._close()
+        except Exception as error:
+            self._report(error, "quit")
+
+    def _obey(self, line: str) -> None:
+        """Obeys one line. Turns errors into ``info string`` lines."""
+        command, rest = _split(line)
+        try:
+            self._command(command)(rest)
+        except CommandError as error:
+            self._output.info_string(str(error))
+        except UserError as error:
+            self._output.info_string(str(error))
+            self._die()
+        except Exception as error:
+            self._report(error, line)
+            if command in ("isready", "go"):
+                # The GUI would wait for ever for the answer.
+                self._die()
+
+    def _command(self, command: str) -> Callable[[str], None]:
+        if command and command not in self._commands:
+            raise CommandError(f"unknown command {quote(command)}")
+        return self._commands[command] if command else _ignore
+
+    def _report(self, error: Exception, line: str) -> None:
+        """Shows an error that is a fault of the program."""
+        traceback.print_exception(type(error), error, error.__traceback__)
+        self._output.info_string(
+            f"internal error at {quote(line)}: {type(error).__name__}: {error}"
+        )
+
+    def _die(self) -> None:
+        """Ends the process from the thread that obeys. The main thread is reading."""
+        os._exit(1)
+
+    def _isready(self, rest: str) -> None:
+        self._release()
+        with self._signs_of_life():
+            self._prepare()
+        self._output.send("readyok")
+
+    def _usinewgame(self, rest: str) -> None:
+        self._release()
+        self._new_game()
+
+    def _position(self, rest: str) -> None:
+        self._release()
+        try:
+            self._set_position(rest)
+        except Exception as error:
+            self._no_position = str(error) or type(error).__name__
+            raise
+        self._no_position = ""
+
+    def _go(self, rest: str) -> None:
+        self._release()
+        go, complaints = parse_go(rest)
+        for complaint in complaints:
+            self._output.info_string(complaint)
+        if go.mate:
+            self._output.send("checkmate notimplemented")
+            return
+        self._held = f"bestmove {self._answer(go)}"
+        self._held_for_ponder = go.ponder
+        if not (go.infinite or go.ponder):
+            self._release()
+
+    def _answer(self, go: Go) -> str:
+        """Asks for a move, if there is a position to play."""
+        if self._no_position:
+            self._output.info_string(
+                f"resigns because the last position was refused: {self._no_position}"
+            )
+            return "resign"
+        return self._choose(dataclasses.replace(go, stop=self._stop_thinking))
+
+    def _stop(self, rest: str) -> None:
+        self._release()
+
+    def _ponderhit(self, rest: str) -> None:
+        if self._held_for_ponder:
+            self._release()
+
+    def _release(self) -> None:
+        """Sends the move that was held back, if there is one."""
+        if self._held is not None:
+            self._output.send(self._held)
+            self._held = None
+
+    @contextlib.contextmanager
+    def _signs_of_life(self) -> Iterator[None]:
+        """Tells the GUI every few seconds that the engine is still loading."""
+        done = threading.Event()
+
+        def tell() -> None:
+            while not done.wait(SIGN_OF_LIFE):
+                self._output.info_string("loading")
+
+        thread = threading.Thread(target=tell, name="signs of life", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Splits a line into the command and its arguments."""
+    words = line.split(None, 1)
+    return (words[0] if words else ""), (words[1] if len(words) > 1 else "")
+
+
+def _ignore(rest: str) -> None:
+    """Obeys an empty line."""

@@ -1,0 +1,8 @@
+"""Runs the engine: ``python -m pydlshogi.usi.usi_search1_player``, as the book's .bat file does."""
+
+import sys
+
+from pydlshogi.commands.search1_player_usi import main
+
+if __name__ == "__main__":
+    sys.exit(main())

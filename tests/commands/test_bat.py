@@ -1,0 +1,198 @@
+"""The .bat files, read as cmd reads them, since the tests seldom run on Windows."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "bat").glob("*.bat"))
+STARTED_BY_CLICK = ["setup.bat", "train.bat", "play.bat"]
+every_file = pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
+
+#: Variables that Windows sets.
+KNOWN = {"CD", "TEMP", "RANDOM"}
+
+QUOTED = re.compile(r'"[^"]*"')
+
+
+def lines(path):
+    """Gives the commands of a file, without comments."""
+    text = path.read_bytes().decode("ascii")
+    return [line for line in text.split("\r\n") if line and not line.startswith("rem ")]
+
+
+def unquoted(line):
+    return QUOTED.sub('""', line)
+
+
+def test_the_files_of_the_readme_are_there():
+    names = {path.name for path in FILES}
+    assert {*STARTED_BY_CLICK, "policy_player.bat"} <= names
+
+
+@every_file
+def test_the_text_is_ascii_with_windows_line_ends(path):
+    data = path.read_bytes()
+    assert data.isascii() and data.endswith(b"\r\n")
+    assert data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r")
+    assert not any(line.endswith((" ", "\t")) for line in data.decode().split("\r\n"))
+
+
+@every_file
+def test_a_file_is_silent_and_keeps_its_variables_to_itself(path):
+    first, *rest = lines(path)
+    assert first == "@echo off"
+    assert rest[:2] in (["setlocal", 'cd /d "%~dp0.."'], ["setlocal", 'cd /d "%~dp0"'])
+    assert not any("EnableDelayedExpansion".lower() in line.lower() for line in rest)
+
+
+@every_file
+def test_quotes_and_parentheses_are_balanced_on_each_line(path):
+    for line in lines(path):
+        assert line.count('"') % 2 == 0, line
+        bare = unquoted(line)
+        assert bare.count("(") == bare.count(")"), line
+        # A block of several lines would replace its variables before it runs.
+        assert not bare.rstrip().endswith("("), line
+
+
+@every_file
+def test_paths_from_outside_are_quoted(path):
+    for line in lines(path):
+        if not line.startswith("echo "):
+            assert not re.search(r"%(~dp0|CD|TEMP|LOG|MODEL)\b", unquoted(line)), line
+
+
+@every_file
+def test_each_percent_sign_belongs_to_a_known_variable(path):
+    known = set(KNOWN)
+    for line in lines(path):
+        known |= set(re.findall(r'set "(\w+)=', line))
+    for line in lines(path):
+        rest = re.sub(r"%%[A-Z]|%~dp0|%~1|%\*", "", line)
+        for name in re.findall(r"%(\w+)%", rest):
+            assert name in known, line
+        assert "%" not in re.sub(r"%\w+%", "", rest), line
+
+
+@every_file
+def test_variables_are_set_with_quotes_around(path):
+    for line in lines(path):
+        if line.startswith("echo "):
+            continue
+        assert len(re.findall(r"\bset ", line)) == len(re.findall(r'\bset "\w+=[^"]*"', line)), line
+
+
+@every_file
+def test_every_label_exists_and_is_used(path):
+    text = lines(path)
+    labels = [line[1:] for line in text if line.startswith(":")]
+    used = {name for line in text for name in re.findall(r"\b(?:goto|call) :?(\w+)", line)}
+    used -= {name for line in text for name in re.findall(r"\bcall (\w+)", line)}
+    assert len(set(labels)) == len(labels)
+    assert set(labels) == used
+
+
+@every_file
+def test_no_text_is_taken_for_an_operator(path):
+    for line in lines(path):
+        bare = unquoted(line)
+        if re.match(r"(if .* )?echo ", bare):
+            assert not re.search(r"[<>|&^!]", bare), line
+        rest = re.sub(r'2?>>?(nul|"")| 2>&1|\|\| |&& ', "", bare)
+        assert not re.search(r"[<>|&^!]", rest), line
+
+
+@pytest.mark.parametrize("name", STARTED_BY_CLICK)
+def test_a_click_leaves_the_window_open_and_a_status(name):
+    text = lines(ROOT / "bat" / name)
+    ends = [index for index, line in enumerate(text) if line.startswith("exit /b ")]
+    assert text[-1] == text[ends[-1]]
+    for index in ends:
+        asks = text[index - 1].endswith("pause")
+        assert asks or ":try" in text[:index], text[index - 1]
+    # No label is reached from above by accident, but where the text goes on there.
+    for index, line in enumerate(text):
+        if line.startswith(":") and line not in (":install", ":finished"):
+            assert text[index - 1].startswith("exit /b "), line
+
+
+@every_file
+def test_the_files_that_a_bat_file_names_exist(path):
+    start = "bat" if 'cd /d "%~dp0"' in lines(path) else "."
+    for line in lines(path):
+        for name in re.findall(r"[\w.\\]+\.(?:py|bat|txt)\b", line.replace("%~dp0", "bat\\")):
+            parts = name.split("\\")
+            if line.startswith("echo ") or "run" not in parts:
+                folder = ROOT if parts[0] in ("bat", "run") else ROOT / start
+                assert parts[0] == "run" or folder.joinpath(*parts).exists(), line
+
+
+def test_windows_trains_by_the_recipe_of_make_train():
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    best = re.search(r"^BEST := (.*)$", makefile, re.M)[1]
+    (recipe,) = re.findall(r'set "RECIPE=(.*)"', (ROOT / "bat" / "train.bat").read_text())
+    assert shlex.split(best) == recipe.split()
+    packages = re.search(r'-e "(\.\[plot.*?\])"', makefile)[1]
+    assert f'-e "{packages}"' in (ROOT / "bat" / "setup.bat").read_text()
+
+
+@pytest.fixture
+def wine(tmp_path):
+    """Runs a .bat file of a copied clone by Wine's cmd; its Python only prints its arguments."""
+    program = shutil.which("wine64") or shutil.which("wine")
+    if not program:
+        pytest.skip("Wine is not installed")
+    clone = tmp_path / "a clone"
+    shutil.copytree(ROOT / "bat", clone / "bat")
+    environment = {
+        "HOME": str(tmp_path),
+        "WINEPREFIX": str(tmp_path / "wine"),
+        "WINEDEBUG": "-all",
+        "WINEDLLOVERRIDES": "mscoree,mshtml=",
+        "PATH": "/usr/lib/wine:/usr/bin:/bin",
+    }
+
+    def run(name, *arguments):
+        return subprocess.run(
+            [program, "cmd", "/c", f"bat\\{name}", *arguments],
+            cwd=clone,
+            env=environment,
+            input="\n",
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    run.clone = clone
+    return run
+
+
+@pytest.mark.slow
+def test_under_wine_setup_says_that_python_is_missing(wine):
+    result = wine("setup.bat", "nopause")
+    assert "Python 3.9 to 3.13 was not found" in result.stdout
+    assert result.returncode == 1
+    assert not (wine.clone / ".venv").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["train.bat", "play.bat"])
+def test_under_wine_what_needs_python_ends_with_the_sentence_of_setup(wine, name):
+    result = wine(name)
+    assert "Python 3.9 to 3.13 was not found" in result.stdout
+    assert result.returncode == 1
+
+
+@pytest.mark.slow
+def test_under_wine_a_finished_training_is_not_repeated(wine):
+    for name in (".venv/.for-train", "run/finished"):
+        (wine.clone / name).parent.mkdir()
+        (wine.clone / name).touch()
+    result = wine("train.bat")
+    assert "Model: run\\model_policy." in result.stdout
+    assert result.returncode == 0

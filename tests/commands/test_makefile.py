@@ -1,0 +1,162 @@
+"""``make train`` and its relatives, with a Python that only pretends to train."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from pydlshogi.commands.train_options import build_parser
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+
+#: Notes its arguments. To "train", it writes the state file, waits if told so, and ends as told.
+PYTHON = """#!/bin/sh
+echo "$@" >>calls.txt
+case "$1" in
+train_policy.py)
+    echo state >"$(echo "$@" | sed 's/.*--state \\([^ ]*\\).*/\\1/')"
+    if test -e wait; then trap 'exit 130' INT; touch waiting; while :; do sleep 0.05; done; fi
+    if test -e status; then exit "$(cat status)"; fi ;;
+esac
+"""
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A clone whose .venv is ready."""
+    folder = tmp_path / "clone"
+    stamps = folder / ".venv"
+    (stamps / "bin").mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "setup.py"):
+        shutil.copy(ROOT / name, folder / name)
+    python = stamps / "bin" / "python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    for name in (".setuptools", ".for-train", ".for-test"):
+        (stamps / name).touch()
+    return folder
+
+
+def make(clone, *targets, **options):
+    return subprocess.run(
+        ["make", *targets], cwd=clone, capture_output=True, text=True, timeout=60, **options
+    )
+
+
+def calls(clone):
+    return (clone / "calls.txt").read_text().splitlines()
+
+
+def options_of(call):
+    words = call.split()
+    assert words.pop(0) == "train_policy.py"
+    return build_parser().parse_args(words)
+
+
+def test_make_train_runs_the_best_recipe_and_draws_the_curve(clone):
+    result = make(clone, "train")
+    assert (result.returncode, result.stderr) == (0, "")
+    train, plot = calls(clone)
+    options = options_of(train)
+    assert (options.network, options.batchsize, options.dirac) == ("policy_hand1x1_bn", 64, True)
+    assert (options.lr_schedule, options.epoch, options.resume) == ("cosine", 1, "")
+    assert train in result.stdout
+    assert plot == "utils/plot_log.py run/log.txt --output run/log.png"
+    assert "Model: run/model_policy." in result.stdout
+
+
+def test_make_train_book_runs_the_defaults_in_a_folder_of_its_own(clone):
+    assert make(clone, "train-book").returncode == 0
+    options, defaults = options_of(calls(clone)[0]), build_parser().parse_args(["a", "b"])
+    for name in ("network", "batchsize", "lr", "dirac", "momentum", "weight_decay", "lr_schedule"):
+        assert getattr(options, name) == getattr(defaults, name)
+    assert options.model == "run/book/model_policy"
+    assert (clone / "run" / "book" / "finished").exists()
+    assert not (clone / "run" / "finished").exists()
+
+
+def test_make_is_make_train(clone):
+    assert make(clone).returncode == 0
+    assert calls(clone)[0].startswith("train_policy.py ")
+
+
+def test_a_finished_training_is_not_repeated_and_says_what_to_do(clone):
+    make(clone, "train")
+    result = make(clone, "train")
+    assert result.returncode == 0
+    assert len(calls(clone)) == 2
+    assert "run/model_policy is trained already" in result.stdout
+    assert "To start over, remove the folder run (make retrain keeps it" in result.stdout
+
+
+def test_a_training_that_failed_is_continued(clone):
+    (clone / "status").write_text("1")
+    result = make(clone, "train")
+    assert result.returncode == 2
+    assert "Interrupted" not in result.stdout
+    assert not (clone / "run" / "finished").exists()
+    (clone / "status").unlink()
+    result = make(clone, "train")
+    assert "Continuing the run in the folder run." in result.stdout
+    options = options_of(calls(clone)[1])
+    assert (options.initmodel, options.resume) == ("run/model_policy", "run/state_policy")
+    assert options.dirac  # a resumed run has the same recipe
+    assert (clone / "run" / "finished").exists()
+
+
+def test_ctrl_c_is_told_how_to_continue(clone):
+    (clone / "wait").touch()
+    with subprocess.Popen(
+        ["make", "train"],
+        cwd=clone,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        end = time.monotonic() + 60
+        while not (clone / "waiting").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Interrupted. To continue: make train. To start over: remove the folder run." in output
+    assert not (clone / "run" / "finished").exists()
+
+
+def test_make_retrain_keeps_the_earlier_run(clone):
+    make(clone, "train")
+    result = make(clone, "retrain")
+    assert result.returncode == 0, result.stderr
+    (kept,) = clone.glob("run.*")
+    assert (kept / "finished").exists() and (clone / "run" / "finished").exists()
+    assert f"The earlier run is now in the folder {kept.name}." in result.stdout
+    assert [options_of(call).resume for call in calls(clone)[::2]] == ["", ""]
+
+
+def test_make_retrain_works_without_an_earlier_run(clone):
+    assert make(clone, "retrain").returncode == 0
+    assert len(calls(clone)) == 2
+
+
+def test_make_help_names_every_public_target(clone):
+    text = (ROOT / "Makefile").read_text()
+    targets = re.search(r"^\.PHONY: (.*)$", text, re.M)[1].split()
+    result = make(clone, "help")
+    assert {target for target in targets if f"make {target}" not in result.stdout} == {"help"}
+
+
+def test_make_gui_test_prints_steps(clone):
+    (clone / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "gui-test.txt", clone / ".ci")
+    result = make(clone, "gui-test")
+    assert result.returncode == 0
+    for name in ("gshogi", "ShogiHome", "xboard"):
+        assert name in result.stdout
