@@ -24,6 +24,8 @@ DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
 #: No position has more legal moves.
 MOST_MOVES = 593
 
+_GONE_STRATEGIES = (("value1", "play with the engine search1_player"),)
+
 _MOST_THREADS = 512
 _MOST_PLIES = 100000
 
@@ -58,7 +60,7 @@ def network_options(modelfile: str, *more: Option) -> Options:
 def choice_options() -> tuple[Option, ...]:
     """Declares the options of a player that chooses among moves by their logits."""
     return (
-        Combo("strategy", "greedy", ("greedy", "boltzmann")),
+        Combo("strategy", "greedy", ("greedy", "boltzmann"), gone=_GONE_STRATEGIES),
         Spin("temperature", 50, low=1, high=1000),
         Spin("random_plies", 0, low=0, high=_MOST_PLIES),
         Spin("random_seed", -1, low=-1, high=2**31 - 1),

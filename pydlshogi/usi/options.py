@@ -110,9 +110,15 @@ class Spin(Option):
 
 @dataclasses.dataclass(frozen=True)
 class Combo(Option):
-    """One of several words, in any case."""
+    """One of several words, in any case.
+
+    Attributes:
+        choices: The words.
+        gone: Pairs of a former word and what has replaced it, for the error message.
+    """
 
     choices: Sequence[str] = ()
+    gone: tuple[tuple[str, str], ...] = ()
 
     def declaration(self) -> str:
         """Returns ``combo``, the default and the choices."""
@@ -121,7 +127,10 @@ class Combo(Option):
     def parse(self, text: str, value: str) -> str:
         """Parses one of the choices, in any case."""
         if text.lower() not in self.choices:
-            raise ValueError(f"choose one of {', '.join(self.choices)}")
+            hint = dict(self.gone).get(text.lower())
+            raise ValueError(
+                f"choose one of {', '.join(self.choices)}" + (f", or {hint}" if hint else "")
+            )
         return text.lower()
 
 
@@ -185,16 +194,16 @@ class Options:
 
         Args:
             name: Name or alias, in any case. USI_Hash and USI_Ponder, which every GUI
-                sends, are ignored.
+                sends, are ignored where they are not declared.
             text: The value as the GUI wrote it.
 
         Raises:
             CommandError: The option does not exist, or the value is wrong.
         """
-        if name.lower() in SENT_ANYWAY:
-            return
         option = self._by_name.get(name.lower())
         if option is None:
+            if name.lower() in SENT_ANYWAY:
+                return
             raise CommandError(f"option {quote(name)} is unknown and passed over")
         try:
             self._values[option.name] = option.parse(text, self._values[option.name])

@@ -6,6 +6,7 @@ use star imports and print their answers.
 
 import io
 import os
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -19,18 +20,20 @@ from pydlshogi.usi.usi import usi
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-#: A script of a reader begins like this. An installation lets ``import chainer`` come first
-#: (pydlshogi.pth); here the package is not installed.
+#: A script of a reader begins like this.
 IMPORTS = """
 import numpy as np
+import chainer
+from chainer import serializers
+from chainer import Variable
+import chainer.functions as F
+
 import shogi
+
 from pydlshogi.common import *
 from pydlshogi.features import *
 from pydlshogi.player.base_player import *
 from pydlshogi.usi.usi import *
-import chainer
-from chainer import Variable, serializers
-import chainer.functions as F
 """
 
 MODEL_OPTION = """
@@ -248,13 +251,20 @@ usi(Player())
 
 @pytest.fixture
 def reader(start, tmp_path):
-    """Starts a reader's script, which lies in a folder of its own."""
+    """Starts a reader's script, which lies in a folder of its own.
+
+    The package is installed as far as these scripts can tell: Python runs pydlshogi.pth.
+    """
+    installation = tmp_path / "installation"
+    installation.mkdir()
+    shutil.copy(REPOSITORY / "pydlshogi.pth", installation / "sitecustomize.py")
+    path = os.pathsep.join([str(REPOSITORY), str(installation), os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "PYTHONPATH": path}
 
     def run(text):
         script = tmp_path / "my_player.py"
         script.write_text(text)
-        path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
-        return start([sys.executable, script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+        return start([sys.executable, script], cwd=tmp_path, env=variables)
 
     return run
 
