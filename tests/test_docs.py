@@ -1,0 +1,330 @@
+"""The documentation: links, names of commands and options, both languages, runnable code."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+
+import pytest
+import shogi
+
+ROOT = Path(__file__).resolve().parent.parent
+
+ENGLISH = [
+    ROOT / "README.md",
+    *sorted(page for page in ROOT.glob("docs/*.md") if ".ja." not in page.name),
+]
+JAPANESE = [page.with_suffix(".ja.md") for page in ENGLISH]
+REPORTS = [ROOT / "model/README.md", ROOT / "benchmarks/RESULTS.md", ROOT / "kifu/README.md"]
+PAGES = [*ENGLISH, *JAPANESE, *REPORTS]
+
+#: Most lines of a README.
+MOST_LINES = 150
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"`([^`\n]+)`")
+_SCRIPT = re.compile(r"(?<![\w/.-])(?:\./)?((?:(?:utils|benchmarks)/)?\w+\.py)\b")
+_FILE = re.compile(
+    r"(?<![\w/])(?:utils|benchmarks|bat|pydlshogi|model|kifu|tests)[/\\]"
+    r"[\w./\\]*\.(?:py|bat|md|txt|csa|png)"
+)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+
+#: Files that the pages name and that a run creates.
+_MADE = ("bat/policy_player.log",)
+
+#: Options of programs that are not ours.
+_FOREIGN = {
+    "--depth",  # git clone
+    "--no-build-isolation",  # pip
+    *("--host", "--port", "--gamename", "--id", "--password", "--keep-alive", "--options"),
+}
+
+#: Programs whose options the pages must describe completely, and the pages that do so.
+_DESCRIBED = {
+    "train_policy.py": ("training", "recipes"),
+    "utils/match.py": ("matches",),
+    "utils/filter_csa.py": ("data",),
+    "utils/make_kifu_list.py": ("data",),
+    "utils/compare_recipes.py": ("training", "recipes"),
+    "utils/evaluate_model.py": ("training", "recipes"),
+    "utils/plot_log.py": ("training",),
+    "utils/fold_bn.py": ("networks",),
+}
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def prose(page: Path) -> str:
+    """The page without its code blocks."""
+    return _FENCE.sub("", read(page))
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    """The code blocks of a page, those of some languages if any are named."""
+    found = _FENCE.findall(read(page))
+    return [code for language, code in found if not languages or language in languages]
+
+
+def headings(page: Path) -> list[tuple[int, str]]:
+    """Level and text of each heading."""
+    lines = prose(page).splitlines()
+    found = (re.match(r"(#+) (.+)", line) for line in lines)
+    return [(len(match[1]), match[2]) for match in found if match]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them of its headings."""
+    made: dict[str, int] = {}
+    for _, text in headings(page):
+        plain = _LINK.sub("", text).lower().replace(" ", "-")
+        anchor = "".join(c for c in plain if c.isalnum() or c in "-_")
+        made[anchor] = made.get(anchor, -1) + 1
+        if made[anchor]:
+            made[f"{anchor}-{made[anchor]}"] = 0
+    return set(made)
+
+
+@functools.cache
+def help_of(script: str) -> str:
+    """What a program prints for --help."""
+    arguments = [sys.executable, str(ROOT / script), "--help"]
+    result = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, env=environment())
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def options_of(script: str) -> set[str]:
+    return set(_OPTION.findall(help_of(script)))
+
+
+def environment() -> dict[str, str]:
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+
+
+def programs() -> list[str]:
+    """The scripts that take options."""
+    root = [*ROOT.glob("train_*.py"), *ROOT.glob("*_usi.py")]
+    helpers = {"sides.py", "gpu_worker.py", "network_worker.py"}
+    others = [*ROOT.glob("utils/*.py"), *ROOT.glob("benchmarks/*.py")]
+    return sorted(map(name, root + [path for path in others if path.name not in helpers]))
+
+
+def command_lines(page: Path) -> list[str]:
+    """The lines of a page's shell blocks and inline code, continued lines joined."""
+    shell = "\n".join(blocks(page, "sh")).replace("\\\n", " ")
+    return [*shell.splitlines(), *_CODE.findall(prose(page))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_relative_links_lead_to_files_and_anchors_that_exist(page: Path) -> None:
+    for target in _LINK.findall(prose(page)):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_scripts_and_files_that_a_page_names_exist(page: Path) -> None:
+    for line in command_lines(page):
+        for script in _SCRIPT.findall(line):
+            places = [ROOT / script] + [ROOT / folder / script for folder in ("utils", "tests")]
+            made = {block.split("\n", 1)[0] for block in blocks(page, "python")}
+            assert f"# {script}" in made or any(place.exists() for place in places), line
+        for file in _FILE.findall(line):
+            path = file.replace("\\", "/")
+            assert path in _MADE or (ROOT / path).exists(), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_make_targets_that_a_page_names_exist(page: Path) -> None:
+    makefile = read(ROOT / "Makefile")
+    for line in command_lines(page):
+        for target in re.findall(r"(?:^|\s)make ([a-z][\w-]*)", line, re.ASCII):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_modules_that_a_page_starts_or_names_exist(page: Path) -> None:
+    for line in command_lines(page):
+        for module in re.findall(r"\bpydlshogi(?:\.[a-z]\w*)+", line):
+            path = ROOT / module.replace(".", "/")
+            assert path.is_dir() or path.with_suffix(".py").exists(), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_options_in_commands_are_options_of_the_program(page: Path) -> None:
+    for line in command_lines(page):
+        script = next((s for s in _SCRIPT.findall(line) if s in programs()), None)
+        if script is not None and line.partition("python ")[2]:
+            given = set(_OPTION.findall(line.partition(script)[2].partition(" #")[0]))
+            assert given <= options_of(script), line
+
+
+@pytest.mark.parametrize("page", [*ENGLISH, *JAPANESE], ids=name)
+def test_options_in_the_prose_exist(page: Path) -> None:
+    known = set().union(*map(options_of, programs()), _FOREIGN)
+    for code in _CODE.findall(prose(page)):
+        assert set(_OPTION.findall(code)) <= known, code
+
+
+@pytest.mark.parametrize("script", _DESCRIBED)
+@pytest.mark.parametrize("suffix", [".md", ".ja.md"])
+def test_the_pages_describe_every_option_of_a_program(script: str, suffix: str) -> None:
+    text = "".join(read(ROOT / f"docs/{page}{suffix}") for page in _DESCRIBED[script])
+    assert options_of(script) - {"--help"} <= set(_OPTION.findall(text))
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=name)
+def test_both_languages_have_the_same_headings(page: Path) -> None:
+    levels = [level for level, _ in headings(page)]
+    assert levels == [level for level, _ in headings(page.with_suffix(".ja.md"))]
+    assert levels.count(1) == 1
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=name)
+def test_both_languages_have_the_same_code(page: Path) -> None:
+    english, japanese = (_FENCE.findall(read(p)) for p in (page, page.with_suffix(".ja.md")))
+    assert [without_comments(*block) for block in english] == [
+        without_comments(*block) for block in japanese
+    ]
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=name)
+def test_both_languages_have_tables_of_the_same_figures(page: Path) -> None:
+    english, japanese = (table_shapes(p) for p in (page, page.with_suffix(".ja.md")))
+    assert english == japanese
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ja.md"])
+def test_the_readme_is_short(page: str) -> None:
+    assert len(read(ROOT / page).splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ja.md"])
+def test_the_readme_leads_to_every_page(page: str) -> None:
+    linked = set(_LINK.findall(prose(ROOT / page)))
+    pages = JAPANESE if ".ja." in page else ENGLISH
+    assert {name(p) for p in pages if p.parent == ROOT / "docs"} <= linked
+
+
+def test_the_table_of_networks_is_complete_and_right() -> None:
+    from pydlshogi.network.registry import NETWORKS, make_network
+
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([\d,]+) \|$", read(ROOT / "docs/networks.md"), re.M)
+    assert {network: int(number.replace(",", "")) for network, number in rows} == {
+        network: make_network(network).count_params() for network in NETWORKS
+    }
+
+
+def test_every_option_of_the_engine_is_described() -> None:
+    from pydlshogi.player.options import policy_options, search1_options
+
+    lines = [*policy_options().declarations(), *search1_options().declarations()]
+    declared = {re.match(r"option name (\w+) ", line)[1] for line in lines}  # type: ignore[index]
+    for page in ("docs/playing.md", "docs/playing.ja.md"):
+        rows = set(re.findall(r"^\| `(\w+)` \| \w+ \|", read(ROOT / page), re.M))
+        assert declared == rows
+
+
+def python_blocks(page: str) -> list[tuple[str, str]]:
+    """File name and text of each Python block; blocks name their file in the first line."""
+    found = []
+    for number, code in enumerate(blocks(ROOT / page, "python")):
+        match = re.match(r"# (\w+\.py)\n", code)
+        found.append((match[1] if match else f"block{number}.py", code))
+    return found
+
+
+@pytest.mark.parametrize("page", ["docs/data.md", "docs/from-the-book.md"])
+def test_python_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "kifu", tmp_path / "kifu", ignore=shutil.ignore_patterns("*.pickle"))
+    for file, code in python_blocks(page):
+        (tmp_path / file).write_text(code, encoding="utf-8")
+        run_script(tmp_path / file)
+
+
+@pytest.mark.parametrize("player", [file for file, _ in python_blocks("docs/write-a-player.md")])
+def test_the_players_of_the_page_play_a_game(player: str, tmp_path: Path) -> None:
+    for file, code in python_blocks("docs/write-a-player.md"):
+        (tmp_path / file).write_text(code, encoding="utf-8")
+    board = shogi.Board()
+    positions = ["startpos", "startpos moves 7g7f 3c3d", f"sfen {board.sfen()} moves 7g7f"]
+    dialogue = ["usi", "isready", "usinewgame"]
+    for position in positions:
+        dialogue += [f"position {position}", "go btime 0 wtime 0 byoyomi 1000"]
+    answers = run_script(tmp_path / player, "\n".join([*dialogue, "quit", ""])).splitlines()
+    assert answers[0] == f"id name {player[:-3]}"
+    assert answers.count("usiok") == answers.count("readyok") == 1
+    moves = [line.split()[1] for line in answers if line.startswith("bestmove ")]
+    assert len(moves) == len(positions)
+    for position, move in zip(positions, moves):
+        board = shogi.Board()
+        for played in position.partition(" moves ")[2].split():
+            board.push_usi(played)
+        assert shogi.Move.from_usi(move) in board.legal_moves
+
+
+def test_the_modelfile_of_the_page_may_have_spaces(tmp_path: Path) -> None:
+    for file, code in python_blocks("docs/write-a-player.md"):
+        (tmp_path / file).write_text(code, encoding="utf-8")
+    model = tmp_path / "my model"
+    model.write_bytes((ROOT / "model/model_policy").read_bytes())
+    commands = (
+        f"usi\nsetoption name modelfile value {model}\nisready\nposition startpos\ngo\nquit\n"
+    )
+    answers = run_script(tmp_path / "network_player.py", commands)
+    assert "readyok" in answers
+    assert "bestmove" in answers
+
+
+def run_script(script: Path, commands: str = "") -> str:
+    """Runs a file as a reader would, in its own folder, and returns its output."""
+    result = subprocess.run(
+        [sys.executable, script.name],
+        input=commands,
+        capture_output=True,
+        text=True,
+        cwd=script.parent,
+        env=environment(),
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def without_comments(language: str, code: str) -> str:
+    """The code without what differs between the languages: comments."""
+    if language == "python":
+        tokens = tokenize.generate_tokens(io.StringIO(code).readline)
+        return " ".join(token.string for token in tokens if token.type != tokenize.COMMENT)
+    if language == "sh":
+        lines = (re.sub(r"(?:^|\s+)#(?!!).*", "", line) for line in code.splitlines())
+        return "\n".join(line for line in lines if line)
+    return code
+
+
+def table_shapes(page: Path) -> list[tuple[int, list[str]]]:
+    """Number of columns and cells of figures of each row of a page's tables."""
+    rows = [line.strip("|").split("|") for line in prose(page).splitlines() if line[:1] == "|"]
+    return [
+        (len(row), [cell for cell in row if re.fullmatch(r"[\d.,:() −]+", cell)]) for row in rows
+    ]
