@@ -18,7 +18,7 @@ import shogi.CSA
 
 from pydlshogi.common import bb_rotate_180
 from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, PLANE_NUM, make_output_label
-from pydlshogi.positions import LOSS, POSITION, WIN
+from pydlshogi.positions import EVALUATION_MAX, LOSS, NO_EVALUATION, POSITION, WIN
 
 #: (piece_bb, occupied, pieces_in_hand, move_label, win), turned to the side to move.
 Tuple = tuple[list[int], tuple[int, int], tuple[dict[int, int], dict[int, int]], int, int]
@@ -82,7 +82,7 @@ def make_batch(positions: Iterable[Tuple]) -> numpy.ndarray:
 
 
 def pack(position: Tuple) -> numpy.ndarray:
-    """Packs a published tuple as a ``POSITION`` record, its ply left 0."""
+    """Packs a published tuple as a ``POSITION`` record, its ply 0 and its evaluation unknown."""
     piece_bb, occupied, hands, label, win = position
     packed = numpy.zeros((), dtype=POSITION)
     for side in (0, 1):
@@ -94,8 +94,31 @@ def pack(position: Tuple) -> numpy.ndarray:
         for piece_type, count in hands[side].items():
             packed["hands"][7 * side + piece_type - 1] = count
     packed["label"] = label
+    packed["evaluation"] = NO_EVALUATION
     packed["result"] = WIN if win else LOSS
     return packed
+
+
+def evaluations(text: bytes) -> list[int]:
+    """Reads floodgate's evaluations of an even game, one line after another.
+
+    Returns:
+        For each move the evaluation of its mover, limited to ``±EVALUATION_MAX``.
+    """
+    found = []
+    ended = False
+    for line in text.decode("latin-1").splitlines():
+        words = line.replace("\t", " ").split(" ")
+        if line[:1] in ("+", "-") and len(line) > 1:
+            found.append(NO_EVALUATION)
+        elif line.startswith("%"):
+            ended = True
+        elif words[0] == "'**" and found and not ended:
+            word = next((word for word in words[1:] if word), "")
+            if word.lstrip("+-").isdigit() and len(word) - len(word.lstrip("+-")) <= 1:
+                value = max(-EVALUATION_MAX, min(EVALUATION_MAX, int(word)))
+                found[-1] = value if len(found) % 2 else -value
+    return found
 
 
 def placement(board: shogi.Board) -> bytes:
@@ -125,6 +148,7 @@ def play(board: shogi.Board, moves: Iterable[str], black_result: int) -> numpy.n
         row["hands"] = list(packed[81:])
         row["label"] = make_output_label(shogi.Move.from_usi(usi), board.turn)
         row["ply"] = ply
+        row["evaluation"] = NO_EVALUATION
         row["result"] = black_result
         if board.turn == shogi.WHITE:
             row["result"] = {WIN: LOSS, LOSS: WIN}.get(black_result, black_result)

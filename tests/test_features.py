@@ -101,7 +101,7 @@ def test_planes_are_written_where_asked():
 def test_raw_bytes_and_strided_records_give_the_same_planes():
     positions = packed(SFENS[:8])
     expected = features.make_input_planes(positions)
-    raw = positions.view(numpy.uint8).reshape(8, 100)
+    raw = positions.view(numpy.uint8).reshape(8, POSITION.itemsize)
     assert numpy.array_equal(features.make_input_planes(raw), expected)
     assert numpy.array_equal(features.make_input_planes(positions[::2]), expected[::2])
     assert numpy.array_equal(features.make_input_planes(positions[::-1]), expected[::-1])

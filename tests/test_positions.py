@@ -34,8 +34,8 @@ def test_a_board_packs_as_its_side_to_move_sees_it(seed):
         board.push_usi(move)
 
 
-def test_a_position_is_a_hundred_bytes():
-    assert POSITION.itemsize == 100
+def test_a_position_is_small():
+    assert POSITION.itemsize == 102
     assert POSITION.fields["result"][1] == PLACEMENT_SIZE
 
 

@@ -20,7 +20,8 @@ import numpy
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.formats import CSA, Record, records_of
 from pydlshogi.kifu.game import Game, RecordError
-from pydlshogi.kifu.legality import first_illegal
+from pydlshogi.kifu.hcpe3 import Visits
+from pydlshogi.kifu.legality import illegal_moves
 from pydlshogi.kifu.replay import Games, replay, rows_of
 from pydlshogi.kifu.report import Note
 from pydlshogi.positions import DRAW, LOSS, POSITION, UNKNOWN, WIN
@@ -52,10 +53,13 @@ class Batch:
         positions: All positions, ``POSITION`` (n,).
         lengths: The number of positions of each game, (games,) int64.
         results: The result of each game for Black, (games,) uint8.
+        turns: Side to move of each position, (n,) uint8.
         keys: A digest of start and moves of each game.
         records: The record of each game.
         excluded: Notes about the files and records that cannot be used.
         contradictions: Notes about games whose summary contradicts the end mark.
+        unlisted: Number of records that are left out without a note of their own.
+        visits: The candidates of the positions, if the format has them.
     """
 
     files: int
@@ -67,6 +71,9 @@ class Batch:
     records: list[Record] = field(default_factory=list)
     excluded: list[Note] = field(default_factory=list)
     contradictions: list[Note] = field(default_factory=list)
+    turns: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.uint8))
+    unlisted: int = 0
+    visits: Visits | None = None
 
 
 def read_batch(files: list[File], strict: bool = False) -> Batch:
@@ -92,7 +99,7 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
         reason = f"move {fault.ply + 1} is not possible: {fault.reason}"
         batch.excluded.append(_note_of_move(records[fault.game], fault.ply, reason))
     if strict:
-        for game, ply in _illegal(games, good):
+        for game, ply in illegal_moves(games, good):
             good[game] = False
             reason = f"move {ply + 1} is not legal"
             batch.excluded.append(_note_of_move(records[game], ply, reason))
@@ -108,6 +115,8 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
         records = [records[game] for game in kept.tolist()]
     batch.positions, batch.records, batch.keys = positions, records, list(_keys(games))
     batch.lengths, batch.results = games.lengths, games.results
+    ply = numpy.repeat(games.turns, games.lengths) + positions["ply"] - 1
+    batch.turns = (ply & 1).astype(numpy.uint8)
     return batch
 
 
@@ -176,18 +185,6 @@ def _understand(
 def _note_of_move(record: Record, ply: int, reason: str) -> Note:
     """Makes a note about a move, whose line only the careful reading knows."""
     return record.note(record.parse().moves[ply].line, reason)
-
-
-def _illegal(games: Games, good: numpy.ndarray) -> Iterator[tuple[int, int]]:
-    """Finds the good games with an illegal move, and the number of that move from 0."""
-    end = numpy.cumsum(games.lengths)
-    for game in numpy.flatnonzero(good).tolist():
-        rows = slice(end[game] - games.lengths[game], end[game])
-        columns = (games.origin[rows], games.target[rows], games.piece[rows])
-        moves = list(zip(*(column.tolist() for column in columns)))
-        ply = first_illegal(games.starts[game].tobytes(), int(games.turns[game]), moves)
-        if ply is not None:
-            yield game, ply
 
 
 def _contradictions(results: numpy.ndarray, summaries: numpy.ndarray) -> Iterator[tuple[int, str]]:

@@ -1,17 +1,22 @@
 """The cache file: positions of a kifu list, stored beside it.
 
-``NAME.txt`` has the cache ``NAME.pickle``: one pickled tuple of plain objects (magic, version,
-fingerprint, number of positions, their CRC-32, report), followed by the bytes of the
-positions. A file without our magic is never unpickled or overwritten, and the
-unpickler accepts no class at all. No numpy object is pickled, so every numpy version reads
-what another one wrote.
+The cache of ``NAME.txt`` is ``NAME.pickle``. It is a pickle that calls :func:`from_pickle` with two
+byte strings: a header, and the raw ``POSITION`` records. The header is a pickled tuple of plain
+objects: version, fingerprint, number of positions, their CRC-32, report.
+
+A script for the book loads the file with ``pickle.load`` and gets the positions. This package
+reads the parts itself and never runs the pickle: the header's unpickler accepts no class, and a
+file that begins differently is neither read nor replaced. No numpy object is pickled, so
+every numpy version reads what another one wrote.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
+import struct
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,21 +26,25 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
-from pydlshogi.positions import POSITION, raw_bytes
+from pydlshogi.positions import POSITION, Positions, raw_bytes, unpickled
 
-#: Changes whenever the file's layout, or the reading of records, does.
-CACHE_VERSION = 6
+#: Changes whenever the layout of the file, or the parsing of records, changes.
+CACHE_VERSION = 7
 
-_MAGIC = "pydlshogi positions"
-# What protocol 3, which has no frames, writes first for a tuple of more than three.
-_CACHE_START = b"\x80\x03(X" + len(_MAGIC).to_bytes(4, "little") + _MAGIC.encode()
+# Opcodes of pickle protocol 4: the call of a function with two byte strings.
+_START = b"\x80\x04" + b"cpydlshogi.kifu.cache\nfrom_pickle\n"
+_HEADER = struct.Struct("<cI")  # BINBYTES, length of the header
+_CONTENT = struct.Struct("<cQ")  # BINBYTES8, length of the records
+_END = pickle.TUPLE2 + pickle.REDUCE + pickle.STOP
+# Versions 1 to 6 began with a pickled tuple.
+_OLD_START = b"\x80\x03(X\x13\0\0\0pydlshogi positions"
 
 
 class CacheError(UserError):
     """The cache cannot be used; the text says why.
 
     Attributes:
-        ours: Whether the file is a cache of ours, which may be replaced.
+        ours: Whether this package wrote the file, so that it may be replaced.
     """
 
     def __init__(self, reason: str, *, ours: bool) -> None:
@@ -44,24 +53,24 @@ class CacheError(UserError):
 
 
 class Cached(NamedTuple):
-    """What a cache file holds: a ``POSITION`` array (n,), and the report's plain form."""
+    """Content of a cache: a ``POSITION`` array (n,), and the report as plain objects."""
 
     positions: numpy.ndarray
     report: dict[str, Any]
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Builds numbers, strings, lists, tuples and dicts, and nothing that runs code."""
+    """Builds numbers, strings, lists, tuples and dicts, but nothing that runs code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise CacheError(f"it asks for {module}.{name}", ours=False)
 
 
 def cache_path(kifu_list_file: str | os.PathLike[str]) -> Path:
-    """Names the cache of a list: ``./a.b.txt`` has ``./a.b.pickle``.
+    """Returns the path of a list's cache: ``./a.b.pickle`` for ``./a.b.txt``.
 
-    Only ``.txt``, in any case, is taken away: ``games.train`` and ``games.test`` must
-    not share a cache, and a list that is called ``….pickle`` itself must survive.
+    Only the suffix ``.txt``, in any case, is replaced. ``games.train`` and ``games.test`` must not
+    share a cache, and a list named ``….pickle`` must not be overwritten.
     """
     path = Path(kifu_list_file)
     name = path.name[: -len(".txt")] if path.name.lower().endswith(".txt") else path.name
@@ -69,13 +78,10 @@ def cache_path(kifu_list_file: str | os.PathLike[str]) -> Path:
 
 
 def fingerprint(parts: Iterable[bytes]) -> str:
-    """Digests what a cache was made from, so that a change of it is noticed.
+    """Returns a hexadecimal digest of everything that a cache is made from.
 
     Args:
-        parts: Anything in bytes: the list, sizes and times of files, options.
-
-    Returns:
-        A hexadecimal digest.
+        parts: The list, sizes and times of the files, options, as bytes.
     """
     digest = hashlib.sha256()
     for part in parts:
@@ -85,10 +91,10 @@ def fingerprint(parts: Iterable[bytes]) -> str:
 
 
 def save_cache(path: Path, mark: str, positions: numpy.ndarray, report: dict[str, Any]) -> None:
-    """Writes a cache, beside and renamed.
+    """Writes a cache atomically.
 
     Args:
-        path: The file to make or replace.
+        path: The file to create or replace.
         mark: The fingerprint of what the positions were made from.
         positions: ``POSITION`` array, (n,).
         report: Plain objects only.
@@ -97,25 +103,25 @@ def save_cache(path: Path, mark: str, positions: numpy.ndarray, report: dict[str
         OSError: the folder cannot be written.
     """
     content = raw_bytes(positions).data
+    fields = (CACHE_VERSION, mark, len(positions), zlib.crc32(content), report)
+    header = pickle.dumps(fields, protocol=3)
     with write_beside(path) as file:
-        header = (_MAGIC, CACHE_VERSION, mark, len(positions), zlib.crc32(content), report)
-        pickle.dump(header, file, protocol=3)
+        file.write(_START + _HEADER.pack(pickle.BINBYTES, len(header)) + header)
+        file.write(_CONTENT.pack(pickle.BINBYTES8, content.nbytes))
         file.write(content)
+        file.write(_END)
 
 
 def load_cache(path: Path, mark: str) -> Cached:
-    """Reads a cache straight into memory, without a second copy.
+    """Reads a cache directly into the array, without a second copy.
 
     Args:
         path: The file.
-        mark: The fingerprint that it must carry.
-
-    Returns:
-        The positions and the report.
+        mark: The expected fingerprint.
 
     Raises:
         FileNotFoundError: there is no such file.
-        CacheError: it is not ours, damaged, or made from something else.
+        CacheError: the file is not a cache, is damaged, or was made from something else.
     """
     try:
         with open(path, "rb") as file:
@@ -126,29 +132,74 @@ def load_cache(path: Path, mark: str) -> Cached:
         raise CacheError(f"it cannot be read ({error.strerror})", ours=False) from error
 
 
+def from_pickle(header: bytes, content: bytes) -> Positions:
+    """Returns the positions of a cache that a script loads with ``pickle.load``.
+
+    Args:
+        header: The pickled header.
+        content: The bytes of the positions.
+
+    Raises:
+        UserError: another version of the package wrote the file, or it is damaged.
+    """
+    version, _, _, checksum, *_ = _PlainUnpickler(io.BytesIO(header)).load()
+    positions = unpickled(POSITION.itemsize if version == CACHE_VERSION else 0, content)
+    if zlib.crc32(content) != checksum:
+        raise UserError("the cache of positions is damaged; delete it and read the records again")
+    return positions
+
+
 def _read_cache(file: BinaryIO, mark: str) -> Cached:
-    start = file.read(len(_CACHE_START))
-    if start != _CACHE_START[: len(start)]:
+    start = file.read(len(_START))
+    if start.startswith(_OLD_START):
+        raise CacheError("an earlier version of pydlshogi made it", ours=True)
+    if start != _START[: len(start)]:
         raise CacheError("it was not made by this program", ours=False)
-    file.seek(0)
+    version, found_mark, *rest = _read_header(file)
+    if version != CACHE_VERSION:
+        raise CacheError("another version of pydlshogi made it", ours=True)
+    if found_mark != mark:
+        raise CacheError("the list, one of its files, or an option changed", ours=True)
+    if [type(part) for part in rest] != [int, int, dict]:
+        raise _damaged()
+    count, checksum, report = rest
+    return Cached(_read_positions(file, count, checksum), report)
+
+
+def _read_header(file: BinaryIO) -> tuple[Any, ...]:
+    opcode, size = _unpack(file, _HEADER)
+    # A damaged length must not ask for more memory than the file needs.
+    header = file.read(min(size, os.fstat(file.fileno()).st_size))
+    if opcode != pickle.BINBYTES or len(header) != size:
+        raise _damaged()
     try:
-        magic, version, found_mark, *rest = _PlainUnpickler(file).load()
+        version, *rest = _PlainUnpickler(io.BytesIO(header)).load()
     except CacheError:
         raise
-    except Exception as error:  # a damaged pickle fails in every way there is
-        raise CacheError("it is damaged", ours=True) from error
-    if version != CACHE_VERSION or found_mark != mark:
-        raise CacheError("the list, a file of it, an option or the version changed", ours=True)
-    if [type(part) for part in rest] != [int, int, dict]:
-        raise CacheError("it is damaged", ours=True)
-    count, checksum, report = rest
-    left = os.fstat(file.fileno()).st_size - file.tell()
-    if left != count * POSITION.itemsize:
-        raise CacheError("it is cut short", ours=True)
+    except Exception as error:  # a damaged pickle raises exceptions of many kinds
+        raise _damaged() from error
+    return version, *rest, *[None] * (4 - len(rest))
+
+
+def _read_positions(file: BinaryIO, count: int, checksum: int) -> numpy.ndarray:
+    opcode, size = _unpack(file, _CONTENT)
+    left = os.fstat(file.fileno()).st_size - file.tell() - len(_END)
+    if opcode != pickle.BINBYTES8 or not left == size == count * POSITION.itemsize:
+        raise _damaged()
     positions = numpy.empty(count, dtype=POSITION)
-    if file.readinto(positions.view(numpy.uint8).data) != left:  # type: ignore[attr-defined]
-        raise CacheError("it is cut short", ours=True)
-    # A flipped bit would train on another position, or point past the end of a table.
-    if zlib.crc32(raw_bytes(positions).data) != checksum:
-        raise CacheError("it is damaged", ours=True)
-    return Cached(positions, report)
+    got = file.readinto(positions.view(numpy.uint8).data)  # type: ignore[attr-defined]
+    # One wrong bit could be an index outside a table.
+    if got != left or file.read() != _END or zlib.crc32(raw_bytes(positions).data) != checksum:
+        raise _damaged()
+    return positions
+
+
+def _unpack(file: BinaryIO, layout: struct.Struct) -> tuple[Any, ...]:
+    content = file.read(layout.size)
+    if len(content) != layout.size:
+        raise _damaged()
+    return layout.unpack(content)
+
+
+def _damaged() -> CacheError:
+    return CacheError("it is damaged", ours=True)

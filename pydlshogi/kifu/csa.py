@@ -1,14 +1,14 @@
-"""CSA text to games, one record at a time and with every care.
+"""Parser of CSA records, one record at a time.
 
-Reads CSA V1, V2.x and V3.0 as files really are: UTF-8 with or without a BOM, CP932,
-EUC-JP, any line ends, ``'`` comments on lines of their own or behind a comma, times as
-``T`` lines or ``,T5``, several statements on one line, start positions by ``PI``,
-``P1`` … ``P9`` and ``P+``/``P-``, floodgate's ratings and summary. Whatever is none of
-these raises ``RecordError`` with the line: a record is read wholly or not at all.
+It reads CSA V1, V2.x and V3.0 as real files use them: UTF-8 with or without a BOM, CP932,
+EUC-JP, any line ends, comments on their own lines or after a comma, times as ``T`` lines or
+``,T5``, several statements on a line, and start positions by ``PI``, ``P1`` … ``P9``
+and ``P+``/``P-``. It also reads floodgate's comments: ratings, the summary, and evaluations
+(``'** 120 +7776FU …`` after a move: 120 centipawns, seen from Black). Anything else raises
+``RecordError`` with the line number, so a record is read completely or not at all.
 
-The text of a record is not played here: whether its moves are possible is for
-:mod:`pydlshogi.kifu.replay` to say. :mod:`pydlshogi.kifu.csa_scan` reads many records at once,
-the plain ones among them, to the same result.
+The parser does not play the moves; :mod:`pydlshogi.kifu.replay` does.
+:mod:`pydlshogi.kifu.csa_scan` reads many plain records at once, with the same result.
 
 Source: the CSA standard, http://www2.computer-shogi.org/protocol/record_v22.html and
 record_v3.html; the comments are those of the floodgate server (shogi-server).
@@ -34,27 +34,29 @@ from pydlshogi.kifu.csa_board import (
     StartPosition,
 )
 from pydlshogi.kifu.game import Game, Move, RecordError, end_result
-from pydlshogi.positions import DRAW, HAND_NUM, LOSS, UNKNOWN, WIN
+from pydlshogi.positions import DRAW, EVALUATION_MAX, HAND_NUM, LOSS, UNKNOWN, WIN
 from pydlshogi.text import END_OF_FILE, UTF_16_REASON, is_utf_16, shown
 
 _MOVE = re.compile(rf"([+-])(00|[1-9][1-9])([1-9][1-9])({'|'.join(PIECE_NAMES)})")
 _TIME = re.compile(r"T[0-9.]*")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _RECORD_SEPARATOR = re.compile(rb"(?<![^\r\n])/[ \t]*(?=[\r\n]|\Z)")
-#: Matches floodgate's summary: how the game ended, the results of Black and of White.
+#: Floodgate's summary: how the game ended, the results of Black and of White.
 SUMMARY = re.compile(
     rb"^'summary:([^:\r\n]*):[^\r\n]* (win|lose|draw):[^\r\n]* (win|lose|draw)", re.MULTILINE
 )
-#: How a summary calls the end of a game whose ``%KACHI`` the server did not accept.
+#: The summary's word for a ``%KACHI`` that the server refused.
 FALSE_DECLARATION = b"illegal kachi"
 _SUMMARY_RESULTS = {
     (b"win", b"lose"): WIN,
     (b"lose", b"win"): LOSS,
     (b"draw", b"draw"): DRAW,
 }
+# An evaluation, perhaps with the principal variation behind it.
+_EVALUATION = re.compile(r"'\*\*[ \t]+([+-]?)0*([0-9]+)(?:[ \t]|\Z)")
 _ENCODING = re.compile(rb"^'CSA encoding=([-\w]+)", re.MULTILINE)
-# Encodings from the most to the least particular, and the names records give them. No
-# other name is followed: Python knows encodings that are none of text, or always fail.
+# Tried in this order: a text rarely decodes by accident in the first two. Other declared names
+# are ignored, because Python also has codecs that are not for text or that always fail.
 _ENCODINGS = ("utf-8", "euc_jp", "cp932")
 _DECLARED = {
     b"UTF-8": "utf-8",
@@ -70,8 +72,27 @@ _DECLARED = {
 
 
 def summary_result(black: bytes, white: bytes) -> int:
-    """Gives Black's result of a summary's two words, ``UNKNOWN`` if they disagree."""
+    """Returns the result for Black of a summary's two words, ``UNKNOWN`` if they disagree."""
     return _SUMMARY_RESULTS.get((black, white), UNKNOWN)
+
+
+def evaluation_of(comment: str) -> int | None:
+    """Reads the evaluation in one of floodgate's comments.
+
+    Args:
+        comment: A line such as ``'** -120 -3334FU +2726FU``.
+
+    Returns:
+        Centipawns seen from Black, limited to ``±EVALUATION_MAX``; None if the line is another
+        comment.
+    """
+    match = _EVALUATION.match(comment)
+    if not match:
+        return None
+    sign, digits = match.groups()
+    # int() refuses thousands of digits.
+    value = min(int(digits), EVALUATION_MAX) if len(digits) < 10 else EVALUATION_MAX
+    return -value if sign == "-" else value
 
 
 def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -81,8 +102,8 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
         data: The whole file.
 
     Yields:
-        For each record the number of lines before it, and its bytes. What follows the
-        last ``/`` is no record if it is blank. A file of blanks and ``/`` is one.
+        The number of lines before each record, and its bytes. Blank text after a ``/`` is not a
+        record. A file of blanks and ``/`` is one record.
     """
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
@@ -90,7 +111,7 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
     if b"\n/" not in data and b"\r/" not in data and not data.startswith(b"/"):
         yield 0, data
         return
-    # Each of several files that were joined may have had its own.
+    # In a file that was joined from several files, each part may have a BOM.
     data = data.replace(b"\n" + codecs.BOM_UTF8, b"\n")
     start = lines = 0
     found = False
@@ -100,7 +121,7 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
         if record.strip():
             found = True
             yield lines, record
-        # The end of the separator's line stays with the next record, as a blank line.
+        # The line end after the separator becomes a blank line of the next record.
         lines += len(_LINE_END.findall(record.decode("latin-1")))
         start = separator.end() if separator else end
     if not found:
@@ -108,24 +129,24 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_game(record: bytes) -> Game:
-    """Reads one record.
+    """Parses one record.
 
     Args:
-        record: Its text, without ``/`` lines, in any encoding that keeps ASCII.
+        record: Its text without ``/`` lines, in any encoding that contains ASCII.
 
     Returns:
-        The game; its moves may still turn out to be impossible on the board.
+        The game. Its moves may still be impossible on the board.
 
     Raises:
-        RecordError: something in it cannot be understood, or there is no move.
+        RecordError: a part of the record is not CSA, or there is no move.
     """
     if is_utf_16(record):
         raise RecordError(0, UTF_16_REASON)
-    return _Reader(record).game
+    return _Parser(record).game
 
 
-class _Reader:
-    """Reads the statements of one record in turn."""
+class _Parser:
+    """Reads the statements of one record in order."""
 
     def __init__(self, record: bytes) -> None:
         self.game = Game()
@@ -134,10 +155,10 @@ class _Reader:
         self._turn: int | None = None
         self._ended = False
         self._false_declaration = False
-        # Latin-1 keeps each byte one character; only names are decoded further.
+        # Latin-1 maps each byte to one character. Only names are decoded further.
         for number, line in enumerate(_LINE_END.split(record.decode("latin-1")), 1):
             self._line = number
-            # Most lines are moves: they go the short way.
+            # Most lines are moves, so they are tried first.
             move = _read_move(line)
             if move:
                 self._add_move(line, *move)
@@ -145,7 +166,7 @@ class _Reader:
                 self._read_line(line.rstrip(" \t"))
         if not self.game.moves:
             raise RecordError(0, "it has no moves")
-        self._heed_summary()
+        self._apply_summary()
 
     def _read_line(self, line: str) -> None:
         if not line or line[0] in "V$":
@@ -186,7 +207,7 @@ class _Reader:
             self._fail(f"unknown statement {shown(statement)}")
 
     def _start(self, turn: int) -> None:
-        """Fixes the start position, now that it is known who moves first."""
+        """Sets the start position and the side that moves first."""
         try:
             placement = self._position.placement(turn)
         except ValueError as error:
@@ -196,53 +217,60 @@ class _Reader:
 
     def _add_move(self, statement: str, mover: int, origin: int, target: int, piece: int) -> None:
         if self._turn is None:
-            # Without a line for the side to move, the even game begins with Black and
-            # a handicap game with whoever makes the first move.
+            # The record does not say who moves first: Black in the even game, otherwise
+            # the side that makes the first move.
             self._start(shogi.BLACK if self._position.is_even() else mover)
         if self._ended:
             self._fail(f"the move {statement} after the end of the game")
         moves = self.game.moves
         if (mover == self.game.turn) != (len(moves) % 2 == 0):
-            self._fail(f"the move {statement} is not of the side to move")
+            self._fail(f"the move {statement} is not by the side to move")
         if origin == SQUARE_NUM + piece - 1 and piece > HAND_NUM:
-            self._fail(f"the move {statement} drops what cannot be in hand")
+            self._fail(f"the move {statement} drops a piece that cannot be in hand")
         moves.append(Move(origin, target, piece, 0, self._line))
 
     def _read_end_mark(self, statement: str) -> None:
         if self._ended:
-            # Floodgate's server writes %KACHI twice: as it hears it and as it accepts it.
+            # Floodgate writes %KACHI twice: when it is declared and when it is accepted.
             if statement == self.game.end_mark == "%KACHI":
                 return
-            self._fail(f"a second end of the game, {shown(statement)}")
+            self._fail(f"a second end mark, {shown(statement)}")
         self._ended = True
         black_to_move = (self.game.turn == shogi.BLACK) == (len(self.game.moves) % 2 == 0)
         result = end_result(statement, black_to_move)
         if result is None:
-            self._fail(f"{shown(statement)} is no end of the game")
+            self._fail(f"{shown(statement)} is not an end mark")
         self.game.end_mark, self.game.result = statement, result
 
     def _read_comment(self, line: str) -> None:
-        if line.startswith("'summary:"):
+        if line.startswith("'**"):
+            self._read_evaluation(line)
+        elif line.startswith("'summary:"):
             match = SUMMARY.match(line.encode("latin-1"))
             if match:
                 kind, *words = match.groups()
                 self.game.summary = summary_result(*words)
                 self._false_declaration = kind == FALSE_DECLARATION
+        elif line.startswith("'black_rate:"):
+            self.game.ratings[shogi.BLACK] = _read_rating(line)
+        elif line.startswith("'white_rate:"):
+            self.game.ratings[shogi.WHITE] = _read_rating(line)
+
+    def _read_evaluation(self, line: str) -> None:
+        """Gives the last move its evaluation. After the end mark there is no move for it."""
+        moves = self.game.moves
+        value = evaluation_of(line)
+        if value is None or not moves or self._ended:
             return
-        for side, start in enumerate(("'black_rate:", "'white_rate:")):
-            if line.startswith(start):
-                try:
-                    rating = float(line.rsplit(":", 1)[1])
-                except ValueError:
-                    rating = math.nan
-                self.game.ratings[side] = rating if math.isfinite(rating) else None
+        by_black = (self.game.turn == shogi.BLACK) == (len(moves) % 2 == 1)
+        moves[-1] = moves[-1]._replace(evaluation=value if by_black else -value)
 
-    def _heed_summary(self) -> None:
-        """Takes the result from the summary where the end mark tells none, or a wrong one.
+    def _apply_summary(self) -> None:
+        """Takes the result from the summary if the end mark does not give it, or a wrong one.
 
-        The server writes the summary when a game has ended, and for repetition, time and
-        illegal moves nothing else. Where there is an end mark too, that one counts; but
-        ``%KACHI`` is only what the mover declared.
+        After a repetition, a time-out or an illegal move the server writes only the summary.
+        Otherwise the end mark decides. But ``%KACHI`` is only the declaration of the mover, and
+        the summary says whether the server accepted it.
         """
         game = self.game
         false = self._false_declaration and game.end_mark == "%KACHI"
@@ -253,11 +281,20 @@ class _Reader:
         raise RecordError(self._line, reason)
 
 
+def _read_rating(line: str) -> float | None:
+    """Parses the rating at the end of a comment; None if it is not a finite number."""
+    try:
+        rating = float(line.rsplit(":", 1)[1])
+    except ValueError:
+        return None
+    return rating if math.isfinite(rating) else None
+
+
 @functools.lru_cache(maxsize=1 << 14)
 def _read_move(statement: str) -> tuple[int, int, int, int] | None:
-    """Reads a move: who makes it, origin, target and piece; None if it is none.
+    """Parses a move; returns mover, origin, target and piece, or None for another statement.
 
-    Moves repeat from game to game, so that remembering them saves most of the work.
+    The same moves occur in many games, so the cache saves most of the work.
     """
     match = _MOVE.fullmatch(statement)
     if not match:
@@ -275,7 +312,7 @@ def _read_move(statement: str) -> tuple[int, int, int, int] | None:
 
 
 def _name_decoder(record: bytes) -> Callable[[str], str]:
-    """Chooses how the names of a record, given as latin-1, are decoded."""
+    """Returns the decoder for the players' names of a record; it takes latin-1 text."""
     if record.isascii():
         return str
     match = _ENCODING.search(record)

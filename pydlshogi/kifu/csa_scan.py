@@ -1,11 +1,10 @@
-"""CSA text to games, thousands of records at once.
+"""Fast parser of CSA records: thousands of records at once.
 
-Joins the records to one array of bytes and finds out about all lines together. A
-record is read here if each of its lines is of a plain kind (a move and perhaps its
-time and a comment, a time, a header, a comment) and they stand in the usual order:
-``PI`` or the nine rows of the even game, ``+``, moves by turns, at most one end mark.
-That is how game servers write an even game. Every other record is left to
-:func:`pydlshogi.kifu.csa.parse_game`, which reads these to the same result too.
+It joins the records to one array of bytes and classifies all lines with numpy. It reads
+the records that game servers write for an even game. Each line must be a move (perhaps with
+its time and a comment), a time, a header or a comment. Their order must be ``PI`` or the
+nine rows of the even game, ``+``, moves in turn, at most one end mark. All other records
+are left to :func:`pydlshogi.kifu.csa.parse_game`, which gives the same result for all.
 """
 
 from __future__ import annotations
@@ -18,19 +17,26 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, summary_result
+from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, evaluation_of, summary_result
 from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
 from pydlshogi.kifu.game import end_result
 from pydlshogi.kifu.replay import Games
-from pydlshogi.positions import EVEN_GAME, HAND_NUM, PIECE_NUM, UNKNOWN
+from pydlshogi.positions import (
+    EVALUATION_MAX,
+    EVEN_GAME,
+    HAND_NUM,
+    NO_EVALUATION,
+    PIECE_NUM,
+    UNKNOWN,
+)
 
-_LF, _CR, _COMMA, _DOT, _QUOTE, _T, _PLUS, _MINUS = b"\n\r,.'T+-"
+_LF, _CR, _TAB, _BLANK, _COMMA, _DOT, _QUOTE, _STAR, _T, _PLUS, _MINUS = b"\n\r\t ,.'*T+-"
 _BAD = 255
 _MOVE_SIZE = len("+7776FU")
 
 
 def _even_rows() -> Iterator[bytes]:
-    """Writes the even game in rows, as real files have them."""
+    """Yields the even game in rows, in the ways that real files write it."""
     rows = []
     for y in range(9):
         cells = [" * "] * 9
@@ -47,14 +53,18 @@ def _even_rows() -> Iterator[bytes]:
 _EVEN_ROWS = tuple(_even_rows())
 
 
+# Evaluations with more digits are parsed one by one. Engines write mates with at most six.
+_DIGITS = 6
+
+
 class Scanned(NamedTuple):
-    """What was read of a batch of records.
+    """Result of :func:`scan`.
 
     Attributes:
-        plain: Whether each record was read here, (records,) bool.
-        games: The games of those that were, in order; None if there are none.
-        summaries: Black's result by floodgate's summary for each game, ``UNKNOWN``
-            where there is none.
+        plain: Whether each record was read, (records,) bool.
+        games: The games of the plain records, in order; None if there are none.
+        summaries: Result for Black by floodgate's summary, for each game; ``UNKNOWN`` if
+            there is no summary.
     """
 
     plain: numpy.ndarray
@@ -66,13 +76,10 @@ def scan(records: list[bytes]) -> Scanned:
     """Reads the plain records of a batch.
 
     Args:
-        records: The text of each, without ``/`` lines; at least one.
-
-    Returns:
-        Which records were read, and their games.
+        records: Text of each record, without ``/`` lines; at least one record.
     """
     records = [_with_short_start(record) for record in records]
-    # Every record ends with a line end; the padding lets a word be read anywhere.
+    # Every record ends with a line end. The padding allows reading 8 bytes anywhere.
     joined = b"\n".join(records) + b"\n" + bytes(8)
     text = numpy.frombuffer(joined, dtype=numpy.uint8)
     sizes = numpy.fromiter(map(len, records), dtype=numpy.int64, count=len(records)) + 1
@@ -104,8 +111,10 @@ def scan(records: list[bytes]) -> Scanned:
         line_start[line],
         line_end[line],
         numpy.searchsorted(first_line, line, side="right") - 1,
+        (numpy.cumsum(is_move) - 1)[line],
     )
-    results, summaries = _read_other_lines(lines, plain, move_line, move_number, lengths)
+    results, summaries, end_line = _read_other_lines(lines, plain, move_line, move_number, lengths)
+    evaluation = _read_evaluations(lines, move_number, end_line, ply)
     keep = plain[record_of_move]
     games = None
     if keep.any():
@@ -115,6 +124,7 @@ def scan(records: list[bytes]) -> Scanned:
             target=target[keep],
             piece=piece[keep],
             claimed=numpy.zeros(int(keep.sum()), dtype=numpy.uint8),
+            evaluation=evaluation[keep],
             lengths=lengths[plain],
             starts=numpy.tile(numpy.frombuffer(EVEN_GAME, dtype=numpy.uint8), (count, 1)),
             turns=numpy.full(count, shogi.BLACK, dtype=numpy.uint8),
@@ -124,7 +134,7 @@ def scan(records: list[bytes]) -> Scanned:
 
 
 def _with_short_start(record: bytes) -> bytes:
-    """Puts ``PI`` for the nine rows of the even game."""
+    """Replaces the nine rows of the even game by ``PI``."""
     if b"P1" in record:
         for rows in _EVEN_ROWS:
             if record.startswith(rows):
@@ -136,7 +146,7 @@ def _with_short_start(record: bytes) -> bytes:
 def _find_lines(
     joined: bytes, text: numpy.ndarray, record_start: numpy.ndarray, plain: numpy.ndarray
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Finds where lines start and end; records with an odd line end are not ``plain``."""
+    """Finds start and end of all lines. Records with a lone CR lose ``plain``."""
     end = numpy.flatnonzero(text == _LF)
     start = numpy.empty_like(end)
     start[0] = 0
@@ -152,11 +162,11 @@ def _find_lines(
 def _read_moves(
     text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray, white: numpy.ndarray
 ) -> tuple[numpy.ndarray, ...]:
-    """Reads lines that begin as moves do.
+    """Reads lines that begin like moves.
 
     Returns:
-        Origin, target and piece, as uint8 and seen from the mover, and whether the
-        line is nothing but a move and perhaps its time and a comment.
+        Origin, target and piece as uint8, seen from the mover; and whether the line is a
+        move, perhaps with its time and a comment, and nothing else.
     """
     squares, pieces, turned = _number_tables()
     word = numpy.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))[start]
@@ -179,7 +189,7 @@ def _read_moves(
 def _is_time_or_comment(
     text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray
 ) -> numpy.ndarray:
-    """Says of each stretch of text, none empty, whether it is ``,T5``, ``,'…`` or both."""
+    """Tests whether each part of the text, none empty, is ``,T5``, ``,'…`` or both."""
     timed = (text[start] == _COMMA) & (text[start + 1] == _T)
     rest = start.copy()
     rest[timed] = _after_digits(text, start[timed] + 2, end[timed])
@@ -188,14 +198,15 @@ def _is_time_or_comment(
 
 
 class _Lines(NamedTuple):
-    """The lines that are no moves.
+    """The lines that are not moves.
 
     Attributes:
-        joined: The text of all records, as bytes.
-        text: The same as an array.
-        number: The line's number among all lines.
-        start, end: Where it stands in the text.
-        record: The record that it belongs to.
+        joined: Text of all records, as bytes.
+        text: The same text as an array.
+        number: Number of the line among all lines.
+        start, end: Position of the line in the text.
+        record: Number of its record.
+        move: Number of the last move before the line, in any record; -1 if there is none.
     """
 
     joined: bytes
@@ -204,6 +215,7 @@ class _Lines(NamedTuple):
     start: numpy.ndarray
     end: numpy.ndarray
     record: numpy.ndarray
+    move: numpy.ndarray
 
 
 def _read_other_lines(
@@ -212,15 +224,16 @@ def _read_other_lines(
     move_line: numpy.ndarray,
     move_number: numpy.ndarray,
     lengths: numpy.ndarray,
-) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Reads what is not a move, and takes back ``plain`` where it is not plain.
+) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
+    """Reads the lines that are not moves. Records with another line lose ``plain``.
 
     Returns:
-        The results and the summaries for Black, a uint8 for each record.
+        For each record the result and the summary for Black, uint8, and the number of the line
+        with the end mark, -1 if there is none.
     """
     text, size = lines.text, lines.end - lines.start
     first, second = text[lines.start], text[lines.start + 1]
-    is_comment = first == ord("'")
+    is_comment = first == _QUOTE
     is_start = (size == 2) & (first == ord("P")) & (second == ord("I"))
     is_turn = (size == 1) & (first == _PLUS)
     is_end = first == ord("%")
@@ -231,7 +244,7 @@ def _read_other_lines(
     known[time] = _after_digits(text, lines.start[time] + 1, lines.end[time]) == lines.end[time]
     plain[lines.record[~known]] = False
 
-    # One PI, one + behind it, then the moves, then at most one end mark.
+    # One PI, then one +, then the moves, then at most one end mark.
     some = lengths > 0
     first_move = move_line[move_number[some]]
     last_move = move_line[move_number[some] + lengths[some] - 1]
@@ -258,20 +271,82 @@ def _read_other_lines(
             kind, *words = match.groups()
             summaries[record] = summary_result(*words)
             plain[record] &= kind != FALSE_DECLARATION
-    return numpy.where(end_count > 0, results, summaries), summaries
+    return numpy.where(end_count > 0, results, summaries), summaries, end_line
+
+
+def _read_evaluations(
+    lines: _Lines, move_number: numpy.ndarray, end_line: numpy.ndarray, ply: numpy.ndarray
+) -> numpy.ndarray:
+    """Reads floodgate's evaluations, ``'** 120 …`` after a move.
+
+    Args:
+        lines: The lines that are not moves.
+        move_number: Number of each record's first move.
+        end_line: Number of each record's line with the end mark, -1 if there is none.
+        ply: Number of each move in its record, from 0; Black makes move 0.
+
+    Returns:
+        The evaluation of each move for its mover, (moves,) int16. Of several evaluations after
+        a move the last one counts.
+    """
+    evaluation = numpy.full(len(ply), NO_EVALUATION, dtype=numpy.int16)
+    text, start, record = lines.text, lines.start, lines.record
+    chosen = numpy.flatnonzero(text[start] == _QUOTE)
+    chosen = chosen[(text[start[chosen] + 1] == _STAR) & (text[start[chosen] + 2] == _STAR)]
+    after_move = lines.move[chosen] >= move_number[record[chosen]]
+    end = end_line[record[chosen]]
+    chosen = chosen[after_move & ((end < 0) | (lines.number[chosen] < end))]
+    value, plain = _read_numbers(text, start[chosen] + len("'**"), lines.end[chosen])
+    known = plain.copy()
+    for index in numpy.flatnonzero(~plain):
+        line = chosen[index]
+        comment = lines.joined[start[line] : lines.end[line]].decode("latin-1")
+        careful = evaluation_of(comment)
+        if careful is not None:
+            value[index], known[index] = careful, True
+    move = lines.move[chosen[known]]
+    value = numpy.clip(value[known], -EVALUATION_MAX, EVALUATION_MAX)
+    evaluation[move] = numpy.where(ply[move] & 1, -value, value)
+    return evaluation
+
+
+def _read_numbers(
+    text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Reads a blank and a whole number of few digits at the start of parts of the text.
+
+    Returns:
+        The numbers, int32, and whether each part has such a number, followed by its end or by
+        white space.
+    """
+    negative = text[start + 1] == _MINUS
+    first = start + 1 + negative
+    place = first.copy()
+    value = numpy.zeros(len(start), dtype=numpy.int32)
+    left = numpy.arange(len(start))
+    for _ in range(_DIGITS):
+        digit = text[place[left]] - numpy.uint8(ord("0"))
+        is_digit = digit < 10
+        left = left[is_digit]
+        value[left] = 10 * value[left] + digit[is_digit]
+        place[left] += 1
+    behind = text[place]
+    plain = (text[start] == _BLANK) & (place > first)
+    plain &= (place == end) | (behind == _BLANK) | (behind == _TAB)
+    return numpy.where(negative, -value, value), plain
 
 
 def _place_in_record(
     lines: _Lines, chosen: numpy.ndarray, record_num: int
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Gives the number of each record's (last) chosen line, and how many there are."""
+    """Returns the number of the last chosen line of each record, -1 for none, and their count."""
     place = numpy.full(record_num, -1, dtype=numpy.int64)
     place[lines.record[chosen]] = lines.number[chosen]
     return place, numpy.bincount(lines.record[chosen], minlength=record_num)
 
 
 def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray) -> numpy.ndarray:
-    """Finds where the digits and dots end that each stretch of text begins with."""
+    """Finds the end of the digits and dots at the start of each part of the text."""
     place = start.copy()
     left = numpy.flatnonzero(start < end)
     while len(left):
@@ -284,7 +359,7 @@ def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray)
 
 @functools.lru_cache(maxsize=1024)
 def _end_mark(line: bytes) -> tuple[int, int] | None:
-    """Gives what an end mark means for Black with Black and with White to move."""
+    """Returns the result for Black of an end mark, with Black and with White to move."""
     mark, comma, rest = line.partition(b",'")[0].decode("latin-1").partition(",")
     if comma and (rest[:1] != "T" or rest[1:].strip("0123456789.")):
         return None
@@ -294,12 +369,12 @@ def _end_mark(line: bytes) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=1)
 def _number_tables() -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
-    """Makes the tables that read numbers of two letters.
+    """Builds the tables of squares and pieces.
 
     Returns:
-        By two letters as a little-endian number, the square and the piece, ``_BAD`` for
-        none, and ``SQUARE_NUM`` for the square 00; and [white, square] as the mover
-        sees it.
+        The square and the piece with a name of two letters, indexed by the letters as a
+        little-endian integer; ``_BAD`` for other letters, ``SQUARE_NUM`` for 00. And the square
+        seen from the mover, indexed by [mover is White, square].
     """
     squares = numpy.full(1 << 16, _BAD, dtype=numpy.uint8)
     pieces = numpy.full(1 << 16, _BAD, dtype=numpy.uint8)

@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 from pydlshogi.kifu.csa import parse_game, split_records
 from pydlshogi.kifu.game import Game
+from pydlshogi.kifu.hcpe import HCPE
+from pydlshogi.kifu.hcpe3 import SUFFIXES as HCPE3_SUFFIXES
 from pydlshogi.kifu.kif import looks_like_kif, parse_kif
+from pydlshogi.kifu.psv import PSV
 from pydlshogi.kifu.report import Note
 
 
@@ -39,8 +42,15 @@ CSA = Format("CSA", (".csa",), split_records, parse_game)
 KIF = Format("KIF", (".kif", ".kifu"), _whole_file, parse_kif)
 FORMATS = (CSA, KIF)
 
+#: Suffixes of binary files (:mod:`pydlshogi.kifu.parts`).
+BINARY_SUFFIXES = (*HCPE.suffixes, *PSV.suffixes, *HCPE3_SUFFIXES)
 #: Suffixes of all record files.
-RECORD_SUFFIXES = tuple(suffix for format_ in FORMATS for suffix in format_.suffixes)
+RECORD_SUFFIXES = (*CSA.suffixes, *KIF.suffixes, *BINARY_SUFFIXES)
+
+
+def is_binary(name: str) -> bool:
+    """Says by its name whether a file is HCPE, HCPE3 or PSV."""
+    return name.lower().endswith(BINARY_SUFFIXES)
 
 
 def format_of(name: str, data: bytes) -> Format:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import shogi
 
 from pydlshogi.errors import UserError
-from pydlshogi.positions import DRAW, EVEN_GAME, LOSS, UNKNOWN, WIN
+from pydlshogi.positions import DRAW, EVEN_GAME, LOSS, NO_EVALUATION, UNKNOWN, WIN
 
 #: CSA's end marks, and the result of each for the side to move.
 END_MARKS = {
@@ -64,6 +64,8 @@ class Move(NamedTuple):
         piece: Code of the piece after the move, 1..14.
         claimed: Code of the piece before the move if the record names it, else 0.
         line: Line number in the record, from 1.
+        evaluation: The mover's own evaluation before the move, in centipawns, positive if the
+            mover is better; ``NO_EVALUATION`` if unknown.
     """
 
     origin: int
@@ -71,6 +73,7 @@ class Move(NamedTuple):
     piece: int
     claimed: int
     line: int
+    evaluation: int = NO_EVALUATION
 
 
 @dataclass

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
+from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, opponents_view
 from pydlshogi.rules import is_legal
 
@@ -60,3 +64,15 @@ def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) ->
             return ply
         board.push(move)
     return None
+
+
+def illegal_moves(games: Games, good: numpy.ndarray) -> Iterator[tuple[int, int]]:
+    """Finds the good games with an illegal move, and the number of that move from 0."""
+    end = numpy.cumsum(games.lengths)
+    for game in numpy.flatnonzero(good).tolist():
+        rows = slice(end[game] - games.lengths[game], end[game])
+        columns = (games.origin[rows], games.target[rows], games.piece[rows])
+        moves = list(zip(*(column.tolist() for column in columns)))
+        ply = first_illegal(games.starts[game].tobytes(), int(games.turns[game]), moves)
+        if ply is not None:
+            yield game, ply

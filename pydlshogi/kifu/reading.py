@@ -8,14 +8,19 @@ never stops the reading.
 from __future__ import annotations
 
 import collections
+import functools
+import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy
 from tqdm import tqdm
 
 from pydlshogi.kifu.batch import Batch, File, read_batch
+from pydlshogi.kifu.fixed import limit_evaluations
+from pydlshogi.kifu.formats import is_binary
+from pydlshogi.kifu.parts import parts_of, read_part
 from pydlshogi.kifu.replay import rows_of
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import KifuError, Source, is_archive, read_archive, read_list
@@ -75,9 +80,29 @@ def read_sources(
 def _read(
     sources: list[Source], *, strict: bool, drop_duplicates: bool
 ) -> tuple[numpy.ndarray, Report]:
-    """Reads all sources."""
+    """Reads all sources into one array."""
     report = Report(duplicates_dropped=drop_duplicates)
     chunks: list[numpy.ndarray] = []
+    for positions, _ in stream(sources, report, strict=strict, drop_duplicates=drop_duplicates):
+        limit_evaluations(positions)
+        chunks.append(positions)
+    return _concatenate(chunks, report.positions), report
+
+
+def stream(
+    sources: list[Source], report: Report, *, strict: bool, drop_duplicates: bool
+) -> Iterator[tuple[numpy.ndarray, numpy.ndarray]]:
+    """Reads sources, a batch at a time.
+
+    Args:
+        sources: The files.
+        report: Receives the counts and notes.
+        strict, drop_duplicates: As above.
+
+    Yields:
+        Positions, ``POSITION`` (n,), and the side to move of each, (n,) uint8. Evaluations
+        from HCPE, HCPE3 and PSV files are not limited.
+    """
     first_with: dict[bytes, tuple[str, int]] = {}
     report.excluded.extend(
         Note(source.name, 0, 0, source.problem) for source in sources if source.problem
@@ -86,7 +111,7 @@ def _read(
         progress.update(len(report.excluded))
         for batch in _read_batches(sources, strict, report):
             progress.update(batch.files)
-            kept = numpy.ones(len(batch.records), dtype=bool)
+            kept = numpy.ones(len(batch.results), dtype=bool)
             for number, (key, record) in enumerate(zip(batch.keys, batch.records)):
                 place = record.file, record.number
                 earlier = first_with.setdefault(key, place)
@@ -94,17 +119,17 @@ def _read(
                     reason = f"same moves as {earlier[0]}, record {earlier[1]}"
                     report.duplicates.append(record.note(0, reason))
                     kept[number] = not drop_duplicates
-            positions = batch.positions
+            positions, turns = batch.positions, batch.turns
             if not kept.all():
-                positions = positions[rows_of(batch.lengths, numpy.flatnonzero(kept))]
-            chunks.append(positions)
+                rows = rows_of(batch.lengths, numpy.flatnonzero(kept))
+                positions, turns = positions[rows], turns[rows]
             report.count(batch.results[kept].tolist(), len(positions))
-            report.records += len(kept)
+            report.records += len(kept) + batch.unlisted
             report.excluded.extend(batch.excluded)
             report.unreadable += batch.unreadable
             report.contradictions.extend(batch.contradictions)
+            yield positions, turns
     report.records += len(report.excluded)
-    return _concatenate(chunks, report.positions), report
 
 
 def _concatenate(chunks: list[numpy.ndarray], total: int) -> numpy.ndarray:
@@ -123,8 +148,8 @@ def _read_batches(sources: list[Source], strict: bool, report: Report) -> Iterat
     pool = ThreadPoolExecutor(_WORKERS)
     try:
         going_on: collections.deque[Future[Batch]] = collections.deque()
-        for files in _batches(_files(sources, report)):
-            going_on.append(pool.submit(read_batch, files, strict))
+        for job in _jobs(_files(sources, report), strict):
+            going_on.append(pool.submit(job))
             # One batch waits for each worker, so that none is idle while one is used.
             if len(going_on) > 2 * _WORKERS:
                 yield going_on.popleft().result()
@@ -158,6 +183,17 @@ def _files(sources: list[Source], report: Report) -> Iterator[File]:
             if not found:
                 reason = "the archive holds no record (an archive in it is not opened)"
                 report.excluded.append(Note(source.name, 0, 0, reason))
+
+
+def _jobs(files: Iterable[File], strict: bool) -> Iterator[Callable[[], Batch]]:
+    """Divides the reading into jobs for the threads."""
+    for binary, group in itertools.groupby(files, key=lambda file: is_binary(file.name)):
+        if binary:
+            for file in group:
+                yield from (functools.partial(read_part, part, strict) for part in parts_of(file))
+        else:
+            for batch in _batches(group):
+                yield functools.partial(read_batch, batch, strict)
 
 
 def _batches(files: Iterable[File]) -> Iterator[list[File]]:

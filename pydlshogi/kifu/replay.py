@@ -85,15 +85,33 @@ _SLIDES = {
 }
 
 
-@dataclass
-class Games:
-    """Games as columns: a row of the first four for each move, of the others for each game.
+MOVE_COLUMNS = ("origin", "target", "piece", "claimed", "evaluation")
+GAME_COLUMNS = ("lengths", "starts", "turns", "results")
 
-    The moves of a game stand together, games in order. ``origin``, ``target``,
-    ``piece`` and ``claimed`` are those of :class:`pydlshogi.kifu.game.Move`.
+
+@dataclass
+class Moves:
+    """Moves as columns, one row a move, seen from the side that makes it.
 
     Attributes:
-        origin, target, piece, claimed: (moves,) uint8.
+        origin, target, piece, claimed: As in :class:`pydlshogi.kifu.game.Move`, (moves,)
+            uint8.
+    """
+
+    origin: numpy.ndarray
+    target: numpy.ndarray
+    piece: numpy.ndarray
+    claimed: numpy.ndarray
+
+
+@dataclass
+class Games(Moves):
+    """Games as columns. The first five have a row for each move, the others for each game.
+
+    The moves are sorted by game.
+
+    Attributes:
+        evaluation: As in :class:`pydlshogi.kifu.game.Move`, (moves,) int16.
         lengths: Number of moves, at least 1, (games,) int64.
         starts: Placement before the first move, seen from its mover,
             (games, PLACEMENT_SIZE) uint8.
@@ -101,39 +119,33 @@ class Games:
         results: The result for Black, (games,) uint8.
     """
 
-    origin: numpy.ndarray
-    target: numpy.ndarray
-    piece: numpy.ndarray
-    claimed: numpy.ndarray
+    evaluation: numpy.ndarray
     lengths: numpy.ndarray
     starts: numpy.ndarray
     turns: numpy.ndarray
     results: numpy.ndarray
 
     def select(self, order: numpy.ndarray) -> Games:
-        """Picks games, in any order, by their numbers."""
+        """Selects games by their numbers, in any order."""
         moves = rows_of(self.lengths, order)
         return Games(
-            **{
-                name: getattr(self, name)[moves]
-                for name in ("origin", "target", "piece", "claimed")
-            },
-            **{
-                name: getattr(self, name)[order]
-                for name in ("lengths", "starts", "turns", "results")
-            },
+            **{name: getattr(self, name)[moves] for name in MOVE_COLUMNS},
+            **{name: getattr(self, name)[order] for name in GAME_COLUMNS},
         )
 
     @classmethod
     def of(cls, games: list[Game]) -> Games:
-        """Makes columns of games read one by one."""
-        moves = numpy.array([move[:4] for game in games for move in game.moves], dtype=numpy.uint8)
-        origin, target, piece, claimed = moves.T
+        """Converts parsed games to columns."""
+        moves = [move for game in games for move in game.moves]
+        origin, target, piece, claimed = numpy.array(
+            [move[:4] for move in moves], dtype=numpy.uint8
+        ).T
         return cls(
             origin=origin,
             target=target,
             piece=piece,
             claimed=claimed,
+            evaluation=numpy.array([move.evaluation for move in moves], dtype=numpy.int16),
             lengths=numpy.array([len(game.moves) for game in games], dtype=numpy.int64),
             starts=numpy.array([list(game.start) for game in games], dtype=numpy.uint8),
             turns=numpy.array([game.turn for game in games], dtype=numpy.uint8),
@@ -142,7 +154,7 @@ class Games:
 
     @classmethod
     def join(cls, parts: list[Games]) -> Games:
-        """Puts the games of several behind one another."""
+        """Concatenates games."""
         return cls(
             **{
                 name: numpy.concatenate([getattr(part, name) for part in parts])
@@ -190,19 +202,20 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
     positions = _play(games, first)
     ply = numpy.arange(len(positions)) - numpy.repeat(first, games.lengths)
     positions["ply"] = ply + 1
+    positions["evaluation"] = games.evaluation
     other = numpy.array([OTHER_RESULT[result] for result in range(len(OTHER_RESULT))])
     own_result = numpy.where(games.turns == shogi.BLACK, games.results, other[games.results])
     by_parity = numpy.stack([own_result, other[own_result]], axis=1).astype(numpy.uint8)
     positions["result"] = numpy.repeat(by_parity, games.lengths, axis=0)[
         numpy.arange(len(ply)), ply & 1
     ]
-    possible, positions["label"] = _check(games, positions)
+    possible, positions["label"] = check_moves(games, positions)
     possible &= ply < PLY_MAX
     wrong = numpy.flatnonzero(~possible)
     wrong_game = numpy.searchsorted(first, wrong, side="right") - 1
     wrong_game, index = numpy.unique(wrong_game, return_index=True)
     return positions, [
-        Fault(int(game), int(row - first[game]), _explain(games, positions, row))
+        Fault(int(game), int(row - first[game]), explain_fault(games, positions, row))
         for game, row in zip(wrong_game, wrong[index])
     ]
 
@@ -252,12 +265,12 @@ def _play(games: Games, first: numpy.ndarray) -> numpy.ndarray:
     return positions
 
 
-def _check(games: Games, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
+def check_moves(moves: Moves, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Says of each move whether it is possible where it was made, and gives its label."""
     tables = _tables()
     rows = positions.view(numpy.uint8)
     row_at = numpy.arange(len(positions)) * POSITION.itemsize
-    origin, target, piece = games.origin, games.target, games.piece
+    origin, target, piece = moves.origin, moves.target, moves.piece
     at_origin = rows[row_at + origin]
     at_target = rows[row_at + target]
     drop = origin >= SQUARE_NUM
@@ -267,7 +280,7 @@ def _check(games: Games, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy
     change = tables.change[before * (PIECE_NUM + 1) + piece]
     possible = tables.able[before * _GEOMETRY_NUM + geometry]
     possible &= at_origin != 0
-    possible &= (games.claimed == 0) | (games.claimed == before)
+    possible &= (moves.claimed == 0) | (moves.claimed == before)
     possible &= (change == _SAME) | ((change == _PROMOTES) & tables.zone[path])
     possible &= ~tables.stuck[piece.astype(numpy.intp) * SQUARE_NUM + target]
     possible &= tables.target_free[at_target] > drop
@@ -284,11 +297,11 @@ def _check(games: Games, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy
     return possible, label
 
 
-def _explain(games: Games, positions: numpy.ndarray, row: int) -> str:
+def explain_fault(moves: Moves, positions: numpy.ndarray, row: int) -> str:
     """Puts into words why a move is not possible."""
     tables = _tables()
-    origin, target = int(games.origin[row]), int(games.target[row])
-    piece, claimed = int(games.piece[row]), int(games.claimed[row])
+    origin, target = int(moves.origin[row]), int(moves.target[row])
+    piece, claimed = int(moves.piece[row]), int(moves.claimed[row])
     board, hands = positions["board"][row], positions["hands"][row]
     if origin >= SQUARE_NUM:
         before = origin - SQUARE_NUM + 1

@@ -111,7 +111,7 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
 
 def _is_no_list(name: str, data: bytes) -> bool:
     """Says whether what was given as a list is something else, by its name or content."""
-    if name.lower().endswith((*RECORD_SUFFIXES, *ARCHIVE_SUFFIXES, *_PACKED_SUFFIXES)):
+    if is_readable_name(name):
         return True
     return data.startswith(_BINARY) or _CSA_MOVE.search(data) is not None
 
@@ -151,6 +151,24 @@ def _decodings(line: bytes) -> list[str]:
     return names
 
 
+def find_path(path: str) -> list[Source]:
+    """Finds the files that one path names: a record, a folder or an archive.
+
+    Problems are among the results, as :func:`read_list` returns them.
+    """
+    return list(_find([path], [os.curdir], 0))
+
+
+def is_readable_name(name: str) -> bool:
+    """Says by its name whether a file is a record or an archive, and not a list of them."""
+    return name.lower().endswith((*RECORD_SUFFIXES, *ARCHIVE_SUFFIXES, *_PACKED_SUFFIXES))
+
+
+def _naming(line: int) -> str:
+    """Says in a note where a path comes from; line 0 is no line of a list."""
+    return f"line {line} of the list names it" if line else "the command line names it"
+
+
 def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[Source]:
     """Finds what a line of a list names; a folder gives all its records."""
     for name, place in itertools.product(names, places):
@@ -162,12 +180,12 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
         if stat.S_ISDIR(status.st_mode):
             yield from _find_in_folder(name, path, line)
         elif name.lower().endswith(_PACKED_SUFFIXES):
-            problem = f"line {line} of the list names it, but it is packed; unpack it first"
+            problem = f"{_naming(line)}, but it is packed; unpack it first"
             yield Source(name, "", -1, 0, problem)
         else:
             yield Source(name, path, status.st_size, status.st_mtime_ns)
         return
-    problem = f"line {line} of the list names it, but there is no such file; correct the path"
+    problem = f"{_naming(line)}, but there is no such file; correct the path"
     readable = next((name for name in names if name.isprintable()), names[0])
     yield Source(readable, "", -1, 0, problem)
 
@@ -192,7 +210,7 @@ def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
                 yield Source(shown, inside, status.st_size, status.st_mtime_ns)
                 found = True
     if not found:
-        problem = f"line {line} of the list names it, but the folder holds no record"
+        problem = f"{_naming(line)}, but the folder holds no record"
         yield Source(name, path, -1, 0, problem)
 
 

@@ -12,7 +12,16 @@ from pydlshogi.kifu.csa_board import SQUARE_NAMES
 from pydlshogi.kifu.game import END_MARKS, OTHER_RESULT, RecordError
 from pydlshogi.kifu.kif import parse_kif
 from pydlshogi.kifu.replay import Games, replay
-from pydlshogi.positions import DRAW, EVEN_GAME, LOSS, PLACEMENT_SIZE, UNKNOWN, WIN, placement_of
+from pydlshogi.positions import (
+    DRAW,
+    EVEN_GAME,
+    LOSS,
+    NO_EVALUATION,
+    PLACEMENT_SIZE,
+    UNKNOWN,
+    WIN,
+    placement_of,
+)
 
 HEADER = "V2.2\nN+先手太郎\nN-後手花子\nPI\n+\n"
 MOVES = "+7776FU\n-3334FU\n+8822UM\n-3122GI\n+0055KA\n"
@@ -255,12 +264,12 @@ def test_floodgate_comments():
     ("text", "line", "reason"),
     [
         (HEADER + "+7776FX\n", 6, "unknown statement '+7776FX'"),
-        (HEADER + "+7776FU\n+2726FU\n", 7, "not of the side to move"),
+        (HEADER + "+7776FU\n+2726FU\n", 7, "not by the side to move"),
         (HEADER + "+7776FU\n\n%TORYO\n-3334FU\n", 9, "after the end"),
         (HEADER + "+7776FU\n%TORYO\n%KACHI\n", 8, "second end"),
         (HEADER + "+7776FU\n%TORYO\n%TORYO\n", 8, "second end"),
-        (HEADER + "+7776FU\n%7776FU\n", 7, "'%7776FU' is no end of the game"),
-        (HEADER + "+7776FU\n%\n", 7, "'%' is no end of the game"),
+        (HEADER + "+7776FU\n%7776FU\n", 7, "'%7776FU' is not an end mark"),
+        (HEADER + "+7776FU\n%\n", 7, "'%' is not an end mark"),
         (HEADER + "+0076OU\n", 6, "cannot be in hand"),
         (HEADER + "PI\n", 6, "after the side to move"),
         (HEADER + "+\n", 6, "given twice"),
@@ -286,7 +295,7 @@ def test_floodgate_comments():
         ("P+59OU00AL00FU\n+\n", 1, "after 00AL"),
         ("P+59OU\nPI\n", 2, "PI after another"),
         ("-\n-3334FU\n", 1, "White moves first"),
-        ("-3334FU\n", 1, "not of the side to move"),
+        ("-3334FU\n", 1, "not by the side to move"),
         (HEADER + MOVES.replace("\n", "+1716FU\n", 1), 6, "unknown statement"),
     ],
 )
@@ -342,3 +351,61 @@ def test_a_file_without_a_record_is_one_that_is_refused(text):
     assert before == 0
     with pytest.raises(RecordError):
         parse_game(record)
+
+
+# --- evaluations --------------------------------------------------------------------
+
+
+def evaluations(text):
+    return [move.evaluation for move in game(text).moves]
+
+
+def test_an_evaluation_is_the_movers_and_belongs_to_the_move_before_it():
+    lines = "+7776FU\n'** 120 -3334FU +2726FU\n-3334FU\nT3\n'** 95\n+2726FU\n-8384FU\n'** -7\n"
+    # Seen from Black: 120, 95 and -7.
+    assert evaluations(HEADER + lines) == [120, -95, NO_EVALUATION, 7]
+
+
+def test_a_handicap_game_begins_with_white():
+    lines = "P1-KY-KE-GI-KI-OU-KI-GI-KE-KY\n" + "".join(ROWS.splitlines(True)[1:])
+    lines = lines.replace("-HI", " * ").replace("-KA", " * ") + "-\n"
+    assert evaluations(lines + "-3334FU\n'** -900\n+7776FU\n'** -880\n") == [900, -880]
+
+
+@pytest.mark.parametrize(
+    ("comment", "value"),
+    [
+        ("'** 0", 0),
+        ("'** -0", 0),
+        ("'**\t +15 ", 15),
+        ("'** 007", 7),
+        ("'** 30000", 30000),
+        ("'** 30001 +7776FU", 30000),
+        ("'** -100000", -30000),
+        ("'** " + "9" * 5000, 30000),
+        ("'** 12x", NO_EVALUATION),
+        ("'** 1.5", NO_EVALUATION),
+        ("'** +7776FU -3334FU", NO_EVALUATION),
+        ("'** - 5", NO_EVALUATION),
+        ("'**5", NO_EVALUATION),
+        ("'* 5", NO_EVALUATION),
+        ("'***5", NO_EVALUATION),
+        ("'**", NO_EVALUATION),
+        ("'** ５", NO_EVALUATION),
+    ],
+)
+def test_what_counts_as_an_evaluation(comment, value):
+    assert evaluations(f"{HEADER}+7776FU\n{comment}\n") == [value]
+
+
+def test_of_several_evaluations_the_last_one_counts():
+    assert evaluations(HEADER + "+7776FU\n'** 1\n'** 2\n'** text\n") == [2]
+
+
+def test_a_comment_behind_a_move_is_no_evaluation():
+    assert evaluations(HEADER + "+7776FU,'** 5\n-3334FU,T3,'** 6\n") == 2 * [NO_EVALUATION]
+
+
+def test_an_evaluation_without_a_move_is_a_comment():
+    text = HEADER.replace("+\n", "+\n'** 5\n") + "+7776FU\n%TORYO\n'** 6\n"
+    assert evaluations(text) == [NO_EVALUATION]

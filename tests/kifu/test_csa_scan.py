@@ -1,6 +1,7 @@
 """Records read together equal records read one by one, and python-shogi's reading."""
 
 import random
+import tarfile
 from pathlib import Path
 
 import kifu_reference
@@ -14,11 +15,41 @@ from hypothesis import strategies as st
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.game import END_MARKS, END_MARKS_FOR_BLACK, RecordError
-from pydlshogi.kifu.replay import Games, replay
-from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
+from pydlshogi.kifu.replay import GAME_COLUMNS, MOVE_COLUMNS, Games, replay
+from pydlshogi.positions import DRAW, EVALUATION_MAX, LOSS, NO_EVALUATION, UNKNOWN, WIN
 
 KIFU = Path(__file__).parents[2] / "kifu"
+EVALS = KIFU.parents[1] / "shared" / "kifu" / "floodgate2016-evals.tar.xz"
 TEXTS = [path.read_bytes() for path in sorted(KIFU.rglob("*.csa"))[::5]]
+
+
+_FORMS = (
+    "'** {}",
+    "'** {} -3334FU +2726FU",
+    "'** {} ",
+    "T12\n'** {}",
+    "'** {}\nT1.5",
+    "'**  {}\t+7776FU",
+    "'** 5\n'** {}\n'** +7776FU",
+    "'** +0{} ",
+)
+
+
+def with_evaluations(text, source):
+    """Adds evaluations after most of the moves, in the forms that engines and servers write."""
+    lines = []
+    for line in text.decode("latin-1").split("\n"):
+        lines.append(line)
+        if line[:1] in ("+", "-") and len(line) > 1 and source.random() < 0.9:
+            size = source.choice((0, 30, 300, 3000, 32000, 10**6, 10**7, 10**20))
+            value = source.randint(-size, size)
+            form = source.choice(_FORMS[:2] * 3 + _FORMS)
+            lines.append(form.format(abs(value) if "+0" in form else value))
+    return "\n".join(lines).encode("latin-1")
+
+
+_SOURCE = random.Random(23)
+EVALUATED = [with_evaluations(path.read_bytes(), _SOURCE) for path in sorted(KIFU.rglob("*.csa"))]
 
 
 def one_by_one(text):
@@ -40,10 +71,10 @@ def assert_scan_agrees(texts):
             continue
         game, games = one_by_one(text)
         size = len(game.moves)
-        for name in ("origin", "target", "piece", "claimed"):
+        for name in MOVE_COLUMNS:
             found = getattr(scanned.games, name)[rows : rows + size]
             assert found.tolist() == getattr(games, name).tolist()
-        for name in ("lengths", "starts", "turns", "results"):
+        for name in GAME_COLUMNS:
             found = getattr(scanned.games, name)[number]
             assert numpy.array_equal(found, getattr(games, name)[0])
         summary = UNKNOWN if game.summary is None else game.summary
@@ -57,6 +88,32 @@ def assert_scan_agrees(texts):
 
 def test_records_of_a_server_are_read_together():
     assert assert_scan_agrees(TEXTS).all()
+
+
+def test_evaluations_are_read_alike_in_hundreds_of_games():
+    assert len(EVALUATED) == 230
+    assert assert_scan_agrees(EVALUATED).all()
+    expected = [value for text in EVALUATED for value in kifu_reference.evaluations(text)]
+    assert scan(EVALUATED).games.evaluation.tolist() == expected
+    assert {-EVALUATION_MAX, EVALUATION_MAX, NO_EVALUATION} < set(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not EVALS.exists(), reason="the floodgate games with evaluations are not here")
+def test_evaluations_are_read_alike_in_all_floodgate_games(tmp_path):
+    with tarfile.open(EVALS) as archive:
+        archive.extractall(tmp_path)
+    texts = [path.read_bytes() for path in sorted((tmp_path / "floodgate2016").glob("*.csa"))]
+    moves = known = 0
+    for start in range(0, len(texts), 1000):
+        part = texts[start : start + 1000]
+        assert assert_scan_agrees(part).all()
+        evaluation = scan(part).games.evaluation
+        expected = [value for text in part for value in kifu_reference.evaluations(text)]
+        assert evaluation.tolist() == expected
+        moves += len(evaluation)
+        known += int((evaluation != NO_EVALUATION).sum())
+    assert (len(texts), moves, known) == (29757, 4125780, 3940773)
 
 
 HANDICAPS = [
@@ -153,7 +210,9 @@ LINES = [
     b"-8384FU", b"+0055FU", b"T5", b"Tx", b"'c", b"'summary:t:a win:b lose", b"%TORYO",
     b"%KACHI,T3", b"%X", b"", b"+7776FU,T5", b"-3334FU,T", b"+7776FUx", b"$X:1", ROWS, b"P1", b" ",
     b"+00", b"+7776FU,-3334FU", b"+7776FU,'c", b"-3334FU,T1,'", b"+2726FU,T1,", b"%TORYO,'c",
-    b"'summary:illegal kachi:a win:b lose",
+    b"'summary:illegal kachi:a win:b lose", b"'** 12", b"'** -12 +7776FU", b"'**  +7\t", b"'** 7x",
+    b"'**", b"'** ", b"'** -", b"'**12", b"'** 1234567", b"'** 00000000012", b"'* 3", b"'** 1.5",
+    b"'** --5", b"'** " + b"9" * 5000, b"'** \xb2",
 ]  # fmt: skip
 
 
@@ -162,7 +221,7 @@ LINES = [
     st.lists(
         st.lists(st.sampled_from(LINES), max_size=12).map(b"\n".join)
         | st.binary(max_size=40)
-        | st.lists(st.sampled_from(LINES[7:10]), max_size=6).map(
+        | st.lists(st.sampled_from([*LINES[7:10], b"'** 40", b"'** -31111"]), max_size=6).map(
             lambda moves: b"\n".join([b"PI", b"+", *moves, b"%TORYO"])
         ),
         min_size=1,
@@ -187,7 +246,7 @@ def mutated(text, source):
         elif kind == 2:
             text = (
                 text[:place]
-                + source.choice(b"+-0123456789FUKYGIOUT,%'\n\r/ P").to_bytes(1, "big")
+                + source.choice(b"+-0123456789FUKYGIOUT,%'*\n\r\t/ P").to_bytes(1, "big")
                 + text[place:]
             )
         else:
@@ -240,6 +299,7 @@ def check_mutations(count, seed):
     """Reads mutated records together, and compares each with the two judges."""
     source = random.Random(seed)
     sound = TEXTS + HANDICAPS + [text.replace(b"PI", ROWS) for text in TEXTS[:10]]
+    sound += EVALUATED[::5]
     texts = [mutated(source.choice(sound), source) for _ in range(count)]
     plain = assert_scan_agrees(texts)
     assert plain.any() and not plain.all()
@@ -252,6 +312,8 @@ def check_mutations(count, seed):
         if faults:
             continue
         accepted += 1
+        # python-shogi reads no evaluations.
+        positions["evaluation"] = NO_EVALUATION
         expected = judged(text)
         if expected is not None:
             assert positions.tobytes() == expected.tobytes()

@@ -129,7 +129,7 @@ class Bomb:
 def test_a_pickle_that_is_not_ours_is_left_alone(kifu_list, caplog, tmp_path, kind):
     content = {
         "book": pickle.dumps([([0], (0, 0), ({}, {}), 1, 1)]),
-        "code": pickle.dumps(("pydlshogi positions", 1, "", 0, Bomb(tmp_path / "harm")), 3),
+        "code": pickle.dumps(["pydlshogi positions", 1, "", 0, Bomb(tmp_path / "harm")], 3),
         "text": b"my notes",
     }[kind]
     cache = kifu_list.with_suffix(".pickle")

@@ -22,7 +22,7 @@ from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.report import Note
 from pydlshogi.kifu.sources import KifuError
-from pydlshogi.positions import DRAW, LOSS, POSITION, UNKNOWN, WIN
+from pydlshogi.positions import DRAW, LOSS, NO_EVALUATION, POSITION, UNKNOWN, WIN
 
 ROOT = Path(__file__).parents[2]
 KIFU = ROOT / "kifu"
@@ -474,3 +474,18 @@ def test_a_failing_reader_ends_the_reading(monkeypatch):
     monkeypatch.setattr(reading, "read_batch", fail)
     with pytest.raises(MemoryError):
         read_positions(KIFU / "kifulist_test.txt")
+
+
+def test_evaluations_are_the_side_to_moves_in_plain_and_careful_records(tmp_path):
+    text = GAME.replace("-3334FU\n", "-3334FU\n'** 40 +2726FU\n").replace(
+        "KA\n", "KA\n'** 999999\n"
+    )
+    kif = "   1 ７六歩(77)\n   2 ３四歩(33)\n"
+    files = {"a__csa": text, "b__csa": text.replace("PI\n", ""), "c__kif": kif}
+    positions, _ = read_positions(write_list(tmp_path, **files))
+    unknown = NO_EVALUATION
+    game = [unknown, -40, unknown, unknown, 30000]
+    assert positions["evaluation"].tolist() == [*game, *game, unknown, unknown]
+    cached = [load_positions(tmp_path / "train.txt") for _ in range(2)]
+    assert [loaded.from_cache for loaded in cached] == [False, True]
+    assert all(loaded.positions.tobytes() == positions.tobytes() for loaded in cached)

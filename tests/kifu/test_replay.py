@@ -77,6 +77,7 @@ def test_possible_moves_are_the_pseudo_legal_ones(sfen):
         target=target,
         piece=piece,
         claimed=numpy.zeros(count, dtype=numpy.uint8),
+        evaluation=numpy.zeros(count, dtype=numpy.int16),
         lengths=numpy.ones(count, dtype=numpy.int64),
         starts=numpy.tile(start, (count, 1)),
         turns=numpy.full(count, board.turn, dtype=numpy.uint8),

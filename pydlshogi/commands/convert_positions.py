@@ -1,0 +1,120 @@
+"""The program ``convert_positions``: game records and position files to HCPE or PSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.program import program
+from pydlshogi.errors import UserError
+
+if TYPE_CHECKING:
+    from pydlshogi.kifu.convert import Conversion
+    from pydlshogi.kifu.fixed import FixedFormat
+    from pydlshogi.kifu.sources import Source
+
+
+def build_parser() -> ArgumentParser:
+    """Builds the command line parser."""
+    parser = ArgumentParser(
+        prog="convert_positions",
+        description="Convert game records (CSA, KIF) and position files (HCPE, HCPE3, PSV) to an "
+        "HCPE or PSV file. Records and positions that are not valid are left out and reported.",
+    )
+    add = parser.add_argument
+    add(
+        "input",
+        type=Path,
+        metavar="IN",
+        help="a file (.csa, .kif, .hcpe, .hcpe3, .psv, .bin for PSV), a folder, an archive "
+        "(.zip, .7z), or a text file with one such path a line",
+    )
+    add("output", type=Path, metavar="OUT", help="file to write; it is replaced if it exists")
+    add(
+        "--format",
+        choices=("hcpe", "psv"),
+        help="format of OUT (default: by its suffix, .hcpe, .psv or .bin)",
+    )
+    add(
+        "--unknown_result",
+        choices=("leave_out", "draw"),
+        default="leave_out",
+        help="positions of games without a known result, which neither format can hold: leave "
+        "them out, or write them as draws (default: %(default)s)",
+    )
+    add(
+        "--strict",
+        action="store_true",
+        help="also leave out what has an illegal move, such as one that leaves the king in "
+        "check; much slower",
+    )
+    add("--report", type=Path, metavar="FILE", help="write what was left out and why, as TSV")
+    return parser
+
+
+@program("convert_positions")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program.
+
+    Args:
+        argv: Command line arguments; None for those of the process.
+
+    Returns:
+        The exit status.
+    """
+    args = build_parser().parse_args(argv)
+    # numpy is imported after the options have been checked.
+    from pydlshogi.kifu.convert import convert
+
+    conversion = convert(
+        find_sources(args.input),
+        args.output,
+        output_format(args.output, args.format),
+        unknown_as_draw=args.unknown_result == "draw",
+        strict=args.strict,
+    )
+    if args.report is not None:
+        conversion.report.write_tsv(args.report)
+    conversion.report.print(str(args.input))
+    print_summary(conversion, args.output)
+    return 0
+
+
+def output_format(output: Path, name: str | None) -> FixedFormat:
+    """Finds the format to write.
+
+    Raises:
+        UserError: neither the option nor the suffix names one.
+    """
+    from pydlshogi.kifu.convert import format_named, format_of_suffix
+
+    found = format_named(name) if name else format_of_suffix(output)
+    if found is None:
+        raise UserError(
+            f"the suffix of {output} names no format. Call it .hcpe or .psv, or add --format."
+        )
+    return found
+
+
+def find_sources(path: Path) -> list[Source]:
+    """Finds the files to read: one file, those of a folder or archive, or those of a list.
+
+    Raises:
+        UserError: the path does not exist, or is a list that names no file.
+    """
+    from pydlshogi.kifu.sources import find_path, is_readable_name, read_list
+
+    if not path.exists():
+        raise UserError(f"{path}: there is no such file or folder. Check its path.")
+    if path.is_dir() or is_readable_name(path.name):
+        return find_path(str(path))
+    return read_list(path)
+
+
+def print_summary(conversion: Conversion, output: Path) -> None:
+    """Prints how many positions were written, and why others were not."""
+    print(f"{output}: {conversion.written} positions written")
+    for reason, count in conversion.not_written.most_common():
+        print(f"  {count} not written: {reason}")

@@ -1,0 +1,264 @@
+"""Files of records of a fixed size, one position each: HCPE and PSV.
+
+What differs between the formats is in :mod:`pydlshogi.kifu.hcpe` and
+:mod:`pydlshogi.kifu.psv`. A record that cannot be used is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy
+import shogi
+
+from pydlshogi.common import MOVE_DIRECTION, SQUARE_NUM
+from pydlshogi.kifu.hcp import FAULTS, Boards, Code, pack, unpack
+from pydlshogi.kifu.legality import first_illegal
+from pydlshogi.kifu.move16 import Layout, pack_moves, unpack_moves
+from pydlshogi.kifu.replay import Moves, check_moves, explain_fault
+from pydlshogi.positions import (
+    DRAW,
+    EVALUATION_MAX,
+    LOSS,
+    NO_EVALUATION,
+    PLACEMENT_SIZE,
+    POSITION,
+    UNKNOWN,
+    WIN,
+    raw_bytes,
+)
+
+#: A result that a file cannot hold.
+NO_RESULT = 255
+
+# Direction of the labels of pawn drops.
+_PAWN_DROP = len(MOVE_DIRECTION)
+# Records that are read together: enough to be fast, few enough to fit the CPU's caches.
+_CHUNK = 8192
+
+
+class Columns(NamedTuple):
+    """The fields of records.
+
+    Attributes:
+        packed: Packed boards, (n, 32) uint8.
+        evaluations: Centipawns for the side to move, (n,) int16.
+        moves: (n,) uint16.
+        results: The result for the side to move, (n,) uint8; ``NO_RESULT`` where the
+            record's is not valid.
+        plies: Number of the move, from 1; 0 where the format does not say it, (n,) uint16.
+    """
+
+    packed: numpy.ndarray
+    evaluations: numpy.ndarray
+    moves: numpy.ndarray
+    results: numpy.ndarray
+    plies: numpy.ndarray
+
+
+class FixedFormat(NamedTuple):
+    """A format.
+
+    Attributes:
+        name: Its usual name.
+        suffixes: File name suffixes in lower case, with the dot.
+        record: Type of a record.
+        code: Format of the boards.
+        layout: Format of the moves.
+        split: Takes the fields out of records.
+        join: Makes records of fields and the sides to move.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    record: numpy.dtype
+    code: Code
+    layout: Layout
+    split: Callable[[numpy.ndarray], Columns]
+    join: Callable[[Columns, numpy.ndarray], numpy.ndarray]
+
+
+class LeftOut(NamedTuple):
+    """A record that cannot be used.
+
+    Attributes:
+        number: Its number, from 0.
+        start: Index of its first byte; -1 if it is not in a file.
+        reason: Why it cannot be used, a clause in words.
+    """
+
+    number: int
+    start: int
+    reason: str
+
+
+class Decoded(NamedTuple):
+    """The positions of some records.
+
+    Attributes:
+        positions: ``POSITION`` array, (n,).
+        turns: Side to move, (n,) uint8.
+        left_out: The records that cannot be used, in order.
+    """
+
+    positions: numpy.ndarray
+    turns: numpy.ndarray
+    left_out: list[LeftOut]
+
+
+def decode_records(data: bytes | memoryview, format_: FixedFormat, strict: bool = False) -> Decoded:
+    """Decodes records.
+
+    Args:
+        data: Whole records. Bytes that are left behind the last one are not looked at.
+        format_: Their format.
+        strict: Also leave out records with an illegal move. Much slower.
+    """
+    count = len(data) // format_.record.itemsize
+    records = numpy.frombuffer(data, format_.record, count)
+    parts = [
+        _decode(records[start : start + _CHUNK], start, format_, strict)
+        for start in range(0, count, _CHUNK)
+    ]
+    if not parts:
+        return Decoded(numpy.empty(0, POSITION), numpy.empty(0, numpy.uint8), [])
+    return Decoded(
+        numpy.concatenate([part.positions for part in parts]),
+        numpy.concatenate([part.turns for part in parts]),
+        [record for part in parts for record in part.left_out],
+    )
+
+
+def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bool) -> Decoded:
+    """Decodes some records, whose first has the number ``first``."""
+    columns = format_.split(records)
+    boards = unpack(columns.packed, format_.code)
+    positions = numpy.empty(len(records), POSITION)
+    raw_bytes(positions)[:, :PLACEMENT_SIZE] = boards.placements
+    positions["result"] = columns.results
+    positions["evaluation"] = columns.evaluations
+    # explain_fault takes a move of the number 0 for one too many.
+    positions["ply"] = 1
+    turns = boards.turns.astype(numpy.intp)
+    moves, well_formed = unpack_moves(columns.moves, boards.placements, turns, format_.layout)
+    possible, positions["label"] = check_moves(moves, positions)
+    two_pawns = drops_second_pawn(positions)
+    possible &= ~two_pawns
+    good = possible & (boards.faults == 0) & (columns.results != NO_RESULT)
+    reasons = {
+        row: _reason(row, columns, boards, moves, well_formed, positions, two_pawns)
+        for row in numpy.flatnonzero(~good).tolist()
+    }
+    if strict:
+        reasons.update(dict.fromkeys(_illegal(good, boards, moves), "its move is not legal"))
+    positions["ply"] = columns.plies
+    good[list(reasons)] = False
+    if reasons:
+        positions, turns = positions[good], turns[good]
+    size = format_.record.itemsize
+    left_out = [LeftOut(first + row, (first + row) * size, reasons[row]) for row in sorted(reasons)]
+    return Decoded(positions, turns.astype(numpy.uint8), left_out)
+
+
+def _reason(
+    row: int,
+    columns: Columns,
+    boards: Boards,
+    moves: Moves,
+    well_formed: numpy.ndarray,
+    positions: numpy.ndarray,
+    two_pawns: numpy.ndarray,
+) -> str:
+    """Says why a record cannot be used."""
+    if boards.faults[row]:
+        return FAULTS[boards.faults[row]]
+    if columns.results[row] == NO_RESULT:
+        return "its result is not one of the format"
+    if not columns.moves[row]:
+        return "it has no move"
+    if not well_formed[row]:
+        return f"its move, 0x{columns.moves[row]:04x}, is not one of the format"
+    if two_pawns[row]:
+        return "its move is not possible: it drops a second pawn on a file"
+    return f"its move is not possible: {explain_fault(moves, positions, row)}"
+
+
+def drops_second_pawn(positions: numpy.ndarray) -> numpy.ndarray:
+    """Says whether the label drops a pawn on a file with a pawn of the same side.
+
+    Args:
+        positions: ``POSITION`` array, (n,).
+
+    Returns:
+        (n,) bool.
+    """
+    found = numpy.zeros(len(positions), bool)
+    direction, target = numpy.divmod(positions["label"], SQUARE_NUM)
+    drops = numpy.flatnonzero(direction == _PAWN_DROP)
+    files = (positions["board"][drops].reshape(-1, 9, 9) == shogi.PAWN).any(axis=1)
+    found[drops] = files[numpy.arange(len(drops)), target[drops] % 9]
+    return found
+
+
+def _illegal(good: numpy.ndarray, boards: Boards, moves: Moves) -> Iterator[int]:
+    """Finds the good records with an illegal move."""
+    for row in numpy.flatnonzero(good).tolist():
+        move = int(moves.origin[row]), int(moves.target[row]), int(moves.piece[row])
+        if first_illegal(boards.placements[row].tobytes(), int(boards.turns[row]), [move]) == 0:
+            yield row
+
+
+def limit_evaluations(positions: numpy.ndarray) -> None:
+    """Limits evaluations to what ``POSITION`` allows, in place.
+
+    Decoding keeps what the file says, so that converting loses nothing.
+    """
+    evaluations = positions["evaluation"]
+    limited = numpy.clip(evaluations, -EVALUATION_MAX, EVALUATION_MAX)
+    limited[evaluations == NO_EVALUATION] = NO_EVALUATION
+    positions["evaluation"] = limited
+
+
+def encode_records(
+    positions: numpy.ndarray, turns: numpy.ndarray, format_: FixedFormat
+) -> tuple[numpy.ndarray, list[LeftOut]]:
+    """Encodes positions.
+
+    Args:
+        positions: ``POSITION`` array, (n,). Unknown evaluations become 0.
+        turns: Side to move, (n,).
+        format_: The format.
+
+    Returns:
+        The records, (m,) of ``format_.record``; and the positions that the format cannot
+        hold: those with an unknown result, or with pieces that are no part of a set.
+    """
+    placements = raw_bytes(positions)[:, :PLACEMENT_SIZE]
+    packed, faults = pack(placements, turns, format_.code)
+    unknown = positions["result"] == UNKNOWN
+    left_out = [
+        LeftOut(row, -1, FAULTS[faults[row]] if faults[row] else "its result is not known")
+        for row in numpy.flatnonzero((faults != 0) | unknown).tolist()
+    ]
+    good = (faults == 0) & ~unknown
+    positions, turns, placements = positions[good], turns[good], placements[good]
+    evaluations = positions["evaluation"]
+    columns = Columns(
+        packed[good],
+        numpy.where(evaluations == NO_EVALUATION, 0, evaluations),
+        pack_moves(positions["label"], placements, turns, format_.layout),
+        positions["result"],
+        positions["ply"],
+    )
+    return format_.join(columns, turns), left_out
+
+
+# The same result for the other side, by number.
+_OTHER = numpy.full(256, NO_RESULT, numpy.uint8)
+_OTHER[[LOSS, WIN, DRAW]] = WIN, LOSS, DRAW
+
+
+def seen_by_mover(results: numpy.ndarray, turns: numpy.ndarray) -> numpy.ndarray:
+    """Turns results for Black into results for the side to move, or back: (n,) uint8."""
+    return numpy.where(turns == shogi.BLACK, results, _OTHER[results])

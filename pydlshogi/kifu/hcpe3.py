@@ -1,0 +1,377 @@
+"""HCPE3 files: games with the visits of a search, as dlshogi's self-play writes them.
+
+====================  =====  ============================================================
+``hcp``                  32  the first board (:data:`pydlshogi.kifu.hcp.HCP`)
+``moveNum``               2  number of moves
+``result``                1  bits 0 and 1: 0 draw, 1 Black won, 2 White won; 4 repetition,
+                             8 declaration, 16 too many moves
+``opponent``              1  kind of opponent
+for each move
+``selectedMove16``        2  the move played (:data:`pydlshogi.kifu.move16.APERY`)
+``eval``                  2  centipawns for the side to move, int16
+``candidateNum``          2  number of candidates; 0 for a move that was not searched
+for each candidate
+``move16``                2  a move
+``visitNum``              2  how often the search visited it
+====================  =====  ============================================================
+
+Integers are little-endian. Nothing marks where a game begins. Source of the facts:
+dlshogi's ``cppshogi.h``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+import numpy
+
+from pydlshogi.common import SQUARE_NUM
+from pydlshogi.kifu.fixed import NO_RESULT, LeftOut, drops_second_pawn
+from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, our_squares, unpack
+from pydlshogi.kifu.hcpe import RESULTS
+from pydlshogi.kifu.legality import illegal_moves
+from pydlshogi.kifu.move16 import APERY, DROP_PIECES, unpack_moves
+from pydlshogi.kifu.replay import Games, check_moves, replay
+from pydlshogi.positions import (
+    PIECE_NUM,
+    PLACEMENT_SIZE,
+    POSITION,
+    PROMOTED,
+    raw_bytes,
+)
+
+SUFFIXES = (".hcpe3",)
+
+_GAME = struct.Struct("<32sHBB")
+_MOVE = struct.Struct("<HhH")
+_CANDIDATE_SIZE = 4
+_CANDIDATE = numpy.dtype([("move16", "<u2"), ("visits", "<u2")])
+# Candidates that are checked together.
+_CHUNK = 8192
+
+
+class Visits(NamedTuple):
+    """How often a search visited the moves of some positions.
+
+    The candidates of position ``i`` are ``starts[i]`` … ``starts[i + 1] - 1``.
+
+    Attributes:
+        starts: (n + 1,) int64.
+        labels: Labels of the candidates (:mod:`pydlshogi.features`), uint16.
+        counts: Number of visits of each, uint16.
+    """
+
+    starts: numpy.ndarray
+    labels: numpy.ndarray
+    counts: numpy.ndarray
+
+
+class DecodedGames(NamedTuple):
+    """The positions of some games.
+
+    Attributes:
+        positions: Searched positions, ``POSITION`` array (n,), game by game.
+        turns: Side to move, (n,) uint8.
+        lengths: Number of searched positions of each game that is used, (games,) int64.
+        results: The result of each of these games for Black, (games,) uint8.
+        visits: The candidates of the positions.
+        not_searched: Number of moves of these games without candidates.
+        left_out: The games that cannot be used, in order.
+    """
+
+    positions: numpy.ndarray
+    turns: numpy.ndarray
+    lengths: numpy.ndarray
+    results: numpy.ndarray
+    visits: Visits
+    not_searched: int
+    left_out: list[LeftOut]
+
+
+class _Layout(NamedTuple):
+    """Where the parts of a game are.
+
+    Attributes:
+        number: Number of the game, from 0.
+        start: Index of its first byte.
+        head: ``hcp``, ``moveNum``, ``result``, ``opponent``.
+        moves: ``selectedMove16``, ``eval`` and ``candidateNum`` of each move.
+        candidates: Index of the first byte of each move's candidates.
+    """
+
+    number: int
+    start: int
+    head: tuple[bytes, int, int, int]
+    moves: list[tuple[int, int, int]]
+    candidates: list[int]
+
+
+class Truncated(Exception):
+    """The data end within a game.
+
+    Attributes:
+        start: Index of the first byte of the game.
+    """
+
+    def __init__(self, start: int) -> None:
+        super().__init__(f"the data end within the game at byte {start}")
+        self.start = start
+
+
+def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
+    """Finds games and moves; raises ``Truncated``."""
+    end = number = 0
+    size = len(data)
+    while end < size:
+        start = end
+        try:
+            head = _GAME.unpack_from(data, end)
+            end += _GAME.size
+            moves, candidates = [], []
+            for _ in range(head[1]):
+                move = _MOVE.unpack_from(data, end)
+                end += _MOVE.size
+                moves.append(move)
+                candidates.append(end)
+                end += _CANDIDATE_SIZE * move[2]
+        except struct.error:
+            end = size + 1
+        if end > size:
+            raise Truncated(start)
+        yield _Layout(number, start, head, moves, candidates)
+        number += 1
+
+
+def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
+    """Cuts a file into blocks of whole games.
+
+    Args:
+        file: An open file.
+        size: Number of bytes to read at once.
+
+    Yields:
+        Offset of each block, number of its first game from 0, and its bytes. If the file
+        ends within a game, so does the last block. An empty file has one empty block.
+    """
+    offset, number, kept = 0, 0, b""
+    while new := file.read(size):
+        data = kept + new
+        games, end = 0, len(data)
+        try:
+            for _ in _scan(data):
+                games += 1
+        except Truncated as truncated:
+            end = truncated.start
+        if games:
+            yield offset, number, data[:end]
+        offset, number, kept = offset + end, number + games, data[end:]
+    if kept or not offset:
+        yield offset, number, kept
+
+
+def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames:
+    """Decodes games.
+
+    A game is left out completely if its board, result, a move or a candidate is wrong.
+
+    Args:
+        data: Whole games, such as a block of :func:`blocks`.
+        strict: Also leave out games with an illegal move.
+    """
+    left_out: list[LeftOut] = []
+    layouts: list[_Layout] = []
+    try:
+        for layout in _scan(data):
+            layouts.append(layout)
+    except Truncated as truncated:
+        rest = len(data) - truncated.start
+        reason = f"the file ends within the game, {rest} bytes after its start; copy the file again"
+        left_out.append(LeftOut(len(layouts), truncated.start, reason))
+    layouts, boards = _sound_layouts(layouts, left_out)
+    decoded = _play(data, layouts, boards, left_out, strict) if layouts else _nothing(left_out)
+    left_out.sort()
+    return decoded
+
+
+class _Boards(NamedTuple):
+    """First boards of games: ``placements`` (n, PLACEMENT_SIZE) and ``turns`` (n,)."""
+
+    placements: numpy.ndarray
+    turns: numpy.ndarray
+
+
+def _sound_layouts(
+    layouts: list[_Layout], left_out: list[LeftOut]
+) -> tuple[list[_Layout], _Boards]:
+    """Keeps the games that have a board, a result and moves."""
+    packed = numpy.frombuffer(b"".join(layout.head[0] for layout in layouts), numpy.uint8)
+    boards = unpack(packed.reshape(-1, PACKED_SIZE), HCP)
+    good = []
+    for row, layout in enumerate(layouts):
+        reason = FAULTS[boards.faults[row]]
+        if not reason and RESULTS[layout.head[2]] == NO_RESULT:
+            reason = "its result is not one of the format"
+        if not reason and not layout.moves:
+            reason = "it has no move"
+        if reason:
+            left_out.append(LeftOut(layout.number, layout.start, reason))
+        else:
+            good.append(row)
+    kept = _Boards(boards.placements[good], boards.turns[good])
+    return [layouts[row] for row in good], kept
+
+
+def _nothing(left_out: list[LeftOut]) -> DecodedGames:
+    visits = Visits(numpy.zeros(1, numpy.int64), *numpy.zeros((2, 0), numpy.uint16))
+    return DecodedGames(
+        numpy.empty(0, POSITION),
+        numpy.empty(0, numpy.uint8),
+        numpy.empty(0, numpy.int64),
+        numpy.empty(0, numpy.uint8),
+        visits,
+        0,
+        left_out,
+    )
+
+
+def _play(
+    data: bytes | memoryview,
+    layouts: list[_Layout],
+    boards: _Boards,
+    left_out: list[LeftOut],
+    strict: bool,
+) -> DecodedGames:
+    """Replays games, checks their candidates and keeps the searched positions."""
+    games = _games(layouts, boards)
+    positions, faults = replay(games)
+    moves = numpy.array([move for layout in layouts for move in layout.moves])
+    first = numpy.cumsum(games.lengths) - games.lengths
+    game = numpy.repeat(numpy.arange(len(layouts)), games.lengths)
+    ply = numpy.arange(len(positions)) - first[game]
+    turns = (games.turns[game] + ply & 1).astype(numpy.uint8)
+    reasons = {
+        fault.game: f"move {fault.ply + 1} is not possible: {fault.reason}" for fault in faults
+    }
+    counts = moves[:, 2]
+    if strict:
+        possible_games = numpy.ones(len(layouts), bool)
+        possible_games[list(reasons)] = False
+        for number, ply_number in illegal_moves(games, possible_games):
+            reasons[number] = f"move {ply_number + 1} is not legal"
+    for row in numpy.flatnonzero(drops_second_pawn(positions)).tolist():
+        reason = f"move {ply[row] + 1} is not possible: it drops a second pawn on a file"
+        reasons.setdefault(int(game[row]), reason)
+    candidates = _candidates(data, layouts, counts)
+    possible, labels = _check_candidates(candidates["move16"], positions, turns, counts)
+    row_of_candidate = numpy.repeat(numpy.arange(len(positions)), counts)
+    for row in row_of_candidate[~possible].tolist():
+        reasons.setdefault(
+            int(game[row]), f"a candidate of move {ply[row] + 1} is not possible there"
+        )
+    left_out.extend(
+        LeftOut(layouts[number].number, layouts[number].start, reason)
+        for number, reason in reasons.items()
+    )
+    used = numpy.ones(len(layouts), bool)
+    used[list(reasons)] = False
+    kept = used[game] & (counts > 0)
+    of_kept = kept[row_of_candidate]
+    visits = Visits(
+        numpy.concatenate([[0], numpy.cumsum(counts[kept])]),
+        labels[of_kept],
+        candidates["visits"][of_kept].astype(numpy.uint16),
+    )
+    lengths = numpy.bincount(game[kept], minlength=len(layouts))[used]
+    not_searched = int((used[game] & (counts == 0)).sum())
+    results = games.results[used]
+    return DecodedGames(
+        positions[kept], turns[kept], lengths, results, visits, not_searched, left_out
+    )
+
+
+def _games(layouts: list[_Layout], boards: _Boards) -> Games:
+    """Makes columns of the moves of games, not checked."""
+    moves = numpy.array([move[0] for layout in layouts for move in layout.moves])
+    evaluations = [move[1] for layout in layouts for move in layout.moves]
+    lengths = numpy.array([len(layout.moves) for layout in layouts], numpy.int64)
+    first = numpy.cumsum(lengths) - lengths
+    ply = numpy.arange(len(moves)) - numpy.repeat(first, lengths)
+    turns = numpy.repeat(boards.turns, lengths) + ply & 1
+    pieces = numpy.array(list(_pieces_before(layouts, boards)), numpy.uint8)
+    # The origin's piece is all that the moves are unpacked by: let it stand everywhere.
+    stand_in = numpy.broadcast_to(pieces[:, None], (len(pieces), SQUARE_NUM))
+    unpacked, _ = unpack_moves(moves, stand_in, turns, APERY)
+    return Games(
+        **vars(unpacked),
+        evaluation=numpy.array(evaluations, numpy.int16),
+        lengths=lengths,
+        starts=boards.placements,
+        turns=boards.turns,
+        results=RESULTS[[layout.head[2] for layout in layouts]],
+    )
+
+
+def _pieces_before(layouts: list[_Layout], boards: _Boards) -> Iterator[int]:
+    """Yields the piece (1..14) that each move of each game moves, 0 for none or a drop."""
+    order = our_squares()
+    for layout, placement, turn in zip(layouts, boards.placements, boards.turns):
+        codes = placement[order[turn]].astype(int)
+        # Squares of the file; seven bits can name more of them than there are.
+        board = numpy.where(codes > PIECE_NUM, codes - PIECE_NUM, codes).tolist() + [0] * 47
+        for move, _, _ in layout.moves:
+            origin = move >> 7 & 127
+            piece = board[origin]
+            yield piece
+            if origin >= SQUARE_NUM:
+                piece = DROP_PIECES.get(origin, 0)
+            elif move & APERY.promotion:
+                piece = PROMOTED.get(piece, 0)
+            board[origin] = 0
+            target = move & 127
+            if target < SQUARE_NUM:
+                board[target] = piece
+
+
+def _candidates(
+    data: bytes | memoryview, layouts: list[_Layout], counts: numpy.ndarray
+) -> numpy.ndarray:
+    """Collects the candidates of all moves: an array of ``_CANDIDATE``."""
+    size = _CANDIDATE.itemsize
+    content = b"".join(
+        data[start : start + size * move[2]]
+        for layout in layouts
+        for start, move in zip(layout.candidates, layout.moves)
+    )
+    assert len(content) == size * counts.sum()
+    return numpy.frombuffer(content, _CANDIDATE)
+
+
+def _check_candidates(
+    moves: numpy.ndarray, positions: numpy.ndarray, turns: numpy.ndarray, counts: numpy.ndarray
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Checks candidates on their positions.
+
+    Args:
+        moves: (c,) uint16.
+        positions: ``POSITION`` array (n,).
+        turns: Side to move, (n,).
+        counts: Number of candidates of each position, (n,).
+
+    Returns:
+        Whether each is possible, (c,) bool, and its label, (c,) uint16.
+    """
+    rows = numpy.repeat(numpy.arange(len(positions)), counts)
+    possible = numpy.empty(len(moves), bool)
+    labels = numpy.empty(len(moves), numpy.uint16)
+    for start in range(0, len(moves), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        there = positions[rows[part]]
+        placements = raw_bytes(there)[:, :PLACEMENT_SIZE]
+        mover = turns[rows[part]].astype(numpy.intp)
+        unpacked, _ = unpack_moves(moves[part], placements, mover, APERY)
+        possible[part], labels[part] = check_moves(unpacked, there)
+        there["label"] = labels[part]
+        possible[part] &= ~drops_second_pawn(there)
+    return possible, labels
