@@ -1,0 +1,63 @@
+"""The program ``fit_eval_scale``: fits the scale that turns evaluations into probabilities."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.program import program
+
+
+def build_parser() -> ArgumentParser:
+    """Builds the command line parser."""
+    parser = ArgumentParser(
+        prog="fit_eval_scale",
+        description="Print how often each engine evaluation won, and the scale that fits the "
+        "probability sigmoid(evaluation / scale) to the results. Give the scale to training as "
+        "--eval_scale.",
+    )
+    add = parser.add_argument
+    add("kifulist", help="text file with the paths of records that have evaluations")
+    add(
+        "--output",
+        "-o",
+        type=Path,
+        metavar="FILE",
+        help="draw the table and the fit to a .png, .svg or .pdf file",
+    )
+    add("--tsv", action="store_true", help="print tab-separated values instead of Markdown")
+    return parser
+
+
+@program("fit_eval_scale")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program.
+
+    Args:
+        argv: Command line arguments; None for those of the process.
+
+    Returns:
+        The exit status.
+    """
+    args = build_parser().parse_args(argv)
+    from pydlshogi.kifu import eval_scale
+    from pydlshogi.kifu.loading import load_positions
+
+    games = load_positions(args.kifulist)
+    games.report.print(args.kifulist)
+    counts = eval_scale.count_evaluations(games.positions)
+    scale = eval_scale.fit_scale(counts)
+    rows = eval_scale.tabulate(counts, scale)
+    print((eval_scale.format_tsv if args.tsv else eval_scale.format_markdown)(rows), end="")
+    known = int(counts.positions.sum())
+    # The table alone is the standard output that another program reads.
+    summary = sys.stderr if args.tsv else sys.stdout
+    print(
+        f"{known} of {len(games.positions)} positions have an evaluation and a result", file=summary
+    )
+    print(f"eval_scale = {scale:.0f}", file=summary)
+    if args.output is not None:
+        eval_scale.save_picture(args.output, counts, scale)
+    return 0

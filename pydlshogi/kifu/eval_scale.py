@@ -1,0 +1,234 @@
+"""The relation between engine evaluations and results: how often each evaluation won.
+
+The probability that the side to move wins is modelled as ``sigmoid(evaluation / scale)``, with the
+evaluation in centipawns. The value head uses it as a training target.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Callable, NamedTuple
+
+import numpy
+
+from pydlshogi.errors import UserError
+from pydlshogi.features import WIN_OF_RESULT
+from pydlshogi.files import write_beside
+from pydlshogi.positions import EVALUATION_MAX, NO_EVALUATION, UNKNOWN
+
+# Smallest evaluation of each row of the table, for positive evaluations.
+_ROWS = (1, 100, 200, 300, 400, 500, 700, 1000, 1500, 2000, 3000, 5000, 10000)
+
+# Scales outside these limits are not searched. They also mean that the fit is meaningless.
+_SCALE_MIN, _SCALE_MAX = 10.0, 100_000.0
+# The picture shows this range of evaluations, in steps.
+_PLOT_MAX, _PLOT_STEP = 3000, 100
+
+
+class Counts(NamedTuple):
+    """Positions with a known evaluation and result, counted by evaluation.
+
+    Attributes:
+        evaluation: Each evaluation that occurs, in centipawns, (n,) float64, sorted.
+        positions: Number of positions with it, (n,) float64.
+        won: Sum of their results for the side to move (1 won, 0.5 drawn), (n,) float64.
+    """
+
+    evaluation: numpy.ndarray
+    positions: numpy.ndarray
+    won: numpy.ndarray
+
+
+class Row(NamedTuple):
+    """One row of the table.
+
+    Attributes:
+        low: Smallest evaluation of the row, for the side to move.
+        high: Largest evaluation of the row.
+        positions: Number of positions.
+        won: Proportion that the side to move won; draws count one half.
+        fitted: The same proportion according to the sigmoid.
+    """
+
+    low: int
+    high: int
+    positions: int
+    won: float
+    fitted: float
+
+
+def count_evaluations(positions: numpy.ndarray) -> Counts:
+    """Counts positions and results by evaluation.
+
+    Args:
+        positions: ``POSITION`` array, (n,). Those without evaluation or result are ignored.
+
+    Raises:
+        UserError: no position has both.
+    """
+    known = (positions["evaluation"] != NO_EVALUATION) & (positions["result"] != UNKNOWN)
+    if not known.any():
+        raise UserError(
+            "no position has an evaluation and a result. Give games with the engines' evaluations, "
+            "for example CSA records of floodgate with their '** comments."
+        )
+    index = positions["evaluation"][known].astype(numpy.int64) + EVALUATION_MAX
+    win = numpy.array([WIN_OF_RESULT[result] for result in range(len(WIN_OF_RESULT))])
+    count = numpy.bincount(index)
+    won = numpy.bincount(index, weights=win[positions["result"][known]])
+    present = numpy.flatnonzero(count)
+    return Counts(
+        (present - EVALUATION_MAX).astype(numpy.float64),
+        count[present].astype(numpy.float64),
+        won[present],
+    )
+
+
+def fit_scale(counts: Counts) -> float:
+    """Fits the scale of ``sigmoid(evaluation / scale)`` to results, by least squares.
+
+    The squared error is bounded. The cross entropy is not: a few lost games with a mate score
+    would decide the scale.
+
+    Returns:
+        The scale in centipawns.
+
+    Raises:
+        UserError: the evaluations do not predict the results.
+    """
+
+    def error(log_scale: float) -> float:
+        predicted = win_probability(counts.evaluation, math.exp(log_scale))
+        # Up to a constant, the sum of (result - predicted)² over all positions.
+        squares = predicted * (counts.positions * predicted - 2 * counts.won)
+        return float(squares.sum())
+
+    low, high = math.log(_SCALE_MIN), math.log(_SCALE_MAX)
+    grid = numpy.linspace(low, high, 60).tolist()
+    best = min(range(len(grid)), key=lambda index: error(grid[index]))
+    if best in (0, len(grid) - 1):
+        raise UserError(
+            "the evaluations do not predict the results, so that no scale fits. "
+            "Check that they are in centipawns and have the right sign."
+        )
+    return math.exp(_minimum(error, grid[best - 1], grid[best + 1]))
+
+
+def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
+    """Finds the minimum of a function between two points, by golden section search."""
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(40):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if function(left) < function(right):
+            high = right
+        else:
+            low = left
+    return (low + high) / 2
+
+
+def win_probability(evaluation: Any, scale: float) -> Any:
+    """Returns ``sigmoid(evaluation / scale)``, without overflow."""
+    return 0.5 + 0.5 * numpy.tanh(evaluation / (2 * scale))
+
+
+def tabulate(counts: Counts, scale: float) -> list[Row]:
+    """Groups positions by their evaluation; ranges without positions are left out."""
+    fitted = counts.positions * win_probability(counts.evaluation, scale)
+    rows = []
+    for low, high in _ranges():
+        inside = (counts.evaluation >= low) & (counts.evaluation <= high)
+        total = counts.positions[inside].sum()
+        if total:
+            shares = [float(part[inside].sum() / total) for part in (counts.won, fitted)]
+            rows.append(Row(low, high, int(total), *shares))
+    return rows
+
+
+def _ranges() -> Iterator[tuple[int, int]]:
+    """Yields smallest and largest evaluation of each row, negative ones first."""
+    positive = list(zip(_ROWS, (*(low - 1 for low in _ROWS[1:]), EVALUATION_MAX)))
+    yield from ((-high, -low) for low, high in reversed(positive))
+    yield 0, 0
+    yield from positive
+
+
+def format_markdown(rows: Sequence[Row]) -> str:
+    """Formats the table as Markdown."""
+    lines = ["| evaluation | positions | won | sigmoid |", "|---:|---:|---:|---:|"]
+    lines += [
+        f"| {_range(row)} | {row.positions} | {row.won:.3f} | {row.fitted:.3f} |" for row in rows
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def format_tsv(rows: Sequence[Row]) -> str:
+    """Formats the table as tab-separated values, with all digits."""
+    lines = [("evaluation", "positions", "won", "sigmoid")]
+    lines += [(_range(row), str(row.positions), repr(row.won), repr(row.fitted)) for row in rows]
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def _range(row: Row) -> str:
+    return str(row.low) if row.low == row.high else f"{row.low} to {row.high}"
+
+
+def draw(figure: Any, counts: Counts, scale: float) -> None:
+    """Draws how often each evaluation won, and the fitted sigmoid.
+
+    Args:
+        figure: An empty ``matplotlib.figure.Figure``.
+        counts: The positions.
+        scale: The fitted scale.
+    """
+    shown = numpy.abs(counts.evaluation) <= _PLOT_MAX
+    step = numpy.rint(counts.evaluation[shown] / _PLOT_STEP).astype(int)
+    step -= step.min()
+    total, won, sums = (
+        numpy.bincount(step, weights=weights[shown])
+        for weights in (counts.positions, counts.won, counts.positions * counts.evaluation)
+    )
+    some = total > 0
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    above.plot(sums[some] / total[some], won[some] / total[some], "o", label="games")
+    line = numpy.linspace(-_PLOT_MAX, _PLOT_MAX, 301)
+    label = f"sigmoid(evaluation / {scale:.0f})"
+    above.plot(line, win_probability(line, scale), label=label)
+    above.set_ylabel("won by the side to move")
+    above.legend()
+    below.bar(sums[some] / total[some], total[some], width=0.8 * _PLOT_STEP)
+    below.set_ylabel("positions")
+    below.set_xlabel("evaluation of the side to move (centipawns)")
+    for axes in (above, below):
+        axes.grid(alpha=0.3)
+
+
+def save_picture(output: Path, counts: Counts, scale: float) -> None:
+    """Writes the picture atomically. No display is needed.
+
+    Args:
+        output: The file. The suffix chooses the format; without one it is PNG.
+        counts: The positions.
+        scale: The fitted scale.
+
+    Raises:
+        UserError: matplotlib is missing, or the picture cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UserError(
+            "matplotlib is not installed. Install it: python -m pip install matplotlib"
+        ) from None
+    figure = Figure(figsize=(7, 6), layout="constrained")
+    draw(figure, counts, scale)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with write_beside(output) as file:
+            figure.savefig(file, format=output.suffix[1:] or "png")
+    except (OSError, ValueError, RuntimeError) as error:
+        # ValueError: unknown format. RuntimeError: a format that needs TeX.
+        raise UserError(
+            f"the picture {output} cannot be written ({error}). Choose another --output."
+        ) from None
