@@ -229,16 +229,18 @@ def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
     """Describes missing arrays, extra arrays, and arrays of another shape or dtype."""
     missing = sorted(set(expected) - set(found))
     extra = sorted(set(found) - set(expected))
+    common = [
+        (key, numpy.asarray(expected[key]), found[key]) for key in sorted(expected) if key in found
+    ]
     shapes = [
-        f"{key} has shape {found[key].shape} in place of {numpy.shape(expected[key])}"
-        for key in sorted(set(expected) & set(found))
-        if found[key].shape != numpy.shape(expected[key])
+        f"{key} has shape {array.shape} in place of {wanted.shape}"
+        for key, wanted, array in common
+        if array.shape != wanted.shape
     ]
     kinds = [
-        f"{key} holds {found[key].dtype}"
-        for key in sorted(set(expected) & set(found))
-        if found[key].dtype.kind
-        not in ("iu" if numpy.asarray(expected[key]).dtype.kind in "iu" else "fiu")
+        f"{key} holds {array.dtype}"
+        for key, wanted, array in common
+        if array.dtype.kind not in ("iu" if wanted.dtype.kind in "iu" else "fiu")
     ]
     parts = []
     if missing:

@@ -1,10 +1,8 @@
 """The book's five networks: names, model files in both directions, and the computation."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy
 import pytest
+from book_networks import BOOKS
 from network_helpers import assert_equal_outputs, make_trained, outputs, randomize, some_planes
 
 from pydlshogi.compat import chainer
@@ -15,14 +13,6 @@ from pydlshogi.network.policy_value import PolicyValueNetwork
 from pydlshogi.network.policy_value_resnet import PolicyValueResnet
 from pydlshogi.network.registry import BOOK, make_network, name_of
 from pydlshogi.network.value import ValueNetwork
-
-# The import mode "importlib" does not put this folder on the path.
-_spec = importlib.util.spec_from_file_location(
-    "book_networks", Path(__file__).with_name("book_networks.py")
-)
-book_networks = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(book_networks)
-BOOKS = book_networks.BOOKS
 
 #: The classes that a reader imports, each with its name in the registry.
 OURS = {

@@ -119,7 +119,7 @@ def test_a_truncated_file_is_refused(tmp_path):
 def test_a_damaged_file_is_refused(tmp_path):
     chainer.serializers.save_npz(str(tmp_path / "m"), Small())
     damaged = bytearray((tmp_path / "m").read_bytes())
-    # The first array's compressed content begins a few bytes behind its name.
+    # The compressed content of the first array starts a few bytes after its name.
     start = damaged.index(b".npy") + 4
     damaged[start : start + 40] = bytes(40)
     (tmp_path / "m").write_bytes(damaged)

@@ -1,4 +1,4 @@
-"""Chainer's npz files: read whole, or refused with a clause, however they are damaged."""
+"""Chainer's npz files: read completely, or refused with a reason, whatever the damage."""
 
 import io
 import zipfile
@@ -49,7 +49,7 @@ def test_a_damaged_byte_anywhere_raises_nothing_but_its_own_error(tmp_path, cont
             refused += 1
             assert "\n" not in str(error)
             assert not str(error).endswith("()")
-    # The zip's checksums see what is in the arrays; they do not see its dates, for instance.
+    # The checksums of a zip cover the arrays, but not the dates, for example.
     assert refused > len(content) / 4
 
 

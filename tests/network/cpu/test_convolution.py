@@ -41,7 +41,7 @@ def machines_threads():
 
 @pytest.fixture
 def gradient_check(monkeypatch):
-    """Chainer's module, whose import asks for a package that setuptools has dropped."""
+    """Chainer's module; its import needs a package that setuptools no longer has."""
     monkeypatch.setitem(sys.modules, "pkg_resources", types.ModuleType("pkg_resources"))
     return importlib.import_module("chainer.gradient_check")
 
@@ -61,7 +61,7 @@ def random_layer(seed, n, inputs, outputs, ksize=3, bias=True):
 
 
 def in_memory_as(x, order):
-    """Copies an array to another order of axes in memory, its shape unchanged."""
+    """Copies an array to another memory order of its axes; the shape stays."""
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
@@ -79,7 +79,7 @@ def output_and_gradients(x, W, b, gy, relu, convolution="winograd", device=CPU):
 
 
 def exact_output_and_gradients(x, W, b, gy, positive):
-    """Computes the same in float64; positive tells where ReLU lets through, or is None."""
+    """Computes the same in float64; positive: where the output of ReLU is above 0, or None."""
     x, W, b, gy = (None if array is None else array.astype(np.float64) for array in (x, W, b, gy))
     variables = [chainer.Variable(array) for array in (x, W, b) if array is not None]
     inputs = [*variables, None][:3]
@@ -104,7 +104,7 @@ def exact_output_and_gradients(x, W, b, gy, positive):
 def test_outputs_and_gradients_are_those_of_float64(
     device, n, inputs, outputs, ksize, bias, relu, order, number
 ):
-    # Chainer's own in float64 needs much memory and time for many channels of many boards.
+    # In float64, Chainer needs much memory and time for many channels of many boards.
     n = max(1, min(n, 3000 // max(inputs, outputs)))
     threads.set_threads(number)
     x, W, b, gy = random_layer(n, n, inputs, outputs, ksize, bias)
@@ -112,13 +112,13 @@ def test_outputs_and_gradients_are_those_of_float64(
     found = output_and_gradients(x, W, b, gy, relu, device=device)
     positive = found[0] > 0 if relu else None
     expected = exact_output_and_gradients(x, W, b, gy, positive)
-    # What so many random terms come to; their sum itself may by chance be near 0.
+    # The expected size of a sum of so many random terms; the sum itself may be near 0.
     squares = (None if array is None else array**2 for array in (x, W, b, gy))
     scale = exact_output_and_gradients(*squares, positive)
     for array, exact, square in zip(found, expected, scale):
         assert array.shape == exact.shape
         assert array.dtype == np.float32
-        # Not below it: where nothing passes ReLU, gradients are exactly 0.
+        # "<=": where ReLU returns only zeros, all gradients are exactly 0.
         assert np.linalg.norm(array - exact) <= LAYER_ERROR * np.linalg.norm(np.sqrt(square))
 
 
@@ -144,7 +144,7 @@ def test_every_method_computes_the_same(device, convolution, ksize):
 def test_boards_in_one_chunk_as_on_a_gpu(monkeypatch):
     x, W, b, gy = random_layer(5, 40, 20, 30)
     expected = output_and_gradients(x, W, b, gy, relu=True)
-    # Numpy under another name: the module takes it for a GPU's.
+    # A copy of the numpy module: the code takes it for cupy.
     other = types.SimpleNamespace(**vars(np))
     monkeypatch.setattr(chainer.backend, "get_array_module", lambda *arrays: other)
     y = winograd.forward(x, W, b, True)
@@ -159,7 +159,7 @@ def test_boards_in_one_chunk_as_on_a_gpu(monkeypatch):
 def test_gradient_check(device, gradient_check, relu, ksize, n):
     x, W, b, gy = map(device.send, random_layer(1, n, 3, 2, ksize))
     if relu:
-        # Far from 0, where ReLU has a corner, for the differences to be taken.
+        # Far from 0, where ReLU is not differentiable.
         b += 100
 
     def function(*variables):
@@ -209,7 +209,7 @@ def test_results_stay_and_inputs_are_left_alone(device):
     saved = copy.deepcopy(layer)
     first = output_and_gradients(*layer, relu=True, device=device)
     kept = copy.deepcopy(first)
-    # The rooms that the first call worked in are used again.
+    # This call uses the workspaces of the first call again.
     output_and_gradients(*random_layer(7, 20, 8, 8), relu=True, device=device)
     for array, expected in zip([*layer, *first], [*saved, *kept]):
         np.testing.assert_array_equal(array, expected)
@@ -314,7 +314,7 @@ def test_other_dtypes_are_chainers(device, dtype, ksize):
     with using_convolution("winograd"):
         found = convolution_2d(x, W, b)
     assert found.dtype == dtype
-    # Chainer's own on the same device, which this is to be.
+    # The expected result: Chainer's own on the same device.
     expected = F.convolution_2d(x, W, b, pad=ksize // 2)
     np.testing.assert_array_equal(to_cpu(found.array), to_cpu(expected.array))
 

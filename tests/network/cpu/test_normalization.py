@@ -1,4 +1,4 @@
-"""Batch normalization in our threads against its definition and Chainer's own."""
+"""Batch normalization compared with its definition and with Chainer's."""
 
 import sys
 import types
@@ -38,7 +38,7 @@ def random_layer(seed, n, channels, shape=(9, 9)):
 
 
 def in_memory_as(x, order):
-    """Copies an array to another order of axes in memory, its shape unchanged."""
+    """Copies an array to another memory order of its axes; the shape stays."""
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
@@ -63,7 +63,7 @@ def run(link, x, gy, relu, device):
 
 
 def definition(x, gamma, beta, gy, eps, positive):
-    """Computes output and gradients in float64; positive tells where ReLU lets through."""
+    """Computes output and gradients in float64; positive: where ReLU's output is above 0."""
     x, gamma, beta, gy = (
         array.astype(float).reshape(-1, 1, 1) if array.ndim == 1 else array.astype(float)
         for array in (x, gamma, beta, gy)
@@ -99,7 +99,7 @@ def test_outputs_and_gradients_are_those_of_the_definition(
     expected = definition(x, gamma, beta, gy, link.eps, positive)
     for array, exact in zip(found, expected):
         assert (array.shape, array.dtype) == (exact.shape, np.float32)
-        # Two squares of nearly the same value divide by nearly nothing.
+        # Two squares of nearly the same value have a variance near 0.
         np.testing.assert_allclose(array, exact, rtol=1e-3, atol=1e-4 * (1 + abs(exact).max()))
 
 
@@ -109,7 +109,7 @@ def test_the_link_is_a_drop_in(device, tmp_path, n, relu):
     x, gamma, beta, gy = random_layer(3, n, 24)
     ours = make(BatchNormalization, gamma, beta, relu=relu)
     chainers = make(L.BatchNormalization, gamma, beta)
-    for _ in range(2):  # the running statistics move on from where they are
+    for _ in range(2):  # the second step starts from the first one's statistics
         found, expected = run(ours, x, gy, False, device), run(chainers, x, gy, relu, CPU)
         for array, other in zip(found, expected):
             np.testing.assert_allclose(array, other, rtol=1e-4, atol=1e-4)
@@ -147,13 +147,13 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 @pytest.mark.parametrize("relu", [False, True])
 def test_gradients_have_gradients(monkeypatch, relu):
-    # chainer.gradient_check asks for a package that setuptools has dropped.
+    # chainer.gradient_check needs a package that setuptools no longer has.
     monkeypatch.setitem(sys.modules, "pkg_resources", types.ModuleType("pkg_resources"))
     from chainer import gradient_check
 
     x, gamma, beta, gy = random_layer(6, 4, 3)
     if relu:
-        beta += 100  # far from 0, where ReLU has a corner
+        beta += 100  # far from 0, where ReLU is not differentiable
     ggx, ggamma, ggbeta, _ = random_layer(7, 4, 3)
 
     def function(x, gamma, beta):

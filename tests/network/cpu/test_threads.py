@@ -12,7 +12,7 @@ from pydlshogi.network.cpu import threads, winograd
 
 @pytest.fixture(autouse=True)
 def machines_threads():
-    # Two for BLAS on any machine, so that a setting that is not restored is seen.
+    # BLAS gets two threads on any machine; a setting that is not restored is then visible.
     with threadpoolctl.threadpool_limits(2):
         yield
     threads.set_threads(None)
@@ -24,7 +24,7 @@ def blas_settings():
 
 @pytest.fixture
 def quotas(monkeypatch):
-    """Gives the machine control groups of other files: none at first."""
+    """Replaces the files of the control groups; at first there are none."""
 
     def give(*files):
         threads._quota.cache_clear()
