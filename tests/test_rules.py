@@ -1,4 +1,4 @@
-"""Rules, with cshogi as the judge."""
+"""The rules, compared with cshogi."""
 
 import collections
 import contextlib
@@ -23,7 +23,7 @@ def judged_legal(sfen):
 
 
 def judged_mates(sfen):
-    """Finds the mating moves by trying every one."""
+    """Finds the mating moves by trying all moves."""
     board = cshogi.Board(sfen)
     mates = []
     for move in board.legal_moves:
@@ -48,7 +48,7 @@ def check_against_judge(board):
 
 
 def play_out(positions, seed):
-    """Plays random games until so many positions have been looked at."""
+    """Checks the legal moves of the positions of random games."""
     chance = random.Random(seed)
     board = shogi.Board()
     for _ in range(positions):
@@ -75,7 +75,7 @@ def hand_field(men):
 
 
 def random_position(chance):
-    """Strews pieces over a board until the position is a possible one."""
+    """Places random pieces until the position is possible."""
     while True:
         men = list("RRBBGGGGSSSSNNNNLLLLPPPPPPPP")
         chance.shuffle(men)
@@ -83,7 +83,7 @@ def random_position(chance):
         squares = chance.sample(range(81), len(on_board) + 2)
         placed = dict(zip(squares, "Kk"))
         for square, man in zip(squares[2:], on_board):
-            # Far from the edges nothing is stuck, and promoted pawns are never two on a file.
+            # Away from the edges every piece can move; promoted pawns may share a file.
             promoted = man == "P" or (man not in "G" and not 18 <= square < 63)
             piece = chance.choice([man, man.lower()])
             placed[square] = f"+{piece}" if promoted and man != "G" else piece
@@ -126,17 +126,17 @@ def test_many_random_positions_agree_with_the_judge():
 @pytest.mark.parametrize(
     ("sfen", "move", "legal"),
     [
-        # The lance that could capture the pawn is pinned: python-shogi calls it legal.
+        # The lance that attacks the pawn is pinned. python-shogi calls the drop legal.
         ("kbR6/6+R2/9/9/9/9/9/9/2K6 b P2p 1", "P*9b", False),
         ("kbR6/6+R2/9/9/9/9/9/9/2K6 b L2p 1", "L*9b", True),
-        # Nobody can capture it and the king has nowhere to go.
+        # No piece can capture the pawn, and the king has no square.
         ("3lkl3/3p1p3/4G4/9/9/9/9/9/4K4 b P 1", "P*5b", False),
         ("4k4/9/9/9/9/9/4g4/3P1P3/3LKL3 w p 1", "P*5h", False),
-        # The king can capture it, step aside, or a bishop is free to capture it.
+        # The king can capture the pawn or move away, or a bishop can capture the pawn.
         ("3lkl3/3p1p3/9/9/9/9/9/9/4K4 b P 1", "P*5b", True),
         ("3lk4/3p1p3/4G4/9/9/9/9/9/4K4 b P 1", "P*5b", True),
         ("3lkl3/3p1p3/4G4/9/7b1/9/9/9/4K4 b P 1", "P*5b", True),
-        # A pawn pushed, not dropped, may mate.
+        # A pawn on the board may move and mate.
         ("k8/9/PGG6/9/9/9/9/9/4K4 b - 1", "9c9b", True),
     ],
 )
@@ -148,12 +148,12 @@ def test_pawn_drop_mates(sfen, move, legal):
 
 
 def test_python_shogi_still_lets_the_pinned_capturer_pass():
-    # When this fails, python-shogi has mended it and rules.py can be shorter.
+    # If this fails, python-shogi has corrected its rule, and rules.py can be shorter.
     board = shogi.Board("kbR6/6+R2/9/9/9/9/9/9/2K6 b P2p 1")
     assert board.is_legal(shogi.Move.from_usi("P*9b"))
 
 
-# Moves of every kind that must not be
+# Illegal moves of every kind
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_kings_may_be_missing():
 
 
 def repetition(sfen, cycle, times):
-    """Plays a cycle of four moves so often, then all but its last move, and judges that."""
+    """Plays a cycle of four moves several times, and returns the result of its last move."""
     words = cycle.split()
     played = (words * times)[:-1]
     board = make_board(sfen, played)
@@ -220,7 +220,7 @@ def repetition(sfen, cycle, times):
 
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 QUIET = "2h3h 8b7b 3h2h 7b8b"
-#: Black's rook checks from two files, White's king steps aside and back.
+#: Black's rook checks from two files; White's king moves back and forth.
 CHECKS = "5i4i 4a5a 4i5i 5a4a"
 CHECKING = "5k3/9/9/9/9/9/9/9/K3R4 b - 1"
 
@@ -233,16 +233,16 @@ def test_the_fourth_occurrence_is_a_draw(times, expected):
 
 
 def test_who_checks_for_ever_loses():
-    # The last move of the cycle is White's, who was checked all the time: White wins.
+    # The last move of the cycle is White's. Black has only given check, so White wins.
     board, outcome = repetition(CHECKING, CHECKS, 3)
     assert outcome == Repetition.WIN
-    # One move on, it is Black who repeats, by a check.
+    # One move later Black repeats the position, with a check.
     board = make_board(CHECKING, CHECKS.split() * 3)
     assert rules.repetition_after(board, shogi.Move.from_usi("5i4i")) == Repetition.LOSS
 
 
 def test_one_quiet_move_within_makes_it_a_draw():
-    # Between its first and its fourth occurrence Black once did not check.
+    # Between the first and the fourth occurrence Black has once not given check.
     quiet = "5i3i 4a5a 3i5i 5a4a"
     words = CHECKS.split() * 2 + quiet.split() + CHECKS.split()
     board = make_board(CHECKING, words[:-1])
@@ -283,7 +283,7 @@ def test_declarations(sfen, holds):
 
 
 def random_entered_position(chance):
-    """Strews pieces where declarations are close to holding."""
+    """Places random pieces so that a declaration nearly holds."""
     men = list("RRBBGGGGSSSSNNNNLLLLPPPPPPPPP")
     chance.shuffle(men)
     number = chance.randrange(8, 14)

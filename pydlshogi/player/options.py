@@ -80,10 +80,9 @@ def search1_options() -> Options:
 def _default_threads() -> int:
     """Returns the number of threads that is good whether the machine is idle or busy.
 
-    On two cores a second thread makes one position 1.5 times as fast while the machine is
-    idle, a gain of 4 ms. While six other programs compute, threads that wait for each
-    other are slower than one (benchmarks/RESULTS.md). So it is one, unless the
-    environment says otherwise.
+    On an idle machine of two cores a second thread saves 4 of 12 ms. While other programs
+    compute, two threads wait for each other and answer up to three times as late
+    (benchmarks/engine_threads.py). So it is one, unless the environment says otherwise.
     """
     text = os.environ.get(THREADS_VARIABLE, "").strip()
     return min(int(text), _MOST_THREADS) if text.isdecimal() and int(text) else 1

@@ -28,7 +28,7 @@ MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b GP 1"
 
 
 class Played(PolicyPlayer):
-    """A policy player that prefers the moves it is told to, in that order."""
+    """A policy player that prefers the given moves, in their order."""
 
     def __init__(self, *preferred, **options):
         self.said = []
@@ -91,7 +91,7 @@ def test_perpetual_check_is_not_walked_into():
     assert player.choose(Go()) == "5i4i"
     player.set_position(CHECKING, CHECKS * 3)
     assert player.choose(Go()) != "5i4i"
-    # No other move is asked for: it must be played.
+    # go allows no other move.
     assert player.choose(Go(searchmoves=("5i4i",))) == "5i4i"
 
 

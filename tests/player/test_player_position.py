@@ -1,4 +1,4 @@
-"""Positions from a GUI: what can be stands, what cannot is refused and named."""
+"""Positions from a GUI: possible ones are set up, impossible ones are refused."""
 
 import json
 import random
@@ -92,17 +92,17 @@ def test_impossible_moves_are_named(move):
 
 
 def state(board):
-    """Gives all that a board knows."""
+    """Returns the whole state of a board."""
     return {
         **{name: value for name, value in vars(board).items() if "legal_moves" not in name},
         "occupied": (board.occupied.by_color, vars(board.occupied)),
-        # A count that went back to 0 stays in a Counter.
+        # A Counter keeps counts of 0.
         "transpositions": +board.transpositions,
     }
 
 
 def walk(moves, length, rng):
-    """Plays random moves on from a list of moves."""
+    """Plays a list of moves and then random ones."""
     board = make_board(None, moves)
     moves = list(moves)
     for _ in range(length):

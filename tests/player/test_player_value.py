@@ -18,7 +18,7 @@ from pydlshogi.player.policy_player import PolicyPlayer
 from pydlshogi.player.search1_player import CHUNK, Search1Player
 from pydlshogi.usi.protocol import Clock, FatalError, Go
 
-#: Black's rook checks White's king for ever; both sides move a rook to and fro.
+#: Black's rook checks White's king for ever; both sides move a rook back and forth.
 CHECKING = "5k3/9/9/9/9/9/9/9/K3R4 b - 1"
 CHECKS = ["5i4i", "4a5a", "4i5i", "5a4a"]
 QUIET = ["2h3h", "8b7b", "3h2h", "7b8b"]
@@ -55,7 +55,7 @@ class CountingEvaluator:
     def evaluate(self, planes):
         self.asked += len(planes)
         logits = numpy.zeros((len(planes), LABEL_NUM), numpy.float32)
-        # 7g7f seen by White, to move after it, is a pawn of the opponent on 3d.
+        # After 7g7f White is to move, and sees a pawn of the opponent on 3d.
         return Evaluation(logits, numpy.array([0.9 - 0.5 * x[52, 3, 6] for x in planes]))
 
 
@@ -159,7 +159,7 @@ def test_search1_keeps_to_the_clock_of_the_side_to_move(monkeypatch):
     evaluator = Preferring(pass_time)
     player, _ = player_with(evaluator, Search1Player, mate_in_one="false")
     player.set_position(MOST_MOVES, [])
-    # The position takes an eighth of a second, each chunk as long; half may be used.
+    # The position and each chunk take an eighth of a second. Half of the time may be used.
     player.choose(Go(black=Clock(0, None, 1000), white=Clock(0, None, 9000)))
     assert evaluator.asked == 1 + 3 * CHUNK
     player.choose(Go(white=Clock(0, None, 1000)))
@@ -177,7 +177,7 @@ def test_it_resigns_below_the_threshold_and_never_without_one(player_class, opti
     for threshold, resigns in (("0", False), ("4", False), ("5", True)):
         player, said = player_with(Lost(), player_class, **options, resign_threshold=threshold)
         assert (player.choose(Go()) == "resign") == resigns
-        # The score that it resigns by is shown.
+        # It shows the score by which it resigns.
         assert f"score cp {round(600 * numpy.log(0.045 / 0.955))} " in said[-1]
     player, _ = player_with(Lost(), player_class, **options, resign_threshold="50")
     player.set_position(MATE, [])
@@ -203,7 +203,7 @@ def test_a_game_that_repetition_wins_or_draws_is_not_resigned(player_class, opti
     player.set_position(None, (QUIET * 3)[:-1])
     assert player.choose(Go(searchmoves=("7b8b",))) == "7b8b"
     assert said[-1].endswith("score cp 0 pv 7b8b")
-    # Without any time too.
+    # Also without any time.
     stop = threading.Event()
     stop.set()
     player, _ = player_with(Losing(), player_class, **options)
@@ -237,7 +237,7 @@ def test_numbers_that_are_not_finite_end_the_engine_with_a_sentence(player_class
 
 @pytest.fixture(scope="module")
 def model_of(tmp_path_factory):
-    """Gives the model file of a network of random weights."""
+    """Makes the model file of a network of random weights."""
     folder = tmp_path_factory.mktemp("models")
 
     def model(name):

@@ -1,4 +1,4 @@
-"""A dialogue with the engine: as a program in a process of its own, or with a toy player."""
+"""Fixtures for dialogues with an engine: as a process, or in this process with a toy player."""
 
 import io
 import os
@@ -19,12 +19,12 @@ from pydlshogi.usi.output import Output
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
-#: Seconds after which an answer is taken as missing; a guard, not a measurement.
+#: Seconds to wait for an answer. This only ends a test that hangs.
 PATIENCE = 120
 
 
 class Program:
-    """An engine in a process, with its answers read as they come."""
+    """An engine in a process of its own; a thread reads its answers."""
 
     def __init__(self, command, **kwargs):
         kwargs.setdefault("stderr", subprocess.PIPE)
@@ -48,13 +48,13 @@ class Program:
             self.stderr += line
 
     def send(self, *lines):
-        """Writes lines, text or bytes."""
+        """Writes lines, given as text or bytes."""
         for line in lines:
             self.process.stdin.write(line if isinstance(line, bytes) else f"{line}\n".encode())
         self.process.stdin.flush()
 
     def until(self, start):
-        """Gives the answers up to the first that begins so; None waits for the end."""
+        """Returns the answers up to the first one with this start; None waits for the end."""
         answers = []
         while True:
             try:
@@ -71,12 +71,12 @@ class Program:
                 return answers
 
     def ask(self, line, start):
-        """Writes a line and gives the answers up to the first that begins so."""
+        """Writes a line and returns the answers up to the first one with this start."""
         self.send(line)
         return self.until(start)
 
     def leave(self, *lines):
-        """Writes lines, ends the input and gives the exit status."""
+        """Writes lines, closes the input and returns the exit status."""
         if lines:
             self.send(*lines)
         self.process.stdin.close()
@@ -104,14 +104,14 @@ def model_file(tmp_path_factory):
 
 @pytest.fixture
 def environment():
-    """Variables with which ``python3`` is the Python of these tests."""
+    """Environment variables that make ``python3`` the Python of these tests."""
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     return {**os.environ, "PATH": path}
 
 
 @pytest.fixture
 def start():
-    """Starts programs, and ends at last those that are still running."""
+    """Starts programs; kills them at the end of the test."""
     programs = []
 
     def start_program(command=(sys.executable, str(PROGRAM)), **kwargs):
@@ -141,7 +141,7 @@ def toy_player():
 
 @pytest.fixture
 def dialogue(tmp_path):
-    """Runs an engine with a toy player on given lines and gives its answers.
+    """Runs an engine with a toy player on some lines and returns its answers.
 
     A function among the lines is called when the engine asks for the next line.
     """

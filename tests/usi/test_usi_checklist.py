@@ -23,10 +23,10 @@ PROGRAM = REPOSITORY / "policy_player_usi.py"
 MATED = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
 STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
 MOST_MOVES = "position sfen R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
-#: The fourth occurrence of the usual start, in which nobody gave check.
+#: The fourth occurrence of the start position, without any check.
 REPETITION = "position startpos moves " + " ".join(["2h3h 8b7b 3h2h 7b8b"] * 3)
 
-#: Every line that the engine may say.
+#: Matches every line that the engine may send.
 USI_LINE = re.compile(
     r"id (name|author) \S.*|option name \S+ type (check|spin|combo|button|filename|string)\b.*"
     r"|usiok|readyok|info string .*"
@@ -70,7 +70,7 @@ def test_launch_default_paths_start_at_the_program_wherever_it_is_started(
     shutil.copy(model_file, folder / "model" / "other model")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    # By its first line, as GUIs on Linux and Mac do.
+    # The system starts it by its first line, as GUIs on Linux and Mac do.
     engine = start([program], cwd=elsewhere, env=environment)
     engine.ask("isready", "readyok")
     engine.send("setoption name modelfile value model/other model", "isready")
@@ -148,7 +148,7 @@ def test_launch_without_standard_error(start, tmp_path):
     answers = engine.until(None)
     assert engine.process.wait(60) == 1
     assert len(answers) == 1
-    # What is written to file 2 goes nowhere, and neither fails nor comes back as input.
+    # Output to file 2 disappears. It neither fails nor comes back as input.
     assert answers[0].startswith("info string internal error at 'isready': TypeError")
 
 
@@ -162,7 +162,7 @@ def test_launch_a_gui_that_goes_away_in_a_search(model_file):
         engine.stdin.flush()
         while engine.stdout.readline() != b"readyok\n":
             pass
-        # The move that was held back is said at the end of the input, and nobody hears it.
+        # At the end of the input the engine sends the move that it held back, to nobody.
         engine.stdout.close()
         engine.stdin.close()
         assert engine.stderr.read() == b""
@@ -331,7 +331,7 @@ def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
     engine.send("go infinite", "stop", "isready")
     answers = engine.until("readyok")
     assert len(bestmoves(answers)) == 1
-    # Not all of the 593 moves: that would take 19 times 0.2 seconds.
+    # Not all of the 593 moves, which would take 19 times 0.2 seconds.
     assert int(re.search(r" nodes (\d+) ", answers[-3])[1]) < 300
     engine.send("position startpos", "stop", "go")
     assert " nodes 31 " in engine.until("bestmove")[-2]
@@ -417,7 +417,7 @@ def test_info_numbers_are_integers_and_the_line_is_whole(ready):
     assert lines[-1].split()[-1] == bestmoves(ready.said)[-1]
 
 
-# Besides the marked lines
+# Beyond the checklist
 
 
 @pytest.mark.parametrize(

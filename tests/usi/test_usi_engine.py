@@ -1,4 +1,4 @@
-"""The order of commands: one bestmove a go, whatever a GUI sends and when."""
+"""The order of commands: each go gets one bestmove, whatever a GUI sends."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""Twenty thousand lines that no GUI would send; then a game as if nothing had been."""
+"""Twenty thousand random lines, then a normal game."""
 
 import json
 import random
@@ -9,7 +9,7 @@ import cshogi
 LINES = 20000
 LABELS = Path(__file__).resolve().parents[1] / "data" / "labels.json"
 
-# Neither the model nor the log: the one may be missing, the other would be written.
+# No option for the model, which may be missing, or for the log, which would be written.
 SENSIBLE = [
     "usi",
     "isready",
@@ -30,11 +30,11 @@ GO = ["go infinite", "go ponder btime 0 wtime 0 byoyomi 100", "go btime 1000 wti
 
 
 def random_line(chance, sfens):
-    """Makes a line: sensible, truncated, reordered, spoiled or pure noise."""
+    """Makes a line: sensible, cut, reordered, damaged or random bytes."""
     kind = chance.randrange(10)
     if kind == 0:
         return bytes(chance.randrange(256) for _ in range(chance.randrange(60)))
-    # Few of them are go: each takes as long as a pass through the network.
+    # Few lines are go, because each takes one pass through the network.
     sensible = SENSIBLE + [f"position sfen {chance.choice(sfens)}"] * 3
     line = chance.choice(GO if chance.random() < 0.03 else sensible)
     if kind <= 3:

@@ -12,9 +12,9 @@ from cshogi.usi import Engine
 PROGRAM = Path(__file__).resolve().parents[2] / "policy_player_usi.py"
 OPPONENT = shutil.which("fairy-stockfish", path=f"{os.environ['PATH']}{os.pathsep}/usr/games")
 GAMES = 20
-#: A game this long is broken off as drawn.
+#: The test stops a game after so many moves.
 MOST_MOVES = 150
-#: Milliseconds a move; far more than either needs on a busy machine.
+#: Milliseconds for a move: far more than the engines need on a busy machine.
 BYOYOMI = 10000
 
 pytestmark = pytest.mark.skipif(
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-#: Strengths of the opponent: one that loses its way, so that games get long, and one that mates.
+#: Strengths of the opponent: a weak one for long games, and one that mates.
 STRENGTHS = [(-20, 1), (20, 300)]
 
 
 def alive(engine):
-    """Gives a listener that raises where cshogi's client would read on for ever."""
+    """Returns a listener that raises if the engine has ended; cshogi would read for ever."""
 
     def listener(line):
         if not line and engine.proc.poll() is not None:
@@ -37,7 +37,7 @@ def alive(engine):
 
 
 def ask_for_move(engine, moves, **limits):
-    """Gives an engine's answer, after checking that it kept within its time."""
+    """Returns an engine's answer, after a check of the time it took."""
     engine.position(moves)
     start = time.perf_counter()
     answer, _ = engine.go(btime=0, wtime=0, byoyomi=BYOYOMI, listener=alive(engine), **limits)
@@ -46,7 +46,7 @@ def ask_for_move(engine, moves, **limits):
 
 
 def play(ours, opponent, ours_first, nodes):
-    """Plays a game and gives its moves and how it ended."""
+    """Plays a game and returns its moves and its end."""
     board, moves, seen = cshogi.Board(), [], {}
     while len(moves) < MOST_MOVES:
         our_turn = (len(moves) % 2 == 0) == ours_first
@@ -100,7 +100,7 @@ def test_twenty_games_without_illegal_move_crash_or_time_forfeit(
     assert [process.returncode for process in processes] == [0, 0]
     assert all(len(moves) > 10 for moves, _ in games)
     assert {end for _, end in games} <= {"won", "lost", "repetition", "long", "declared"}
-    # Both opponents did what they are here for.
+    # The strong opponent has won, and a game with the weak one was long.
     assert "lost" in {end for _, end in games}
     assert max(len(moves) for moves, _ in games) > 100
     print(*(f"{len(moves)} moves, {end}" for moves, end in games), sep="\n")

@@ -1,4 +1,4 @@
-"""Words of USI, one function at a time."""
+"""The words of USI: tests of single functions."""
 
 import io
 import subprocess
@@ -48,7 +48,7 @@ def test_setoption(text, name, value):
 
 
 def test_setoption_with_a_million_blanks_is_read():
-    # In a process of its own, which can be ended: quadratic work would take an hour.
+    # In a process with a time limit, because quadratic work would take an hour.
     code = (
         "from pydlshogi.usi.protocol import parse_setoption\n"
         "print(len(parse_setoption('name a' + ' ' * 10**6 + 'b value c')[0]))"
@@ -123,7 +123,7 @@ def test_byoyomi_is_for_both():
         ("btime 0 wtime 0 byoyomi 1000", 0.5),
         ("btime 60000 wtime 9 byoyomi 1000", 1.5),
         ("btime 60000 binc 1000 wtime 9", 1.5),
-        # An increment that comes after the move cannot be spent on it.
+        # Some GUIs add the increment after the move, so it cannot be spent on it.
         ("btime 600 binc 10000 wtime 9", 0.3),
         ("btime 0 binc 10000 wtime 9", 0),
         ("btime -5 wtime 9", 0),
