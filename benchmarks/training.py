@@ -33,7 +33,7 @@ from pydlshogi.network.cpu.threads import get_threads
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training.batches import PlanesConverter
-from pydlshogi.training.trainer import Settings, make_trainer
+from pydlshogi.training.trainer import Settings, Task, make_trainer
 
 #: Default of --eval_interval in train_policy.
 EVAL_INTERVAL = 1000
@@ -124,7 +124,7 @@ def main() -> int:
             iterations=2 * args.chunk * args.rounds + 1,
             eval_interval=2 * args.chunk,
         )
-        trainer = make_trainer(network, optimizer, train, test[:512], settings, device=device)
+        trainer = make_trainer(Task(network, optimizer, train, test[:512], settings, device))
         planes, labels, _ = PlanesConverter(train)(numpy.arange(args.batchsize), device)
 
         def loss(x: Any, t: Any) -> Any:

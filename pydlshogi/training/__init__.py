@@ -1,15 +1,14 @@
-"""Training: from two kifu lists to a model file, with Chainer's own Trainer.
+"""Training of networks with Chainer's Trainer, from two kifu lists to a model file.
 
-The loop is Chainer's; here is what Chainer does not know:
-
-- :mod:`.parser`, :mod:`.main`, :mod:`.run`: the program ``train_policy``
-- :mod:`.trainer`: puts Chainer's parts and ours together
-- :mod:`.batches`: numbers of positions in random order, and their planes
-- :mod:`.recipe`, :mod:`.average`: how it is learned, the options beyond the published recipe
-- :mod:`.loss`, :mod:`.evaluation`: what is learned, measured and logged
-- :mod:`.end`: when a run is over, Ctrl-C included
-- :mod:`.checkpoint`, :mod:`.state`, :mod:`.outputs`: the files a run leaves
-- :mod:`.log`, :mod:`.plot`: log lines, written, read and drawn
-- :mod:`.compare`, :mod:`.compare_recipes`, :mod:`.compare_table`: the programs of these names
-- :mod:`.evaluate`: the program ``evaluate_model``
+- :mod:`.run`: a whole run, from its options to its files
+- :mod:`.trainer`: Chainer's Trainer with its extensions and ours
+- :mod:`.batches`: the order of the positions, and their planes
+- :mod:`.recipe`: optimizer and learning rate
+- :mod:`.loss`, :mod:`.evaluation`: the loss, and the measurements during training
+- :mod:`.end`: the end of a run, also by Ctrl-C
+- :mod:`.state`, :mod:`.resume`: the content of a state file; saving and resuming
+- :mod:`.checkpoint`, :mod:`.outputs`: the model file and the state file as a pair; output files
+- :mod:`.log`, :mod:`.plot`: the lines of a log, and their picture
+- :mod:`.evaluate`: evaluation of a model by phase of the game
+- :mod:`.compare`, :mod:`.compare_table`: comparison of recipes
 """

@@ -71,12 +71,6 @@ class Recipe:
             if value != published[name]
         }
 
-    def __str__(self) -> str:
-        optimizer = "NesterovAG" if self.nesterov else "MomentumSGD" if self.momentum else "SGD"
-        changes = {name: value for name, value in self.changes().items() if name != "lr"}
-        options = [f"{name} {value}" for name, value in changes.items() if name != "nesterov"]
-        return ", ".join([f"{optimizer} {self.lr:g}", *options])
-
 
 def make_optimizer(network: Any, recipe: Recipe) -> Any:
     """Makes the optimizer of a recipe, without its schedule of the learning rate.

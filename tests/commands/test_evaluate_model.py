@@ -4,15 +4,17 @@ import math
 
 import numpy
 import pytest
-from training_helpers import make_network, make_positions
+from training_helpers import SmallValueNetwork, TwoHeads, make_network, make_positions
 
-from pydlshogi.commands.evaluate_model import main, measure, summarize
+from pydlshogi.commands.evaluate_model import main
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.registry import make_network as make_named_network
+from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training import evaluate
 from pydlshogi.training.batches import PlanesConverter
+from pydlshogi.training.evaluate import Measured, measure, summarize
 from pydlshogi.training.loss import measure as measure_in_training
 
 CPU = chainer.get_device("@numpy")
@@ -22,7 +24,8 @@ def test_ranks_and_losses_are_those_of_sorted_logits(device):
     network, positions = make_network(), make_positions(10, 1)
     planes, labels, _ = PlanesConverter(positions)(range(10), CPU)
     logits = network(planes).array.astype(float)
-    losses, ranks = measure(network.to_device(device), positions, device, batch_size=4)
+    losses, ranks, *value = measure(network.to_device(device), positions, device, batch_size=4)
+    assert value == [None, None]
     for position in range(10):
         order = sorted(range(2187), key=lambda label: -logits[position, label])  # stable
         assert order.index(labels[position]) == ranks[position]
@@ -35,24 +38,24 @@ def test_equal_logits_are_taken_in_their_order():
     network.layer.W.array[...] = 0
     positions = make_positions(4, 1)
     positions["label"] = [0, 2, 700, 2186]
-    losses, ranks = measure(network, positions, CPU)
+    losses, ranks, *_ = measure(network, positions, CPU)
     assert list(ranks) == [0, 2, 700, 2186]
     assert losses == pytest.approx([math.log(2187)] * 4, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["policy_value_small", "policy_hand1x1_ply"])
+@pytest.mark.parametrize("name", ["policy_value_small", "policy_hand1x1"])
 def test_they_are_what_training_measures_of_any_network(device, name):
     numpy.random.seed(1)
     network, positions = make_named_network(name), make_positions(9, 1)
-    planes = PlanesConverter(positions, ply=network.ply)(range(9), CPU)[0]
+    planes = PlanesConverter(positions)(range(9), CPU)[0]
     with chainer.using_config("train", False):
         output = network(planes)
     logits = (output[0] if isinstance(output, tuple) else output).array
     positions["label"][:4] = logits[:4].argmax(axis=1)  # right about these
     network.to_device(device)
-    losses, ranks = measure(network, positions, device, batch_size=4)
+    losses, ranks, *_ = measure(network, positions, device, batch_size=4)
     with chainer.using_config("train", False):
-        batch = PlanesConverter(positions, ply=network.ply)(range(9), device)
+        batch = PlanesConverter(positions)(range(9), device)
         _, expected = measure_in_training(network, *batch)
     assert losses.mean() == pytest.approx(float(expected["loss"][0]), rel=1e-5)
     assert (ranks == 0).sum() == 4
@@ -63,7 +66,7 @@ def test_phases_divide_the_positions():
     ply = numpy.array([1, 20, 21, 150, 151, 400])
     losses = numpy.array([1.0, 3.0, 5.0, 7.0, 9.0, 11.0])
     ranks = numpy.array([0, 2, 4, 1, 3, 9])
-    rows = {row.moves: row[1:] for row in summarize(ply, losses, ranks)}
+    rows = {row.moves: row[1:4] for row in summarize(ply, Measured(losses, ranks, None, None))}
     assert rows == {
         "1-20": (2, 2.0, (0.5, 1.0, 1.0)),
         "21-40": (1, 5.0, (0.0, 0.0, 1.0)),
@@ -80,8 +83,9 @@ def test_the_program_prints_a_table_either_way(folder, capsys):
     markdown = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
     assert main(["model", "test.txt", "--gpu", "-1", "--tsv", "-b", "7"]) == 0
     tsv = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert markdown[0] == ["moves", "positions", "loss", "top 1", "top 3", "top 5"]
-    assert tsv[0] == ["moves", "positions", "loss", "top_1", "top_3", "top_5"]
+    policy = ["moves", "positions", "loss", "top 1", "top 3", "top 5"]
+    assert markdown[0] == [*policy, "value loss", "value accuracy"]
+    assert tsv[0] == [title.replace(" ", "_") for title in markdown[0]]
     assert [row[:2] for row in markdown[2:]] == [row[:2] for row in tsv[1:]]
     assert tsv[-1][:2] == ["all", str(len(read_kifu("test.txt")))]
     assert sum(int(row[1]) for row in tsv[1:-1]) == int(tsv[-1][1])
@@ -136,3 +140,36 @@ def test_an_interrupt_gets_one_sentence(folder, capsys, monkeypatch):
     monkeypatch.setattr(evaluate, "measure", interrupt)
     assert main(["model", "test.txt", "--gpu", "-1"]) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "evaluate_model: interrupted."
+
+
+@pytest.mark.parametrize("network_class", [SmallValueNetwork, TwoHeads])
+def test_values_are_what_training_measures(device, network_class):
+    network, positions = network_class(), make_positions(20, 1)
+    positions["result"] = numpy.arange(20) % 4
+    positions["ply"] = 1 + numpy.arange(20)
+    network.to_device(device)
+    measured = measure(network, positions, device, batch_size=6)
+    assert (measured.losses is not None) == (measured.ranks is not None) == network.has_policy
+    with chainer.using_config("train", False):
+        _, expected = measure_in_training(network, *PlanesConverter(positions)(range(20), device))
+    row = summarize(positions["ply"], measured)[-1]
+    assert row.value_loss == pytest.approx(float(expected["value_loss"][0]), rel=1e-5)
+    assert row.value_accuracy == pytest.approx(float(expected["value_accuracy"][0]))
+    assert numpy.isnan(measured.value_losses).sum() == 5  # unknown results
+
+
+def test_a_value_network_has_the_columns_of_values_alone(folder, capsys):
+    numpy.random.seed(1)
+    save_model("model", make_named_network("value", channels=4))
+    assert main(["model", "test.txt", "--gpu", "-1", "--tsv"]) == 0
+    head, *rows = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert head == ["moves", "positions", "value_loss", "value_accuracy"]
+    assert float(rows[-1][2]) == pytest.approx(numpy.log(2), abs=0.05)  # it has learned nothing
+
+
+def test_without_a_known_result_the_value_columns_are_nan(capsys):
+    positions = make_positions(5, 1)
+    positions["result"] = UNKNOWN
+    (row,) = evaluate.evaluate(SmallValueNetwork(), positions[:5], CPU)[-1:]
+    assert numpy.isnan([row.value_loss, row.value_accuracy]).all()
+    assert "nan" in evaluate.format_markdown([row])

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cbook import open_file_cm
 from matplotlib.figure import Figure
 
+from pydlshogi.commands.plot_log import main
 from pydlshogi.training import log, plot
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -117,7 +118,7 @@ def test_the_program_writes_a_picture_without_a_display(tmp_path, kind, start):
 def test_a_picture_that_is_only_half_written_leaves_the_old_one(tmp_path, capsys, monkeypatch):
     output = tmp_path / "picture.png"
     logs = [str(write_log(tmp_path / "log", [5, 10]))]
-    assert plot.main([*logs, "--output", str(output)]) == 0
+    assert main([*logs, "--output", str(output)]) == 0
     whole = output.read_bytes()
 
     def full_disk(figure, target, **kwargs):
@@ -126,7 +127,7 @@ def test_a_picture_that_is_only_half_written_leaves_the_old_one(tmp_path, capsys
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Figure, "savefig", full_disk)
-    assert plot.main([*logs, "--output", str(output)]) == 1
+    assert main([*logs, "--output", str(output)]) == 1
     assert "picture.png" in capsys.readouterr().err
     assert output.read_bytes() == whole
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "picture.png"]
@@ -142,7 +143,7 @@ def test_two_runs_in_one_log_have_two_curves(tmp_path, monkeypatch):
         savefig(figure, *args, **kwargs)
 
     monkeypatch.setattr(Figure, "savefig", watched)
-    assert plot.main([str(path), "--output", str(tmp_path / "picture.svg")]) == 0
+    assert main([str(path), "--output", str(tmp_path / "picture.svg")]) == 0
     # Of each run in the loss two marks and a line, in the accuracy a mark and a line.
     assert [len(axes.lines) for axes in figures[0].axes] == [6, 4]
     labels = [line.get_label().partition(":")[0] for line in figures[0].axes[1].lines]
@@ -154,7 +155,7 @@ def test_a_log_without_points_gets_one_sentence(tmp_path, capsys, content):
     path = tmp_path / "log"
     if content is not None:
         path.write_text(content)
-    assert plot.main([str(path), "--output", str(tmp_path / "picture.png")]) == 1
+    assert main([str(path), "--output", str(tmp_path / "picture.png")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert str(path) in line
     assert not (tmp_path / "picture.png").exists()
@@ -162,7 +163,7 @@ def test_a_log_without_points_gets_one_sentence(tmp_path, capsys, content):
 
 def test_a_picture_of_unknown_kind_gets_one_sentence(tmp_path, capsys):
     path = write_log(tmp_path / "log", [5])
-    assert plot.main([str(path), "--output", str(tmp_path / "picture.abc")]) == 1
+    assert main([str(path), "--output", str(tmp_path / "picture.abc")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "picture.abc" in line
 
@@ -171,7 +172,7 @@ def test_without_a_display_a_window_gets_one_sentence(tmp_path, capsys, monkeypa
     import matplotlib
 
     matplotlib.use("agg")
-    assert plot.main([str(write_log(tmp_path / "log", [5]))]) == 1
+    assert main([str(write_log(tmp_path / "log", [5]))]) == 1
     assert "--output" in capsys.readouterr().err
 
 
@@ -179,8 +180,8 @@ def test_values_have_axes_of_their_own(tmp_path):
     path = tmp_path / "log"
     lines = [log.READ_START]
     for iteration in (5, 10):
-        lines += log.format_progress(log.ProgressPoint(1, iteration, 8.0, 0.1, 0.7, 0.5))
-    lines += log.format_epoch(log.EpochPoint(1, 10, 8.0, 0.2, 7.0, 0.75, 0.625, 0.25))
+        lines += log.format_progress(log.ProgressPoint(1, iteration, 8.7, 0.1, 8.0, 0.7, 0.5))
+    lines += log.format_epoch(log.EpochPoint(1, 10, 8.75, 0.2, 7.625, 8, 0.75, 7, 0.625, 0.25))
     path.write_text("".join(f"{line}\n" for line in lines))
     axes = drawn(path, write_log(tmp_path / "policy", [5, 10]))
     assert [len(lines) for lines in axes] == [6, 4, 3, 2]
@@ -190,3 +191,16 @@ def test_values_have_axes_of_their_own(tmp_path):
         ([10], [0.625]),
     ]
     assert [line[1:] for line in axes[3]] == [([5, 10], [0.5, 0.5]), ([10], [0.25])]
+
+
+def test_the_second_accuracy_of_a_log_of_the_books_is_drawn(tmp_path):
+    path = tmp_path / "log"
+    lines = [
+        "epoch = 1, iteration = 100, loss = 8.25, accuracy = 0.25, 0.625",
+        "epoch = 1, iteration = 200, train loss avr = 7.5, test accuracy = 0.5, 0.75",
+    ]
+    path.write_text("".join(f"2017/11/26 14:11:02\tINFO\t{line}\n" for line in lines))
+    loss, accuracy, value_accuracy = drawn(path)
+    assert accuracy == [("some test positions", [100], [0.25]), ("test set", [200], [0.5])]
+    assert value_accuracy == [("some test positions", [100], [0.625]), ("test set", [200], [0.75])]
+    assert [line[1:] for line in loss] == [([100], [8.25]), ([200], [7.5])]

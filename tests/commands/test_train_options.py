@@ -1,8 +1,8 @@
-"""The command line of train_policy."""
+"""The command lines of the training programs."""
 
 import pytest
 
-from pydlshogi.commands.train_options import build_parser
+from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
 from pydlshogi.commands.train_policy import main
 from pydlshogi.network.cpu.convolution import CONVOLUTIONS
 
@@ -64,6 +64,10 @@ def test_every_convolution_can_be_chosen():
         "--unknown",
         "--resume state",
         "--dirac --initmodel model",
+        "--blocks 3",
+        "--mirror",
+        "--label_smoothing 0.1",
+        "--average 5",
     ],
 )
 def test_a_value_that_cannot_be_used_gets_one_sentence(words, capsys, tmp_path, monkeypatch):
@@ -75,3 +79,36 @@ def test_a_value_that_cannot_be_used_gets_one_sentence(words, capsys, tmp_path, 
     assert message.startswith("train_policy: error: ")
     assert words.split()[0] in message
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", TRAIN_PROGRAMS)
+def test_each_program_has_the_books_files_and_network(name):
+    args = build_parser(TRAIN_PROGRAMS[name]).parse_args(LISTS)
+    kind = name[len("train_") :]
+    assert (args.network, args.model, args.state) == (
+        kind,
+        f"model/model_{kind}",
+        f"model/state_{kind}",
+    )
+
+
+def test_every_program_trains_every_network():
+    words = [*LISTS, "--network", "policy_value_resnet", "--blocks", "3"]
+    args = build_parser(TRAIN_PROGRAMS["train_value"]).parse_args(words)
+    options = options_of(args)
+    assert (options.network, options.blocks) == ("policy_value_resnet", 3)
+    assert options.settings.model == "model/model_value"
+
+
+def test_old_spellings_work_and_are_hidden():
+    assert build_parser().parse_args([*LISTS, "--drop-duplicates"]).drop_duplicates
+    assert "--drop-duplicates" not in build_parser().format_help()
+    assert "--drop_duplicates" in build_parser().format_help()
+
+
+def test_a_wrong_command_line_gets_no_usage(capsys):
+    with pytest.raises(SystemExit):
+        main(["train.txt"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("train_policy: error: ")
+    assert "kifulist_test" in line

@@ -1,48 +1,53 @@
-"""The program compare_recipes: games held out, recipes from a file, on from where it was."""
+"""The program compare_recipes: recipes from a file, their table, and how it continues."""
 
 import codecs
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy
 import pytest
-from pydlshogi.training.compare_recipes import hold_out, main, read_recipes
 from training_helpers import assert_same_files, complaints
 
-from pydlshogi.commands.train_options import build_recipes_parser
+from pydlshogi.commands.compare_recipes import build_parser, main, read_recipes
+from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
-from pydlshogi.training import trainer
-from pydlshogi.training.compare import CompareError
+from pydlshogi.training import compare, trainer
+from pydlshogi.training.compare import CompareError, hold_out
+from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
+from pydlshogi.training.log import Curve, EpochPoint, ProgressPoint, read_log
 
 SMALL = (
-    "train.txt recipes.txt --gpu -1 -o out --network policy_value_small --held_out 1 "
+    "train.txt recipes.txt --gpu -1 -o out --network policy_value_small "
     "--positions 40 -i 2 -b 10 --test_batchsize 4 --threads 1"
 )
+REPOSITORY = Path(__file__).resolve().parents[2]
+
 RECIPES = """
 # What is compared.
 published
 fast    --lr 0.1 --momentum 0.9   # twice as fast?
-large   --batchsize 20 --lr_schedule cosine --average 3
+large   --batchsize 20 --lr_schedule cosine --warmup 1
 """
 
 
-def call(recipes, options=""):
+def call(recipes, options="--held_out 1"):
     Path("recipes.txt").write_text(recipes, encoding="utf-8")
     return main([*SMALL.split(), *options.split()])
 
 
 def test_recipes_are_trained_and_their_table_written(folder, capsys, monkeypatch):
     sets = []
-    train = trainer.train
 
-    def watched(network, optimizer, train_positions, test_positions, *args, **kwargs):
-        sets.append((train_positions, test_positions))
-        return train(network, optimizer, train_positions, test_positions, *args, **kwargs)
+    def watched(task, interruption):
+        sets.append((task.train_positions, task.test_positions))
+        return trainer.train(task, interruption)
 
-    monkeypatch.setattr(trainer, "train", watched)
+    monkeypatch.setattr(compare, "train", watched)
     assert call(RECIPES) == 0
     table = Path("out/table.md").read_text(encoding="utf-8")
     assert table in capsys.readouterr().out
@@ -51,7 +56,7 @@ def test_recipes_are_trained_and_their_table_written(folder, capsys, monkeypatch
     assert "- fast: `--lr 0.1 --momentum 0.9`" in table
     assert "seed 0, on the CPU." in table
     settings = json.loads(Path("out/large/settings.json").read_text(encoding="utf-8"))
-    assert (settings["batchsize"], settings["average"], settings["lr"]) == (20, 3, 0.01)
+    assert (settings["batchsize"], settings["warmup"], settings["lr"]) == (20, 1, 0.01)
     # All were trained and tested on the same: the first positions, and the last game.
     positions = read_kifu("train.txt").array
     for train_set, test_set in sets:
@@ -73,7 +78,7 @@ def test_a_recipe_that_is_trained_is_not_trained_again_and_others_are_added(fold
 def test_a_recipe_that_diverges_is_named_and_the_others_go_on(folder, capsys):
     assert call("huge --lr 1e30\nsmall --lr 0.1") == 0
     captured = capsys.readouterr()
-    assert "huge: loss or weights are not finite" in captured.err
+    assert "huge: the training diverged: loss or weights are not finite" in captured.err
     assert "Traceback" not in captured.err
     table = Path("out/table.md").read_text(encoding="utf-8")
     assert table in captured.out
@@ -86,15 +91,15 @@ def test_a_recipe_that_diverges_is_named_and_the_others_go_on(folder, capsys):
 
 def test_what_was_trained_otherwise_is_refused(folder, capsys):
     assert call("one --momentum 0.9") == 0
-    for changed in ("--momentum 0.8", "--momentum 0.9 --mirror", "--momentum 0.9 --clip 9"):
+    for changed in ("--momentum 0.8", "--momentum 0.9 --nesterov", "--momentum 0.9 --clip 9"):
         recipe = f"one {changed}"
         assert call(recipe) == 1
-        assert "other settings" in capsys.readouterr().err
+        assert "holds the results of other settings" in capsys.readouterr().err
 
 
 def test_interrupted_it_goes_on_and_ends_the_same(folder, monkeypatch):
-    recipe = "one --lr_schedule cosine --momentum 0.9 --average 3 --mirror"
-    assert call(recipe, "-o whole") == 0
+    recipe = "one --lr_schedule cosine --momentum 0.9"
+    assert call(recipe, "--held_out 1 -o whole") == 0
     with monkeypatch.context() as patch:
 
         def killed(trainer):
@@ -146,8 +151,8 @@ def test_the_file_of_recipes_may_be_of_any_editor(folder, encode, ending):
     text = ending.join(["one --lr 0.1  # 学習率を表す", "# 十分か", "two"])
     Path("recipes.txt").write_bytes(encode(text))
     words = SMALL.split()
-    recipes = read_recipes(build_recipes_parser().parse_args(words), words)
-    assert {name: options for name, (options, _) in recipes.items()} == {
+    recipes = read_recipes(build_parser().parse_args(words), words)
+    assert {line.name: line.words for line in recipes} == {
         "one": "--lr 0.1",
         "two": "",
     }
@@ -164,18 +169,23 @@ def test_records_left_out_are_named(folder, capsys):
     "recipes, options, named",
     [
         ("", "", "no recipe"),
-        ("a\na", "", "line 2: a recipe above has the name 'a'"),
-        ("BN\nbn", "", "line 2: a recipe above has the name 'bn', capital letters or not"),
-        ("../a", "", "'../a' cannot be a recipe's name"),
+        ("a\na", "", "line 2: an earlier recipe has the name 'a'"),
+        ("BN\nbn", "", "line 2: an earlier recipe has the name 'bn', in upper or lower case"),
+        ("../a", "", "'../a' cannot be the name of a recipe"),
         ("été", "", "'été'"),
         ("a --seed 3", "", "--seed"),
         ("a '--lr", "", "line 1"),
         ("a", "--held_out 3", "3 games"),
-        ("a", "--positions 100000", "train.txt"),
+        ("a", "--positions 100000", "train.txt without the games held out has"),
+        ("a", "--test_positions 100000", "the games held out has"),
+        ("a --dirac", "", "policy_value_small has none. Leave it out."),
+        ("a", "--gpu 99", "GPU 99"),
+        ("a", "-o train.txt", "--output"),
     ],
 )
 def test_what_cannot_go_on_gets_one_sentence(folder, capsys, recipes, options, named):
-    assert call(recipes, options) == 1
+    held_out = "" if "--held_out" in options else "--held_out 1"
+    assert call(recipes, f"{held_out} {options}") == 1
     (line,) = complaints(capsys)
     assert line.startswith("compare_recipes: error: ")
     assert named in line
@@ -197,3 +207,134 @@ def test_games_are_told_apart_by_their_move_numbers():
         assert (len(others), len(held_out)) == (9 - length, length)
     with pytest.raises(CompareError, match="5 games"):
         hold_out(positions, 5)
+
+
+def test_networks_are_compared_on_a_test_list(folder, capsys):
+    recipes = "hand1x1 --network policy_hand1x1\nsmall\nvalue --network value"
+    options = "--kifulist_test test.txt --test_positions 10 -e 2 -b 8"
+    assert call(recipes, options) == 0
+    table = Path("out/table.md").read_text(encoding="utf-8")
+    assert table in capsys.readouterr().out
+    assert "40 training positions, 2 epochs, tested on 10 positions of test.txt" in table
+    lines = Path("out/table.tsv").read_text(encoding="utf-8").splitlines()
+    cells = [dict(zip(lines[0].split("\t"), line.split("\t"))) for line in lines[1:]]
+    assert [row["parameters"] for row in cells[:2]] == ["3722187", "902008"]
+    assert all(float(row["seconds"]) > 0 for row in cells)
+    assert [row["whole_test_loss"] == "" for row in cells] == [False, False, True]
+    assert [row["whole_test_value_loss"] == "" for row in cells] == [True, False, False]
+    assert Path("out/curves.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("hand1x1", "small", "value"):
+        (curve,) = read_log(Path(f"out/{name}/log.txt").read_text(encoding="utf-8").splitlines())
+        assert [point.iteration for point in curve.progress] == [2, 4, 6, 8, 10]
+        assert [point.iteration for point in curve.epochs] == [5, 10]
+
+
+def test_a_test_list_and_held_out_games_exclude_each_other(folder, capsys):
+    with pytest.raises(SystemExit) as status:
+        call("a", "--held_out 1 --kifulist_test test.txt")
+    assert status.value.code == 2
+    assert "--kifulist_test" in capsys.readouterr().err
+
+
+KILL = """
+import os, sys
+from pydlshogi.training import checkpoint
+from pydlshogi.commands.compare_recipes import main
+write = checkpoint.PairWriter.__call__
+def write_and_end(self, *args):
+    write(self, *args)
+    write_and_end.saves += 1
+    if write_and_end.saves == 3:
+        os.kill(os.getpid(), int(sys.argv[1]))
+write_and_end.saves = 0
+checkpoint.PairWriter.__call__ = write_and_end
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signals on Windows")
+@pytest.mark.parametrize("number, status", [("SIGKILL", -9), ("SIGTERM", 143)])
+def test_killed_it_continues_and_ends_the_same(folder, number, status):
+    options = "--held_out 1 -e 2"
+    Path("recipes.txt").write_text("one", encoding="utf-8")
+    words = [*SMALL.split(), *options.split()]
+    process = subprocess.run(
+        [sys.executable, "-c", KILL, str(int(getattr(signal, number))), *words],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == status, process.stderr
+    assert "Traceback" not in process.stderr
+    if number == "SIGTERM":
+        assert "The same command continues the comparison" in process.stderr
+        lines = Path("out/one/log.txt").read_text(encoding="utf-8")
+        assert "interrupted after iteration" in lines
+        # These are options of the training programs.
+        assert "--initmodel" not in lines + process.stderr
+    assert not Path("out/table.md").exists()
+    assert call("one", options) == 0
+    assert call("one", f"{options} -o whole") == 0
+    assert_same_files("out/one/model", "whole/one/model")
+    logs = [Path(folder, "one/log.txt") for folder in ("out", "whole")]
+    (one,), (other,) = (read_log(log.read_text(encoding="utf-8").splitlines()) for log in logs)
+    assert one == other
+
+
+def test_a_recipe_that_cannot_begin_is_told_before_others_are_trained(folder, capsys):
+    assert call("small\ndirac --dirac") == 1
+    assert "policy_value_small has none. Leave it out." in complaints(capsys)[0]
+    assert not list(Path().glob("out/*"))
+
+
+def test_a_state_that_cannot_be_used_is_told_in_words_of_this_program(folder, capsys):
+    assert call("one") == 0
+    network = load_network("out/one/model")
+    network.l1.b.array[0] += 1
+    save_model("out/one/model", network)
+    assert call("one") == 1
+    (line,) = complaints(capsys)
+    assert "was not saved with model file" in line
+    assert f"Delete {Path('out/one')} to train it again." in line
+    assert "--initmodel" not in line
+    assert "--resume" not in line
+
+
+def test_settings_that_are_damaged_are_refused(folder, capsys):
+    Path("out/one").mkdir(parents=True)
+    Path("out/one/settings.json").write_text("{", encoding="utf-8")
+    assert call("one") == 1
+    assert "other settings" in capsys.readouterr().err
+
+
+def test_the_figures_are_means_of_the_last_20_points_and_of_the_whole_test_set():
+    progress = [ProgressPoint(1, i, loss=float(i), accuracy=i / 100) for i in range(1, 31)]
+    curve = Curve(progress, [EpochPoint(1, 30, 9.0, 0.125, test_loss=2.5)])
+    row = Row("policy", 3_838_923, 2268.4, curve)
+    assert row.columns["train_loss"] == pytest.approx(sum(range(11, 31)) / 20)
+    assert row.columns["test_accuracy"] == pytest.approx(sum(range(11, 31)) / 2000)
+    markdown = format_markdown([row], "Some positions.").splitlines()
+    assert markdown[2] == "| policy | 3,838,923 | 0:37:48 | 20.5000 | 0.2050 | 2.5000 | 0.1250 |"
+    head, line = (text.split("\t") for text in format_tsv([row]).splitlines())
+    assert len(head) == len(line)
+    assert json.loads(line[head.index("seconds")]) == 2268.4
+
+
+def test_a_run_shorter_than_a_log_point_has_no_such_figures():
+    row = Row("policy", 1, 1.0, Curve([], [EpochPoint(1, 3, 9.0, 0.5, 2.0)]))
+    table = format_markdown([row], "")
+    assert "| - | - | 2.0000 | 0.5000 |" in table
+    # It is printed too, and a Japanese Windows console takes no other letters.
+    table.encode("cp932")
+
+
+def test_networks_with_one_and_two_heads_have_comparable_columns():
+    both = Curve(
+        [ProgressPoint(1, 2, 5.0, 0.25, 4.5, 0.5, 0.75)],
+        [EpochPoint(1, 2, 5.0, 0.3, 4.75, 4.5, 0.5, 4.25, 0.5, 0.8)],
+    )
+    value = Curve([ProgressPoint(1, 2, 0.5, 0.75)], [EpochPoint(1, 2, 0.5, 0.8, 0.6)])
+    rows = [Row("both", 1, 1.0, both), Row("value", 1, 1.0, value, has_policy=False)]
+    assert list(rows[0].columns.values())[2:] == [4.5, 0.25, 4.25, 0.3, 0.5, 0.8]
+    assert list(rows[1].columns.values())[2:] == [None, None, None, None, 0.6, 0.8]
+    assert "| value | 1 | 0:00:01 | - | - | - | - | 0.6000 | 0.8000 |" in format_markdown(rows, "")

@@ -44,24 +44,56 @@ def test_validation_lines_are_read_as_they_were(epoch, iteration, loss, accuracy
     assert log.format_epoch(curve.epochs[0]) == lines
 
 
-@given(counts, counts, st.tuples(*[numbers] * 4), st.tuples(*[numbers] * 6))
-def test_lines_of_values_follow_and_are_read_as_they_were(epoch, iteration, progress, validation):
+@given(counts, counts, st.tuples(*[numbers] * 5), st.tuples(*[numbers] * 8))
+def test_lines_of_two_heads_are_read_as_they_were(epoch, iteration, progress, validation):
     on_the_way = log.format_progress(log.ProgressPoint(epoch, iteration, *progress))
     at_the_end = log.format_epoch(log.EpochPoint(epoch, iteration, *validation))
     place = f"epoch = {epoch}, iteration = {iteration}, "
-    assert [line.split(" = ")[2].split(", ")[1] for line in on_the_way] == ["loss", "value loss"]
     assert [line.startswith(place) for line in on_the_way + at_the_end] == [True] * 5
     (curve,) = log.read_log(on_the_way + at_the_end)
     assert log.format_progress(curve.progress[0]) == on_the_way
     assert log.format_epoch(curve.epochs[0]) == at_the_end
 
 
-def test_a_line_of_values_without_its_point_is_passed_over():
-    point = log.ProgressPoint(1, 5, 1.0, 0.5, 0.7, 0.6)
-    agreed, values = log.format_progress(point)
-    assert log.read_log([values]) == []
-    (curve,) = log.read_log([agreed, values.replace("iteration = 5", "iteration = 6")])
-    assert curve.progress == [log.ProgressPoint(1, 5, 1.0, 0.5)]
+def test_the_books_lines_of_two_heads_are_read():
+    progress = "epoch = 1, iteration = 100, loss = 8.25, accuracy = 0.25, 0.625"
+    epoch = "epoch = 1, iteration = 200, train loss avr = 7.5, test accuracy = 0.5, 0.75"
+    (curve,) = log.read_log([progress, epoch])
+    assert curve.progress == [log.ProgressPoint(1, 100, 8.25, 0.25, value_accuracy=0.625)]
+    assert curve.epochs == [log.EpochPoint(1, 200, 7.5, 0.5, test_value_accuracy=0.75)]
+    assert log.format_progress(curve.progress[0]) == [progress]
+    assert log.format_epoch(curve.epochs[0]) == [epoch]
+
+
+OLD = """\
+epoch = 1, iteration = 5, loss = 4.0, accuracy = 0.25
+epoch = 1, iteration = 5, value loss = 0.5, value accuracy = 0.75
+epoch = 1, iteration = 7, train loss avr = 3.0, test accuracy = 0.125
+epoch = 1, iteration = 7, test loss = 2.0
+epoch = 1, iteration = 7, train value loss avr = 1.0, test value loss = 0.25, test value accuracy = 1.0
+""".splitlines()  # noqa: E501
+
+
+def test_a_log_of_two_heads_of_earlier_versions_is_read():
+    (curve,) = log.read_log(OLD)
+    assert curve.progress == [log.ProgressPoint(1, 5, 4.5, 0.25, 4.0, 0.5, 0.75)]
+    assert curve.epochs == [log.EpochPoint(1, 7, 4.0, 0.125, 2.25, 3.0, 1.0, 2.0, 0.25, 1.0)]
+
+
+def test_without_a_known_result_the_total_is_the_policy_loss():
+    (curve,) = log.read_log([OLD[0], OLD[1].replace("0.5", "nan")])
+    assert curve.progress[0].loss == 4.0
+    assert log.total(2.0, float("nan")) == 2.0
+    assert numpy.isnan(log.total(float("nan"), 2.0))
+    assert log.total(None, 2.0) == 2.0
+
+
+def test_a_line_of_values_without_its_point_is_ignored():
+    point = log.ProgressPoint(1, 5, 1.5, 0.5, 1.0, 0.5, 0.6)
+    agreed, losses = log.format_progress(point)
+    assert log.read_log([losses]) == []
+    (curve,) = log.read_log([agreed, losses.replace("iteration = 5", "iteration = 6")])
+    assert curve.progress == [log.ProgressPoint(1, 5, 1.5, 0.5, value_accuracy=0.6)]
 
 
 @given(st.lists(st.text(), max_size=5))
@@ -76,6 +108,8 @@ def test_any_other_text_is_passed_over(lines):
         "epoch = 1, iteration = 5, loss = 3.1",
         "epoch = 1, iteration = 5, loss = 3.1, accur",
         "epoch = 1, iteration = 5, loss = 3.1, accuracy = much",
+        "epoch = 1, iteration = 5, loss = 3.1, accuracy = 0.5, ",
+        "epoch = 1, iteration = 5, loss = 3.1, accuracy = 0.5, 0.5, 0.5",
         "epoch = 1, iteration = 5, test loss = 3.1",
     ],
 )

@@ -1,4 +1,4 @@
-"""The program train_policy with other networks than the book's."""
+"""The program train_policy with every kind of network."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,8 @@ from pydlshogi.commands.train_policy import main
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.registry import NETWORKS, make_network, name_of
-from pydlshogi.training.checkpoint import OWN, fingerprint
 from pydlshogi.training.log import read_log
+from pydlshogi.training.state import Place, State, fingerprint
 
 
 def call(options):
@@ -20,7 +20,7 @@ def call(options):
 
 
 @pytest.mark.parametrize(
-    "name", ["policy_bn", "policy_hand1x1_unpool", "policy_hand1x1_ply", "policy_value_small"]
+    "name", ["policy_bn", "policy_hand1x1_unpool", "value", "policy_value_small"]
 )
 def test_a_network_is_trained_saved_and_resumed(folder, name):
     files = "--model m --state s --log log -i 1 -b 4 --test_batchsize 64 --seed 1"
@@ -32,6 +32,7 @@ def test_a_network_is_trained_saved_and_resumed(folder, name):
     for point in curve.progress:
         assert numpy.isfinite(point.loss)
         assert (point.value_loss is not None) == name.startswith("policy_value")
+        assert (point.value_accuracy is not None) == name.startswith("policy_value")
         assert point.value_loss is None or numpy.isfinite(point.value_loss)
 
 
@@ -70,7 +71,8 @@ def test_a_model_of_another_network_is_refused_before_anything_starts(folder, ca
     save_model("m", network)
     optimizer = chainer.serializers.npz.serialize(chainer.optimizers.SGD().setup(network))
     chainer.serializers.save_npz("books", optimizer)
-    chainer.serializers.save_npz("ours", {**optimizer, f"{OWN}model": fingerprint(network)})
+    place = Place(fingerprint(network), train=0, seed=0, epoch=0, position=0, losses={})
+    chainer.serializers.save_npz("ours", State(optimizer, place).to_arrays())
     for more in ("", " -r books", " -r ours"):
         assert call(f"--network {asked} --model new --state new.state -m m{more}") == 1
         error = capsys.readouterr().err

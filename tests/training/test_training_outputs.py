@@ -96,7 +96,7 @@ def test_a_report_replaces_only_a_report(tmp_path):
     Report().write_tsv(path)
     check_report(str(path))
     path.write_text("kind regards\n")
-    with pytest.raises(OutputError, match="--report .* is no table"):
+    with pytest.raises(OutputError, match="--report .* is not a table"):
         check_report(str(path))
 
 
@@ -111,7 +111,7 @@ def test_the_cache_of_a_list_is_not_overwritten(folder, capsys, option, name):
 def test_an_empty_name_is_no_file(folder, capsys, option):
     with pytest.raises(SystemExit):
         main(["train.txt", "test.txt", option, ""])
-    assert f"{option}: the name of a file is missing" in capsys.readouterr().err
+    assert f"{option}: the name of the file is missing" in capsys.readouterr().err
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):

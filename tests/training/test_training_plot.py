@@ -1,4 +1,4 @@
-"""What plot_log draws, and what it leaves as it is; tests/utils has the program."""
+"""What plot_log draws, and what it does not overwrite."""
 
 import codecs
 
@@ -10,6 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
 
+from pydlshogi.commands.plot_log import main
 from pydlshogi.training import log, plot
 
 LINES = [log.START, *log.format_progress(log.ProgressPoint(1, 5, 8.0, 0.1))]
@@ -20,7 +21,7 @@ def test_a_log_is_not_overwritten_by_the_picture(tmp_path, monkeypatch, capsys, 
     monkeypatch.chdir(tmp_path)
     for name in ("log", "other"):
         (tmp_path / name).write_text("\n".join(LINES))
-    assert plot.main(["log", "other", "-o", output]) == 1
+    assert main(["log", "other", "-o", output]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"plot_log: error: --output {output} is a log.")
     for name in ("log", "other"):
@@ -40,7 +41,7 @@ def test_a_log_is_not_overwritten_by_the_picture(tmp_path, monkeypatch, capsys, 
 def test_a_log_is_read_in_any_encoding(tmp_path, encode):
     text = "".join(f"2024/01/01 00:00:00\tINFO\t{line}\r\n" for line in ["棋譜 表", *LINES])
     (tmp_path / "log").write_bytes(encode(text))
-    assert plot.main([str(tmp_path / "log"), "-o", str(tmp_path / "picture.png")]) == 0
+    assert main([str(tmp_path / "log"), "-o", str(tmp_path / "picture.png")]) == 0
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -5,34 +5,22 @@ import re
 
 import numpy
 import pytest
-from training_helpers import assert_same_parameters, make_positions, run
+from training_helpers import (
+    SmallValueNetwork,
+    TwoHeads,
+    assert_same_parameters,
+    make_positions,
+    run,
+)
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.network import Network
-from pydlshogi.network.value_kind import ExpectedResult, WinLogit
+from pydlshogi.network.value_kind import ExpectedResult
 from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.loss import measure
 
 to_cpu = chainer.backends.cuda.to_cpu
-
-
-class TwoHeads(Network):
-    """The smallest network with a value head."""
-
-    value_kind = WinLogit
-
-    def __init__(self, seed=1):
-        super().__init__()
-        numpy.random.seed(seed)
-        with self.init_scope():
-            self.policy = chainer.links.Convolution2D(104, 27, ksize=1)
-            self.value = chainer.links.Linear(104 * 81, 1)
-
-    def forward(self, x):
-        logits = chainer.functions.reshape(self.policy(x), (-1, 2187))
-        return logits, chainer.functions.flatten(self.value(x))
 
 
 class TwoHeadsTanh(TwoHeads):
@@ -77,6 +65,7 @@ def test_unknown_results_are_left_out_of_the_value_loss_and_nothing_else(device,
     loss, measured = measure(network, planes, labels, wins)
     measured = numbers(measured)
     logits, values = network(planes)
+    values = chainer.functions.flatten(values)
     expected = float(network.value_kind.losses(values[:5], wins[:5]).array.mean())
     policy = float(chainer.functions.softmax_cross_entropy(logits, labels).array)
     assert measured["value_loss"] == (pytest.approx(expected), 5)
@@ -129,18 +118,20 @@ def test_value_accuracy_is_over_the_games_somebody_won(device):
     assert numbers(measured)["value_accuracy"] == (0.75, 4)
 
 
-def test_lines_of_values_follow_the_agreed_ones(tmp_path, caplog):
+def test_the_lines_of_two_heads_are_the_books_and_the_losses_of_each_head(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     positions = positions_with(numpy.arange(20) % 4)
     run(tmp_path, network=TwoHeads(), positions=positions, batchsize=8, epoch=1, eval_interval=2)
-    lines = [re.sub(r" = [-.e\d]+", "", r.getMessage()) for r in caplog.records]
+    lines = [re.sub(r"[-.e\d]*\d[-.e\d]*", "N", r.getMessage()) for r in caplog.records]
+    place = "epoch = N, iteration = N, "
     assert lines == [
-        "epoch, iteration, loss, accuracy",
-        "epoch, iteration, value loss, value accuracy",
+        place + "loss = N, accuracy = N, N",
+        place + "policy loss = N, value loss = N",
         "validate test data",
-        "epoch, iteration, train loss avr, test accuracy",
-        "epoch, iteration, test loss",
-        "epoch, iteration, train value loss avr, test value loss, test value accuracy",
+        place + "train loss avr = N, test accuracy = N, N",
+        place + "test loss = N",
+        place + "train policy loss avr = N, train value loss avr = N, "
+        "test policy loss = N, test value loss = N",
         "save the model",
         "save the optimizer",
     ]
@@ -198,3 +189,74 @@ def test_the_state_keeps_the_time_of_all_runs(tmp_path):
     run(tmp_path, network=TwoHeads(), resume=True, iterations=3)
     with numpy.load(tmp_path / "state") as state:
         assert float(state["pydlshogi/seconds"]) > before
+
+
+def test_the_logged_loss_of_two_heads_is_the_sum_of_both(tmp_path, curve):
+    positions = positions_with(numpy.arange(20) % 4)
+    run(tmp_path, network=TwoHeads(), positions=positions, epoch=2, eval_interval=2)
+    found = curve()
+    for point in found.progress:
+        assert point.loss == pytest.approx(point.policy_loss + point.value_loss, rel=1e-6)
+    for point in found.epochs:
+        sums = point.train_policy_loss + point.train_value_loss
+        assert point.train_loss == pytest.approx(sums, rel=1e-6)
+        sums = point.test_policy_loss + point.test_value_loss
+        assert point.test_loss == pytest.approx(sums, rel=1e-6)
+
+
+def test_a_value_network_logs_its_loss_and_accuracy_in_the_books_lines(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    positions = positions_with(numpy.arange(20) % 2)
+    network = SmallValueNetwork()
+    run(tmp_path, network=network, positions=positions, epoch=1, eval_interval=2, lr=0.02)
+    lines = [re.sub(r"[-.e\d]*\d[-.e\d]*", "N", r.getMessage()) for r in caplog.records]
+    place = "epoch = N, iteration = N, "
+    assert [line.replace("nan", "N") for line in lines] == [
+        place + "loss = N, accuracy = N",
+        "validate test data",
+        place + "train loss avr = N, test accuracy = N",
+        place + "test loss = N",
+        "save the model",
+        "save the optimizer",
+    ]
+    (found,) = log.read_log(record.getMessage() for record in caplog.records)
+    assert 0 < found.epochs[0].train_loss < 5
+
+
+def test_a_value_network_learns_who_wins(device, tmp_path, curve):
+    positions = make_positions(40, 1)
+    positions["result"] = positions["board"][:, 0] % 2
+    network = SmallValueNetwork()
+    run(tmp_path, network=network, positions=positions, epoch=20, lr=0.02, device=device)
+    planes, labels, wins = PlanesConverter(positions)(range(40), device)
+    with chainer.using_config("train", False):
+        loss, measured = measure(network, planes, labels, wins)
+    assert measured.keys() == {"value_loss", "value_accuracy"}
+    assert float(loss.array) == pytest.approx(float(measured["value_loss"][0]))
+    assert float(measured["value_accuracy"][0]) == 1
+
+
+@pytest.mark.parametrize("stop", [1, 6, 11])
+def test_a_value_network_resumes_to_the_last_bit(tmp_path, curve, stop):
+    positions = positions_with(numpy.arange(45) % 4)
+    (tmp_path / "whole").mkdir()
+    options = {"positions": positions, "lr": 0.01}
+    whole, _, _ = run(tmp_path / "whole", network=SmallValueNetwork(), iterations=12, **options)
+    expected = curve()
+    run(tmp_path, network=SmallValueNetwork(), iterations=stop, **options)
+    network, _, _ = run(
+        tmp_path, network=SmallValueNetwork(5), resume=True, iterations=12 - stop, **options
+    )
+    assert_same_parameters(network, whole)
+    assert curve().progress == expected.progress
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_values_of_either_shape_have_the_same_loss(device, shape):
+    class Shaped(SmallValueNetwork):
+        def forward(self, x):
+            return chainer.functions.reshape(super().forward(x), shape)
+
+    batch = PlanesConverter(positions_with([WIN, LOSS, DRAW, UNKNOWN]))(range(4), device)
+    expected = measure(SmallValueNetwork().to_device(device), *batch)[0]
+    assert float(measure(Shaped().to_device(device), *batch)[0].array) == float(expected.array)

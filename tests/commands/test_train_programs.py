@@ -1,0 +1,89 @@
+"""train_value, train_policy_value and train_policy_value_resnet from end to end."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+from training_helpers import assert_same_files
+
+from pydlshogi.network.model_file import load_network
+from pydlshogi.network.registry import name_of
+from pydlshogi.training.log import read_log
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SMALL = "train.txt test.txt --gpu -1 -b 4 --test_batchsize 8 -i 1 --seed 1"
+NUMBER = r"-?[\d.]+(e-?\d+)?"
+
+#: Of each program: options, the accuracy in its lines, and arrays of the book's model file.
+PROGRAMS = {
+    "train_value": ("", NUMBER, ["l1/W", "l13_v/W", "l14_v/W", "l15_v/b"]),
+    "train_policy_value": ("", f"{NUMBER}, {NUMBER}", ["l13_bias/b", "l13_v/W", "l15_v/W"]),
+    "train_policy_value_resnet": (
+        "--blocks 2",
+        f"{NUMBER}, {NUMBER}",
+        ["b1/conv1/W", "b1/bn2/beta", "policy_bias/b", "value1_bn/gamma", "value3/W"],
+    ),
+}
+
+
+@pytest.fixture(params=PROGRAMS)
+def name(request):
+    return request.param
+
+
+def call(name, options):
+    """Calls a program with its own options; returns the messages of its log."""
+    main = importlib.import_module(f"pydlshogi.commands.{name}").main
+    words = f"{SMALL} {PROGRAMS[name][0]} --log log {options}"
+    assert main(words.split()) == 0
+    lines = Path("log").read_text(encoding="utf-8").splitlines()
+    return [line.split("\t")[2] for line in lines]
+
+
+def test_a_program_trains_its_network_with_the_books_files_and_lines(folder, name):
+    messages = call(name, "--iterations 2")
+    _, accuracy, arrays = PROGRAMS[name]
+    kind = name[len("train_") :]
+    assert name_of(load_network(f"model/model_{kind}")) == kind
+    with numpy.load(f"model/model_{kind}") as npz:
+        assert set(arrays) <= set(npz.files)
+        assert not any(key.startswith("pydlshogi/") for key in npz.files)
+    assert Path(f"model/state_{kind}").exists()
+    progress = rf"epoch = 1, iteration = 1, loss = {NUMBER}, accuracy = {accuracy}"
+    epoch = rf"epoch = 1, iteration = 2, train loss avr = {NUMBER}, test accuracy = {accuracy}"
+    for form in (progress, epoch):
+        assert sum(bool(re.fullmatch(form, message)) for message in messages) == 1
+    (curve,) = read_log(messages)
+    assert [point.iteration for point in curve.progress] == [1, 2]
+
+
+def test_a_program_resumes_to_the_last_bit(folder, name):
+    call(name, "--iterations 2 --model whole --state whole.s")
+    call(name, "--iterations 1 --model m --state s")
+    call(name, "--iterations 1 --model m --state s -m m -r s")
+    assert_same_files("whole", "m")
+
+
+def test_other_blocks_than_those_of_the_model_get_one_sentence(folder, capsys):
+    call("train_policy_value_resnet", "--iterations 1 --model m --state s")
+    main = importlib.import_module("pydlshogi.commands.train_policy_value_resnet").main
+    assert main([*SMALL.split(), "--blocks", "3", "-m", "m"]) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "it lacks b2/" in line
+
+
+def test_the_scripts_start_from_any_folder(folder, name):
+    done = subprocess.run(
+        [sys.executable, REPOSITORY / f"{name}.py", "missing.txt", "test.txt"],
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "missing.txt" in done.stderr
+    assert "Traceback" not in done.stderr
