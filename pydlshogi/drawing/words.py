@@ -51,6 +51,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{side}: {count} of {total} moves are the model's first choice ({share:.0%})",
         "{side}: {total} 手中 {count} 手がモデルの第1候補と一致 ({share:.0%})",
     ),
+    "wins": ("{side} wins", "{side}の勝ち"),
     "loss": ("mean loss of winning probability {loss:.1%}", "1手あたりの勝率の損 平均 {loss:.1%}"),
     "model": ("model {name}", "モデル {name}"),
     "searched": ("{seconds:g} s of search a position", "1局面 {seconds:g} 秒の探索"),
