@@ -168,7 +168,7 @@ def _value_lines(board: shogi.Board, opinion: Opinion, engine: str) -> Iterator[
     line = opinion.line or [row.move for row in opinion.candidates[:1]]
     text = line_text(board, line)
     depth = f"深さ {len(line)} ノード数 {max(1, opinion.nodes)}"
-    yield f"**解析 0 {depth} 評価値 {value} 読み筋 {text}"
+    yield f"**解析 0 {depth} 評価値 {value}" + (f" 読み筋 {text}" if text else "")
     yield f"*#評価値={value}"
     if text:
         yield f"*#読み筋={text.replace(' ', '')}"

@@ -66,7 +66,7 @@ def course_of(game: AnalyzedGame, title: str) -> Course:
         game.black_wins(),
         [move.probability for move in game.moves],
         [move.rank for move in game.moves],
-        [(move.ply, move.text) for move in worst_moves(game)],
+        [move.ply for move in worst_moves(game)],
     )
 
 

@@ -24,14 +24,14 @@ class Course:
             it is unknown.
         probabilities: Probability of each move played; None where it is unknown.
         ranks: Place of each move among the legal moves, from 1.
-        marked: Numbers of the moves, from 1, to mark in the upper graph, with their texts.
+        marked: Numbers of the moves, from 1, to mark in the upper graph.
     """
 
     title: str
     black_wins: Sequence[float | None]
     probabilities: Sequence[float | None]
     ranks: Sequence[int | None]
-    marked: Sequence[tuple[int, str]] = ()
+    marked: Sequence[int] = ()
 
 
 def save_graph(course: Course, output: str | os.PathLike[str], *, language: str = "en") -> None:
@@ -76,12 +76,12 @@ def _draw_wins(axes: Any, course: Course, language: str) -> None:
                       alpha=0.12, interpolate=True, linewidth=0)  # fmt: skip
     axes.plot(plies, wins, color="#222222", linewidth=1.3)
     known = dict(points)
-    for ply, text in course.marked:
-        axes.plot(ply, known[ply], "o", color=_LOSS, markersize=5)
-        above = known[ply] < 50
-        axes.annotate(f"{ply} {text}", (ply, known[ply]), xytext=(0, 9 if above else -9),
+    for ply in course.marked:
+        above = ply > 0 and known[ply] > known.get(ply - 1, 50)
+        axes.plot(ply, known[ply], "o", color=_LOSS, markersize=4.5)
+        axes.annotate(str(ply), (ply, known[ply]), xytext=(0, 5 if above else -5),
                       textcoords="offset points", ha="center", color=_LOSS, fontsize=8,
-                      va="bottom" if above else "top", annotation_clip=False)  # fmt: skip
+                      va="bottom" if above else "top")  # fmt: skip
     axes.set_ylabel(word("win of black", language))
 
 
@@ -98,4 +98,4 @@ def _draw_moves(axes: Any, course: Course, language: str) -> None:
             axes.bar([ply - 0.5 for ply in plies], heights, width=0.85, color=color,
                      label=word(key, language))  # fmt: skip
     axes.set_ylabel(word("probability", language))
-    axes.legend(loc="upper right", fontsize=8, framealpha=0.9)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize=8, frameon=False)

@@ -172,7 +172,7 @@ const columns = [
   [words.rank, (move) => move.rank, (move) => move.rank === 1 ? "first" : ""],
   [words.policy, (move) => move.p === null ? null : percent(move.p, 1)],
   [words.before, (move) => move.before === null ? null : percent(move.before, 1)],
-  [words.change, (move) => change(move) === null ? null : percent(change(move), 1),
+  [words.change, (move) => change(move) === null ? null : (change(move) > 0 ? "+" : "") + percent(change(move), 1),
     (move) => change(move) <= -LOSS ? "loss" : ""],
   [words.time, (move) => move.seconds === null ? null : move.seconds.toFixed(1) + " s"],
 ].filter(([, value]) => data.moves.some((move, n) => value(move, n) !== null));
