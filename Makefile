@@ -111,7 +111,7 @@ $(VENV)/.setuptools: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,7z]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,7z]"
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml setup.py $(VENV)/.setuptools

@@ -31,9 +31,7 @@ def page_of_game(game: AnalyzedGame, notes: Sequence[str], language: str) -> Gam
         for board, opinion, black_win in zip(record.boards(), game.opinions, game.black_wins())
     ]
     moves = [
-        PageMove(
-            move.move.usi(), move.text, move.rank, move.probability, move.before, move.after
-        )
+        PageMove(move.move.usi(), move.text, move.rank, move.probability, move.before, move.after)
         for move in game.moves
     ]
     summaries = [summary_text(game.summary(color), color, language) for color in shogi.COLORS]

@@ -98,7 +98,9 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
         return _checked(record.parse())
     except RecordError as error:
         note = record.note(error.line, error.reason)
-        raise AnalysisError(f"record {note}. Correct that line, or choose another record.") from None
+        raise AnalysisError(
+            f"record {note}. Correct that line, or choose another record."
+        ) from None
 
 
 def _checked(game: Game) -> GameRecord:
@@ -152,7 +154,7 @@ def read_position(text: str) -> GameRecord:
         reason = str(error).removeprefix("position: ")
         raise AnalysisError(
             f"{reason}. Name a record file, or give a position such as "
-            "\"startpos moves 7g7f 3c3d\" or an SFEN in quotes."
+            '"startpos moves 7g7f 3c3d" or an SFEN in quotes.'
         ) from None
     played = tuple(board.move_stack)
     for _ in played:

@@ -88,9 +88,7 @@ def _analyze(record: GameRecord, network: Network, seconds: float | None) -> Ana
     return analyze(record, tqdm(opinions, total=total, unit="position", disable=None))
 
 
-def _write(
-    game: AnalyzedGame, model: str, stem: Path, args: argparse.Namespace
-) -> list[Path]:
+def _write(game: AnalyzedGame, model: str, stem: Path, args: argparse.Namespace) -> list[Path]:
     """Writes the three files and returns their paths."""
     from pydlshogi.analysis.kif import write_kif
     from pydlshogi.analysis.page import page_of_game, title_of

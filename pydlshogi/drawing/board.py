@@ -35,9 +35,7 @@ _HAND_ORDER = (*_IN_HAND, shogi.PAWN)
 _Point = tuple[float, float]
 
 
-def save_board(
-    diagram: Diagram, output: str | os.PathLike[str], *, language: str = "en"
-) -> None:
+def save_board(diagram: Diagram, output: str | os.PathLike[str], *, language: str = "en") -> None:
     """Writes a board picture.
 
     Args:

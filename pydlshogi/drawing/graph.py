@@ -54,8 +54,7 @@ def save_graph(course: Course, output: str | os.PathLike[str], *, language: str 
     ]
     with new_figure(9.5, 1.0 + 2.7 * max(1, len(drawers))) as figure:
         figure.set_layout_engine("constrained")
-        # A name may have dollar signs, which are no formula.
-        figure.suptitle(course.title.replace("$", r"\$"), fontsize=12)
+        figure.suptitle(course.title, fontsize=12)
         rows = figure.subplots(max(1, len(drawers)), 1, sharex=True, squeeze=False)[:, 0]
         for axes, draw in zip(rows, drawers):
             draw(axes, course, language)

@@ -31,8 +31,8 @@ def move_text(board: shogi.Board, move: shogi.Move) -> str:
         move: A move of the side to move.
     """
     last = board.move_stack[-1] if board.move_stack else None
-    same = bool(last) and last.to_square == move.to_square
-    target = "同　" if same else square_text(move.to_square)
+    is_same = last is not None and last.to_square == move.to_square
+    target = "同　" if is_same else square_text(move.to_square)
     if move.drop_piece_type:
         return f"{square_text(move.to_square)}{PIECES[move.drop_piece_type]}打"
     name = PIECES[board.piece_type_at(move.from_square)]

@@ -46,9 +46,10 @@ def new_figure(width: float, height: float) -> Iterator[Any]:
     if all(font.fname != path for font in font_manager.fontManager.ttflist):
         font_manager.fontManager.addfont(path)
     family = font_manager.FontProperties(fname=path).get_name()
-    settings = {
+    settings: Any = {
         "font.family": [family],
         "axes.unicode_minus": False,
+        "text.parse_math": False,  # a name may have dollar signs
         "svg.fonttype": "path",
         "svg.hashsalt": "pydlshogi",
     }

@@ -22,7 +22,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "The plane 歩 3 is 1 everywhere if at least 3 pawns are in hand.",
         "平面「歩 3」は、歩を 3 枚以上持っているとき全マス 1",
     ),
-    "planes": ("the 104 input planes, seen from the side to move", "104 枚の入力平面（手番側から見る）"),
+    "planes": (
+        "the 104 input planes, seen from the side to move",
+        "104 枚の入力平面（手番側から見る）",
+    ),
     "move number": ("move", "手数"),
     "win of black": ("Black wins (%)", "先手の勝率 (%)"),
     "probability": ("probability of the move played (%)", "指された手の確率 (%)"),

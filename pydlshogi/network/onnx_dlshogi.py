@@ -96,8 +96,8 @@ def to_dlshogi(planes: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
     for ours, theirs in enumerate(plane_numbers()):
         if theirs >= 0:
             both[:, theirs, _SQUARES] = planes[:, ours].reshape(count, SQUARE_NUM)
-    both = both.reshape(count, -1, 9, 9)
-    return both[:, :PLANES_1], both[:, PLANES_1:]
+    boards = both.reshape(count, -1, 9, 9)
+    return boards[:, :PLANES_1], boards[:, PLANES_1:]
 
 
 def export_dlshogi(network: Network) -> Any:

@@ -155,9 +155,9 @@ def add_network(
     folded = fold_for_play(network)
     x = chainer.Variable(numpy.zeros((_BATCH, PLANE_NUM, 9, 9), numpy.float32))
     arrays = _Arrays()
-    with using_convolution("chainer"), chainer.using_config("train", False), arrays:
-        with chainer.force_backprop_mode():
-            logits, values = split_output(folded, folded(x))
+    config, graph = chainer.using_config("train", False), chainer.force_backprop_mode()
+    with using_convolution("chainer"), config, graph, arrays:
+        logits, values = split_output(folded, folded(x))
     translation = _Translation(builder, {id(x.node): planes}, arrays.inputs)
     outputs: dict[str, tuple] = {}
     if logits is not None:
@@ -175,7 +175,7 @@ def _add_win(builder: GraphBuilder, network: Network, values: str, output: str) 
     if kind is WinLogit:
         builder.add("Sigmoid", [values], output)
     elif kind is ExpectedResult:
-        half = builder.constant(numpy.float32([0.5]))
+        half = builder.constant(numpy.array([0.5], numpy.float32))
         builder.add("Add", [builder.add("Mul", [values, half]), half], output)
     else:
         raise ExportError(f"values of the kind {getattr(kind, '__name__', kind)} are not supported")
@@ -255,13 +255,9 @@ def _linear(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
 
 
 def _reshape(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
-    shape = _with_free_batch(function.outputs[0]().shape)
-    return builder.add("Reshape", [inputs[0], builder.constant(numpy.int64(shape))])
-
-
-def _with_free_batch(shape: tuple[int, ...]) -> list[int]:
-    """Replaces the traced batch by -1: any size."""
-    return [-1 if size == _BATCH else size for size in shape]
+    # -1 in place of the traced batch: any size.
+    shape = [-1 if size == _BATCH else size for size in function.outputs[0]().shape]
+    return builder.add("Reshape", [inputs[0], builder.constant(numpy.array(shape, numpy.int64))])
 
 
 def _broadcast(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
@@ -286,7 +282,9 @@ def _slice(builder: GraphBuilder, name: str, axis: int, index: slice) -> str:
     if index.step not in (None, 1):
         raise ExportError(f"the network uses a slice with step {index.step}, not supported")
     stop = numpy.iinfo(numpy.int64).max if index.stop is None else index.stop
-    limits = [builder.constant(numpy.int64([n])) for n in (index.start or 0, stop, axis)]
+    limits = [
+        builder.constant(numpy.array([n], numpy.int64)) for n in (index.start or 0, stop, axis)
+    ]
     return builder.add("Slice", [name, *limits])
 
 
@@ -294,7 +292,7 @@ def _unpooling(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
     before, after = function.inputs[0].shape, function.outputs[0]().shape
     if before[2:] != (1, 1):
         raise ExportError("the network uses unpooling_2d of more than one square, not supported")
-    repeats = builder.constant(numpy.int64([1, 1, *after[2:]]))
+    repeats = builder.constant(numpy.array([1, 1, *after[2:]], numpy.int64))
     return builder.add("Tile", [inputs[0], repeats])
 
 
@@ -333,7 +331,6 @@ _TABLE: dict[str, Callable[[GraphBuilder, Any, list[str]], str]] = {
     "Reshape": _reshape,
     "BroadcastTo": _broadcast,
     "GetItem": _get_item,
-    "get_item": _get_item,
     "Unpooling2D": _unpooling,
     "FixedBatchNormalization": _batch_normalization,
     "Transpose": _transpose,
