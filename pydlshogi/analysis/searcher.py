@@ -15,7 +15,7 @@ from pydlshogi.uct.boards import make_board
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import best_lines, candidates
-from pydlshogi.uct.move import from_usi, to_usi
+from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
 
@@ -45,6 +45,7 @@ class Searcher:
         self._network = network
         self._seconds = seconds
         self._search = Search(self._evaluate, _SETTINGS)
+        label_table()  # made on first use; that must not cost the first position's time
 
     def opinions(self, record: GameRecord) -> Iterator[Opinion]:
         """Gives an opinion on each position of a game, from the start to the end."""

@@ -227,10 +227,11 @@ class _Translation:
 
     def _translated(self, function: Any) -> str:
         """Adds the nodes of a function; returns the name of its output."""
-        translate = _TABLE.get(function.label)
+        kind = type(function).__name__
+        translate = _TABLE.get(kind)
         if translate is None:
             raise ExportError(
-                f"the network uses the function {function.label}, which the conversion to ONNX "
+                f"the network uses the function {kind}, which the conversion to ONNX "
                 f"does not know. Known: {', '.join(sorted(_TABLE))}."
             )
         arrays = self._arrays[id(function)]
@@ -324,7 +325,7 @@ def _same(operator: str) -> Callable[[GraphBuilder, Any, list[str]], str]:
     return lambda builder, function, inputs: builder.add(operator, inputs)
 
 
-#: The functions by Chainer's label.
+#: The functions by the names of Chainer's classes.
 _TABLE: dict[str, Callable[[GraphBuilder, Any, list[str]], str]] = {
     "Convolution2DFunction": _convolution,
     "LinearFunction": _linear,
@@ -335,11 +336,11 @@ _TABLE: dict[str, Callable[[GraphBuilder, Any, list[str]], str]] = {
     "FixedBatchNormalization": _batch_normalization,
     "Transpose": _transpose,
     "Concat": _concat,
-    "_ + _": _same("Add"),
-    "_ - _": _same("Sub"),
-    "_ * _": _same("Mul"),
-    "_ + scalar": _with_number("Add"),
-    "_ * scalar": _with_number("Mul"),
+    "Add": _same("Add"),
+    "Sub": _same("Sub"),
+    "Mul": _same("Mul"),
+    "AddConstant": _with_number("Add"),
+    "MulConstant": _with_number("Mul"),
     "ReLU": _same("Relu"),
     "Sigmoid": _same("Sigmoid"),
     "Tanh": _same("Tanh"),
