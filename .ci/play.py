@@ -1,4 +1,4 @@
-"""Plays one move with the engine given on the command line, as a GUI would."""
+"""Plays one move with an engine, as a GUI does: play.py MODEL ENGINE [ARGUMENT ...]."""
 
 import subprocess
 import sys
@@ -7,14 +7,14 @@ engine = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess
 
 
 def ask(command: str, answer: str) -> str:
-    """Sends a command and waits for the line that begins with the answer."""
+    """Sends a command and returns the first line that starts with the answer."""
     engine.stdin.write(command + "\n")
     engine.stdin.flush()
     for line in engine.stdout:
         print(line, end="")
         if line.startswith(answer):
             return line
-    sys.exit(f"the engine ended without {answer}")
+    sys.exit(f"The engine ended without {answer}.")
 
 
 ask("usi", "usiok")
@@ -23,4 +23,4 @@ move = ask("position startpos moves 7g7f\ngo btime 0 wtime 0 byoyomi 1000", "bes
 engine.stdin.write("quit\n")
 engine.stdin.flush()
 if engine.wait(10) or move in ("resign", "win"):
-    sys.exit(f"exit status {engine.returncode}, bestmove {move}")
+    sys.exit(f"The engine answered bestmove {move} and ended with status {engine.returncode}.")

@@ -1,8 +1,7 @@
 @echo off
-rem For GUIs on Windows: register this file as the engine.
-rem Errors of the engine go to search1_player.log beside it, or to the folder for temporary
-rem files when the log is taken: cmd lets one program at a time write to it, and a GUI may
-rem start the engine twice.
+rem Register this file as the engine in a GUI on Windows.
+rem Errors go to search1_player.log beside this file. If another engine uses that file,
+rem they go to the folder for temporary files: cmd lets only one program write to a file.
 setlocal
 cd /d "%~dp0"
 set "PYTHON=..\.venv\Scripts\python.exe"

@@ -1,13 +1,16 @@
-"""Speed of kifu data: reading records, loading the cache, making planes.
+"""Speed of kifu data: reading records, comments, loading the cache, making planes.
 
     python benchmarks/kifu.py [LIST]
 
-Each of our ways is measured beside the published one (tests/kifu_reference.py, on
-python-shogi) and, for reading, beside cshogi's usual conversion of CSA to HCPE. They
-take turns for some rounds; a figure is the median over the rounds, and a ratio is that
-of two figures of one run. The slow sides read only the first games of the list; all
-figures are per position. LIST names CSA files only; without it the embedded games are
-read, which are too few to show what a long list reaches. Peak memory: Linux only.
+Each part compares this package with the published way (tests/kifu_reference.py, on
+python-shogi). Reading is also compared with cshogi's usual conversion of CSA to HCPE. The
+sides take turns for some rounds. A figure is the median over the rounds; a ratio compares
+two figures of one run. The slow sides read only the first games of the list. LIST names CSA
+files only. The embedded games, the default, are too few to show the speed on a long list.
+Peak memory is measured on Linux only.
+
+Comments: the same games without comments, with floodgate's evaluations (``'** N``), and with
+evaluations and variations. Their figures are CPU time of one thread, a byte of text.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import itertools
 import os
 import pickle
 import platform
+import random
+import re
 import statistics
 import subprocess
 import sys
@@ -86,7 +91,7 @@ def timed(function: Callable[[], Any], repeats: int = 1) -> float:
 
 
 def in_turns(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Lets sides measure by turns; gives each one's median."""
+    """Measures the sides in turns; returns the median of each."""
     figures: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, side in sides.items():
@@ -95,13 +100,13 @@ def in_turns(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, fl
 
 
 def read_on_one_thread(kifu_list: Path) -> None:
-    """Reads as the other sides do; ours has two threads otherwise."""
+    """Reads with one thread, like the other sides. The default is two threads."""
     with unittest.mock.patch("pydlshogi.kifu.reading._WORKERS", 1):
         read_positions(kifu_list)
 
 
 def reading(kifu_list: Path, games: int, rounds: int) -> None:
-    """CSA files to positions: ours, on one thread too, cshogi, published."""
+    """CSA files to positions: ours on two threads and on one, cshogi, published."""
     paths = [source.path for source in read_list(kifu_list)]
     _, report = read_positions(kifu_list)
     few, more = paths[: games // 10], paths[:games]
@@ -121,8 +126,48 @@ def reading(kifu_list: Path, games: int, rounds: int) -> None:
         print(f"  {name:12}{figure:12,.0f} positions/s   ours: {speed['ours'] / figure:.1f} x")
 
 
+def commented(record: bytes, variation: bytes) -> bytes:
+    """Adds an evaluation after each move of a CSA record, in place of its comments."""
+    lines = [line for line in record.split(b"\n") if not line.startswith(b"'**")]
+    source = random.Random(record)
+    for number, line in enumerate(lines):
+        if line[:1] in (b"+", b"-") and len(line) > 1:
+            size = source.choice((100, 1000, 5000, 100_000))
+            lines[number] = b"%b\n'** %d%b" % (line, source.randint(-size, size), variation)
+    return b"\n".join(lines)
+
+
+def comments(kifu_list: Path, games: int, rounds: int, folder: Path) -> None:
+    """Records with comments against the same records without."""
+    paths = [source.path for source in read_list(kifu_list)][:games]
+    kinds = {"none": None, "evaluations": b"", "variations": b" +7776FU -3334FU" * 6}
+    lists, sizes = {}, {}
+    for kind, variation in kinds.items():
+        (folder / kind).mkdir()
+        for number, path in enumerate(paths):
+            record = Path(path).read_bytes()
+            if variation is not None:
+                record = commented(record, variation)
+            else:
+                record = re.sub(rb"^'\*\*.*\n", b"", record, flags=re.MULTILINE)
+            (folder / kind / f"{number:05}.csa").write_bytes(record)
+        lists[kind] = folder / f"{kind}.txt"
+        lists[kind].write_text(f"{kind}\n")
+        sizes[kind] = sum(source.size for source in read_list(lists[kind]))
+
+    def nanoseconds(kind: str) -> float:
+        start = time.process_time()
+        read_on_one_thread(lists[kind])
+        return 1e9 * (time.process_time() - start) / sizes[kind]
+
+    cost = in_turns({kind: lambda kind=kind: nanoseconds(kind) for kind in kinds}, rounds)
+    print(f"comments in {len(paths)} records, nanoseconds of one thread a byte")
+    for kind, figure in cost.items():
+        print(f"  {kind:12}{figure:8.1f}   {figure / cost['none']:.2f} of none")
+
+
 def loading(kifu_list: Path, games: int, rounds: int, folder: Path) -> None:
-    """The cache against the published pickle, and the space both take."""
+    """Speed and size of the cache and of the published pickle."""
     paths = [source.path for source in read_list(kifu_list)][:games]
     published = kifu_reference.read_positions(paths)
     book = folder / "published.pickle"
@@ -199,9 +244,9 @@ def memory(kifu_list: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmarks."""
-    parser = argparse.ArgumentParser(description="Speed of kifu data against the published way.")
+    parser = argparse.ArgumentParser(description="Measures the speed of reading kifu.")
     parser.add_argument("list", nargs="?", type=Path, default=ROOT / "kifu" / "kifulist_train.txt")
-    parser.add_argument("--games", type=int, default=1000, help="most games of the slow sides")
+    parser.add_argument("--games", type=int, default=1000, help="games that the slow sides read")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args(argv)
     versions = ", ".join(
@@ -209,6 +254,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     print(f"Python {platform.python_version()}, {versions}, {os.cpu_count()} cores")
     reading(args.list, args.games, args.rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        comments(args.list, args.games, args.rounds, Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         loading(args.list, args.games // 10, args.rounds, Path(folder))
     planes(args.list, args.rounds)

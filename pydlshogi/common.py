@@ -1,8 +1,8 @@
 """Squares, directions and their rotation by 180 degrees.
 
-Squares are python-shogi's: 0..80, row-major from 9a, the top left corner as Black
-sees the board. ``y, x = divmod(square, 9)``; x counts files from 9 to 1, y counts
-ranks from a (一) to i (九).
+Squares have python-shogi's numbers: 0..80, row by row from 9a, the top left corner seen by
+Black. ``y, x = divmod(square, 9)``; x counts files from 9 to 1, y counts ranks from a (一) to
+i (九).
 
 ====================  ======  =====  ==========  ==========  =============
 square as            index   (y, x)  USI         CSA         turned by 180°
@@ -14,9 +14,8 @@ bottom left               72  (8, 0)  9i          99           8
 bottom right              80  (8, 8)  1i          19           0
 ====================  ======  =====  ==========  ==========  =============
 
-Every position is seen from the side to move: for White the board is turned by 180
-degrees (square s becomes 80 − s) and the colours swap places, so that "forward" is
-always towards y = 0.
+Every position is seen from the side to move. For White the board is rotated by 180 degrees
+(square s becomes 80 − s) and the colours are swapped, so "forward" is always towards y = 0.
 
 Source of names and numbers: the book 「将棋AIで学ぶディープラーニング」, chapter 7.
 """
@@ -25,8 +24,8 @@ from __future__ import annotations
 
 SQUARE_NUM = 81
 
-# A move's direction, seen from the mover: UP is towards y 0, LEFT towards x 0.
-# UP2_LEFT and UP2_RIGHT are the knight's.
+# Directions of a move, seen from the mover: UP is towards y 0, LEFT towards x 0.
+# UP2_LEFT and UP2_RIGHT are moves of the knight.
 UP = 0
 UP_LEFT = 1
 UP_RIGHT = 2
@@ -48,7 +47,7 @@ DOWN_RIGHT_PROMOTE = 17
 UP2_LEFT_PROMOTE = 18
 UP2_RIGHT_PROMOTE = 19
 
-#: The twenty directions of a move on the board, the plain ones first.
+#: The 20 directions of a move on the board: the plain ones, then the promoting ones.
 MOVE_DIRECTION = [
     UP,
     UP_LEFT,
@@ -75,23 +74,23 @@ MOVE_DIRECTION = [
 #: ``MOVE_DIRECTION_PROMOTED[direction]`` is the promoting form of a plain direction.
 MOVE_DIRECTION_PROMOTED = MOVE_DIRECTION[10:]
 
-#: Kinds of piece that can be dropped, each with a "direction" of its own.
+#: Number of piece types that can be dropped. Each has a "direction" of its own.
 DROP_NUM = 7
 
-#: Directions and drops together: the factor of 81 in the number of labels.
+#: Number of directions and drops; the number of labels is 81 times as large.
 MOVE_DIRECTION_LABEL_NUM = len(MOVE_DIRECTION) + DROP_NUM
 
-#: ``SQUARES_R180[square]`` is the square after turning the board by 180 degrees.
+#: ``SQUARES_R180[square]`` is the square after a rotation by 180 degrees.
 SQUARES_R180 = [SQUARE_NUM - 1 - square for square in range(SQUARE_NUM)]
 
 
 def bb_rotate_180(bb: int) -> int:
-    """Turns a bitboard by 180 degrees.
+    """Rotates a bitboard by 180 degrees.
 
     Args:
-        bb: 81 bits, bit s standing for square s.
+        bb: 81 bits; bit s is square s.
 
     Returns:
-        81 bits, bit 80 − s set where bit s of ``bb`` was.
+        81 bits; bit 80 − s is bit s of ``bb``.
     """
     return int(f"{bb:081b}"[::-1], 2)

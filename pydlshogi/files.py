@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and where the shipped model lives."""
+"""Atomic writing of files, and the path of the shipped model."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-#: Seconds between the attempts of :func:`replace`.
+# Seconds between the attempts of :func:`replace`.
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 def behind_links(path: str | os.PathLike[str]) -> Path:
-    """Gives the file that a symbolic link leads to, and any other path as it is."""
+    """Returns the target of a symbolic link, and any other path unchanged."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
 def next_to(path: str | os.PathLike[str]) -> Path:
-    """Names the file in which new content waits until it may be renamed to ``path``."""
+    """Returns the name of the file with new content that will be renamed to ``path``."""
     return Path(f"{behind_links(path)}.next")
 
 
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Renames a file, over another one where there is one; a link stays one.
+    """Renames a file and replaces the target. A target that is a link stays a link.
 
-    Windows refuses that while any program has the target open: an engine that loads
-    its model, a virus scanner that looks at the new file. That is over in a moment, so
-    it is tried again for a second and a half.
+    Windows refuses this while another program has the target open, for example an engine that
+    loads its model, or a virus scanner. Therefore the function tries for 1.5 seconds.
 
     Args:
         source: The file.
         target: Its new name, on the same disk.
 
     Raises:
-        OSError: it cannot be renamed; both are as they were.
+        OSError: the file cannot be renamed. Both files are unchanged.
     """
     target = behind_links(target)
     for pause in _PAUSES:
@@ -51,40 +50,39 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
 @contextlib.contextmanager
 def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Writes a file under another name in its folder, then renames it.
+    """Writes a file atomically: under another name in its folder, then renamed.
 
-    Whatever happens in between (an error, a kill, a full disk), ``path`` holds
-    either what it held before or all of the new content. Two programs that write
-    the same path at once do not harm each other: the last rename wins.
+    After an error, a kill or with a full disk, ``path`` has either its old content or all of the
+    new content. If two programs write the same path, the last one to finish wins.
 
     Args:
-        path: The file to make or replace; its folder must exist. A symbolic link stays,
-            and the file that it leads to is replaced.
+        path: The file to create or replace. Its folder must exist. If it is a symbolic link, the
+            target of the link is replaced.
 
     Yields:
         A binary file open for writing.
 
     Raises:
-        OSError: the folder is missing, not writable, or the disk is full; its
-            ``filename`` is ``path``.
+        OSError: the folder is missing or not writable, or the disk is full. ``filename`` is
+            ``path``.
     """
     target = behind_links(path)
     try:
         with _write_beside(target) as file:
             yield file
     except OSError as error:
-        # The system names the file that was written beside, or where the disk is full none.
+        # The system names the temporary file, or no file if the disk is full.
         named = os.path.basename(str(error.filename or ""))
         if not named or named.startswith(f".{target.name}."):
             error.filename = os.fspath(path)
-            del error.filename2  # None would be shown: "'path' -> None"
+            del error.filename2  # otherwise the text would be "'path' -> None"
         raise
 
 
 @contextlib.contextmanager
 def _write_beside(path: Path) -> Iterator[IO[bytes]]:
     beside = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
-    # Not by tempfile: it makes files that only their owner can read.
+    # The files of tempfile are readable only by their owner.
     opened = beside.open("xb")
     try:
         with opened as file:
@@ -99,13 +97,12 @@ def _write_beside(path: Path) -> Iterator[IO[bytes]]:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Removes what :func:`write_beside` left beside a file when it was killed.
+    """Removes temporary files of :func:`write_beside` that a killed program left.
 
-    Only what has not been written to for a minute: a file younger than that may be
-    another program's, which is just writing the same path.
+    A file that changed within the last minute stays, because another program may still write it.
 
     Args:
-        path: The file that was to be written.
+        path: The file that should have been written.
     """
     path = behind_links(path)
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
@@ -116,13 +113,13 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def shipped_model() -> Path:
-    """Says where the model is that the engine plays with by default.
+    """Returns the path of the engine's default model.
 
-    In a clone it is ``model/model_policy`` beside the package; a wheel carries the
-    same folder as the package's ``pydlshogi/model`` (see setup.py).
+    In a clone it is ``model/model_policy`` beside the package. A wheel contains the same folder as
+    ``pydlshogi/model`` (see setup.py).
 
     Returns:
-        The first of the two that exists, else the first.
+        The first of the two that exists, otherwise the path in the clone.
     """
     package = Path(__file__).resolve().parent
     in_clone = package.parent / "model" / "model_policy"

@@ -19,8 +19,8 @@ field           bytes  meaning
                        if unknown
 ==============  =====  ==========================================================
 
-Integers are little-endian. The first 95 bytes, board and hands, are the *placement*. In an
-array that a reader of games returns, a position with ``ply`` > 1 follows its predecessor.
+Integers are little-endian. The first 95 bytes, board and hands, are the *placement*. Text
+records give whole games: there a position with ``ply`` > 1 follows its predecessor.
 """
 
 from __future__ import annotations

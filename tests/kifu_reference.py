@@ -1,9 +1,9 @@
-"""The published way of reading kifu and making planes, plain, on python-shogi.
+"""The published way of reading kifu and making planes, in plain Python with python-shogi.
 
-The judge of the fast one in the tests, and what the benchmarks compare it with: every
-record by ``shogi.CSA.Parser``, every move pushed on a ``shogi.Board``, a tuple of
-bitboards for each position, planes made one square at a time. Of the published faults
-only one is mended: a record's own start position counts.
+The tests and the benchmarks compare the fast code with it. It parses every record with
+``shogi.CSA.Parser``, pushes every move on a ``shogi.Board``, makes a tuple of bitboards for each
+position, and fills planes square by square. It corrects one published fault: a record's own
+start position is used.
 """
 
 from __future__ import annotations

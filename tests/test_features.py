@@ -51,7 +51,7 @@ def test_golden_planes_of_packed_positions(golden_planes):
 
 
 def test_golden_planes_of_packed_bytes(device, golden_planes):
-    # What is sent to a GPU: its arrays know no records.
+    # A GPU receives bytes, because cupy has no structured arrays.
     raw = packed(SFENS).view(numpy.uint8).reshape(len(SFENS), -1)
     planes = features.make_input_planes(device.send(raw))
     assert isinstance(planes, device.xp.ndarray)

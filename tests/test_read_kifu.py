@@ -14,6 +14,7 @@ from kifu_lists import EVEN, GAME, write_list
 
 from pydlshogi.errors import UserError
 from pydlshogi.features import make_features, make_input_features_from_board
+from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.read_kifu import read_kifu
 
@@ -127,6 +128,17 @@ def test_a_training_script_of_the_books_shape_reads_pickles_and_loads(tmp_path, 
     shapes = f"{count} {count} (32, 104, 9, 9) (32,) (32, 1) int32"
     assert first.startswith(f"read {shapes}\n")
     assert second == first.replace("read", "loaded", 1)
+
+
+def test_a_training_script_of_the_books_shape_loads_the_cache_of_this_package(tmp_path):
+    lines = (KIFU / "kifulist_test.txt").read_text().split()[:4]
+    (tmp_path / "train.txt").write_text("".join(f"{KIFU / line}\n" for line in lines))
+    script = tmp_path / "train.py"
+    script.write_text(TRAINING_SCRIPT.replace("PROTOCOL", "4"))
+    read = run(script, tmp_path)
+    (tmp_path / "train.pickle").unlink()
+    assert load_positions(tmp_path / "train.txt").saved
+    assert run(script, tmp_path) == read.replace("read", "loaded", 1)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,11 @@
+#!/usr/bin/env python3
 """Converts game records and position files to HCPE or PSV."""
 
+import os
 import sys
 
-from pydlshogi.commands.convert_positions import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

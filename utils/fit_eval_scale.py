@@ -1,8 +1,11 @@
+#!/usr/bin/env python3
 """Fits the scale that turns engine evaluations into winning probabilities."""
 
+import os
 import sys
 
-from pydlshogi.commands.fit_eval_scale import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from pydlshogi.launch import launch
+
+    launch(__file__)

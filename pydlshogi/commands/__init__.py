@@ -1,1 +1,1 @@
-"""The programs: a module each, with its options and its ``main``."""
+"""The programs. Each module has the parser and the ``main`` of one program."""

@@ -102,6 +102,11 @@ def share(text: str) -> float:
     return _number(text, "a number from 0 to below 1", lambda value: 0 <= value < 1)
 
 
+def proportion(text: str) -> float:
+    """Reads a number from 0 to 1."""
+    return _number(text, "a number from 0 to 1", lambda value: 0 <= value <= 1)
+
+
 def _number(text: str, wanted: str, fits: Callable[[float], bool]) -> float:
     try:
         value = float(text)

@@ -196,7 +196,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
     """Says what to do when a Python package is not installed."""
     return (
         f"the Python package {error.name} is not installed in {sys.executable}. "
-        "Install this project's packages as README.md says, or use the clone's .venv."
+        "Install the packages as docs/install.md says, or use the .venv of the clone."
     )
 
 

@@ -16,6 +16,7 @@ from pydlshogi.commands.arguments import (
     positive_int,
     positive_ints,
     positive_number,
+    proportion,
     seed_number,
     share,
 )
@@ -102,6 +103,10 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
         (
             options.blocks is not None and options.network != _RESNET,
             f"--blocks is for the network {_RESNET}",
+        ),
+        (
+            options.value_lambda < 1 and "value" not in options.network,
+            f"--value_lambda is for a network with a value head, and {options.network} has none",
         ),
     ]
 
@@ -195,7 +200,8 @@ def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None
         "--blocks",
         type=positive_int,
         metavar="N",
-        help=f"for {_RESNET}: number of residual blocks plus 1 (default: 5, as in the book)",
+        help=f"for {_RESNET}: number of residual blocks plus 1 (default: that of "
+        "--initmodel, or 5 as in the book)",
     )
 
 
@@ -369,6 +375,21 @@ def _add_schedule(add: Any) -> None:
         default=0,
         metavar="N",
         help="number of first iterations in which the rate rises from near 0 (default: 0)",
+    )
+    add(
+        "--value_lambda",
+        type=proportion,
+        default=1.0,
+        metavar="X",
+        help="target of the value head: X * result + (1 - X) * sigmoid(evaluation / eval_scale); "
+        "a position without an evaluation uses the result (default: 1, the result alone)",
+    )
+    add(
+        "--eval_scale",
+        type=positive_number,
+        default=326.0,
+        metavar="CENTIPAWNS",
+        help="scale of the evaluations, as utils/fit_eval_scale.py finds it (default: 326)",
     )
 
 

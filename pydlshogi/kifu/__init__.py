@@ -1,1 +1,1 @@
-"""Game records: lists of them, their formats, and the positions read from them."""
+"""Reads game records: lists of files, record formats, packed positions and their cache."""

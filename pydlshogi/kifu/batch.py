@@ -1,9 +1,9 @@
-"""A batch of files to positions.
+"""Reads a batch of files to positions.
 
-The plain CSA records of a batch are understood together (:mod:`pydlshogi.kifu.csa_scan`),
-the others one by one (:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`), then all games are
-played together (:mod:`pydlshogi.kifu.replay`). A record that cannot be read, or whose moves
-are not possible, is left out whole, with a note.
+Plain CSA records are parsed together (:mod:`pydlshogi.kifu.csa_scan`), other records one by one
+(:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`). Then all games are played together
+(:mod:`pydlshogi.kifu.replay`). A record that cannot be parsed, or that has an impossible move, is
+left out completely, with a note.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class File(NamedTuple):
     """A file to read.
 
     Attributes:
-        name: What notes call it; its ending tells KIF from CSA, or else its text does.
+        name: Its name in notes. The suffix, or else the content, determines the format.
         size: Its size in bytes.
-        path: Where it is, if ``data`` is None.
-        data: Its content, if it comes out of an archive.
+        path: Its path, used if ``data`` is None.
+        data: Its content if it comes from an archive, else None.
     """
 
     name: str
@@ -45,16 +45,16 @@ class File(NamedTuple):
 
 @dataclass
 class Batch:
-    """What a batch of files gave, for each game that can be used and in their order.
+    """Result of reading a batch: its usable games in order, and notes about the others.
 
     Attributes:
-        files: The number of files it came from.
-        unreadable: How many of them are there but could not be read.
+        files: Number of files in the batch.
+        unreadable: Number of files that exist but could not be read.
         positions: All positions, ``POSITION`` (n,).
-        lengths: The number of positions of each game, (games,) int64.
-        results: The result of each game for Black, (games,) uint8.
+        lengths: Number of positions of each game, (games,) int64.
+        results: Result of each game for Black, (games,) uint8.
         turns: Side to move of each position, (n,) uint8.
-        keys: A digest of start and moves of each game.
+        keys: Digest of start position and moves of each game.
         records: The record of each game.
         excluded: Notes about the files and records that cannot be used.
         contradictions: Notes about games whose summary contradicts the end mark.
@@ -81,10 +81,10 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
 
     Args:
         files: The files.
-        strict: Whether to leave out games with moves that are possible but not legal.
+        strict: Whether to leave out games with a move that is possible but illegal.
 
     Returns:
-        What they gave; nothing in a file raises.
+        The usable games. No content of a file raises an exception.
     """
     batch = Batch(len(files))
     records = list(_records(files, batch))
@@ -121,7 +121,7 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
 
 
 def _records(files: list[File], batch: Batch) -> Iterator[Record]:
-    """Reads files and splits them into records."""
+    """Yields the records of all files."""
     for file in files:
         try:
             data = file.data if file.data is not None else _read_file(file.path, file.size)
@@ -133,9 +133,9 @@ def _records(files: list[File], batch: Batch) -> Iterator[Record]:
 
 
 def _read_file(path: str, size: int) -> bytes:
-    """Reads a file that was ``size`` bytes long when the list was read.
+    """Reads a file that had ``size`` bytes when the list was read.
 
-    Thousands of small files: ``open()`` would ask the system thrice as often.
+    ``open()`` needs three times as many system calls, which counts for thousands of small files.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
@@ -148,13 +148,13 @@ def _read_file(path: str, size: int) -> bytes:
 def _understand(
     records: list[Record], excluded: list[Note]
 ) -> tuple[Games, list[Record], numpy.ndarray] | None:
-    """Reads records to games, plain ones together.
+    """Parses records, plain ones together.
 
     Returns:
-        The games that could be read, in the order of the records; the record of each;
-        and the summary of each, ``UNKNOWN`` for none. None if there is no game.
+        The games in the order of the records; the record of each; and the summary of
+        each, ``UNKNOWN`` if there is none. None if there is no game.
     """
-    # KIF is read one by one: not even CSA text under a name of KIF may pass here.
+    # CSA text in a file named .kif must not be parsed as CSA.
     scanned = scan([record.text if record.format is CSA else b"" for record in records])
     numbers: list[int] = numpy.flatnonzero(scanned.plain).tolist()
     summaries = scanned.summaries.tolist()
@@ -183,12 +183,12 @@ def _understand(
 
 
 def _note_of_move(record: Record, ply: int, reason: str) -> Note:
-    """Makes a note about a move, whose line only the careful reading knows."""
+    """Makes a note about a move. Only the parser for single records knows the line."""
     return record.note(record.parse().moves[ply].line, reason)
 
 
 def _contradictions(results: numpy.ndarray, summaries: numpy.ndarray) -> Iterator[tuple[int, str]]:
-    """Finds the games whose end mark and summary cannot both be right."""
+    """Yields the games whose end mark contradicts the summary, and the reason."""
     words = {WIN: "Black won", LOSS: "White won", DRAW: "a draw"}
     known = (results != UNKNOWN) & (summaries != UNKNOWN)
     for game in numpy.flatnonzero(known & (results != summaries)).tolist():
@@ -197,7 +197,7 @@ def _contradictions(results: numpy.ndarray, summaries: numpy.ndarray) -> Iterato
 
 
 def _keys(games: Games) -> Iterator[bytes]:
-    """Digests start and moves of each game."""
+    """Yields a digest of start position and moves of each game."""
     moves = numpy.stack([games.origin, games.target, games.piece], axis=1).tobytes()
     starts = games.starts.tobytes()
     size = games.starts.shape[1]

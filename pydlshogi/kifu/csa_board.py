@@ -1,4 +1,4 @@
-"""CSA's board: names of squares and pieces, and the ``P`` statements of a start position."""
+"""CSA's names of squares and pieces, and the ``P`` statements that set a start position."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _KING = PIECE_CODES["OU"]
 #: CSA's names of the squares: "91" is square 0, "19" square 80.
 SQUARE_NAMES = tuple(f"{9 - x}{y + 1}" for y in range(9) for x in range(9))
 SQUARES = {name: square for square, name in enumerate(SQUARE_NAMES)}
-#: Where a drop comes from, and where pieces in hand are placed.
+#: The origin of a drop, and the square of a piece in hand.
 NO_SQUARE = "00"
 
 _PLAIN = {promoted: plain for plain, promoted in PROMOTED.items()}
 
-# How many of each kind a shogi set has, by the code of the unpromoted piece.
+# Number of pieces in a shogi set, by the code of the unpromoted piece.
 _PIECES_IN_SET = {1: 18, 2: 4, 3: 4, 4: 4, 5: 4, 6: 2, 7: 2, 8: 2}
 _TOO_MANY = "the start position has more pieces than a shogi set"
 
 
 class StartPosition:
-    """The ``P`` statements of a record, gathered.
+    """Collects the ``P`` statements of a record.
 
-    ``PI`` with the pieces removed, or the nine rows ``P1`` … ``P9``, or neither; then any
-    number of ``P+`` and ``P-`` for more pieces on the board and in hand, the last of
-    which may give a side all the others (``00AL``).
+    A start position begins with ``PI`` and removed pieces, with the nine rows ``P1`` … ``P9``,
+    or with neither. ``P+`` and ``P-`` then add pieces on the board and in hand. The last one
+    may give all remaining pieces to one side (``00AL``).
     """
 
     def __init__(self) -> None:
@@ -45,14 +45,14 @@ class StartPosition:
         self._all_to: int | None = None
 
     def is_even(self) -> bool:
-        """Says whether it is, or for want of any statement is taken as, the even game."""
+        """Tests whether it is the even game, which is also the default."""
         return not self._given() or self._packed() == EVEN_GAME
 
     def placement(self, turn: int) -> bytes:
-        """Packs it as the side ``turn`` sees it.
+        """Packs the start position, seen from the side ``turn``.
 
         Raises:
-            ValueError: it is incomplete, or no shogi set could make it.
+            ValueError: it is incomplete, or needs more than one shogi set.
         """
         if not self._given():
             if turn == shogi.WHITE:
@@ -72,10 +72,10 @@ class StartPosition:
         return packed if turn == shogi.BLACK else opponents_view(packed)
 
     def add(self, statement: str) -> None:
-        """Takes one statement.
+        """Adds one statement.
 
         Raises:
-            ValueError: it cannot be understood, or contradicts an earlier one.
+            ValueError: it is not valid, or contradicts an earlier one.
         """
         kind, rest = statement[1:2], statement[2:]
         if kind == "I":
@@ -100,10 +100,10 @@ class StartPosition:
         if self._initial or row in self._rows:
             raise ValueError(f"row P{row} is given twice")
         self._rows.add(row)
-        # " * " may have lost its last blank to an editor that trims lines.
+        # An editor may have removed the last blank of " * ".
         cells = cells + " " if len(cells) == 26 else cells
         if len(cells) != 27:
-            raise ValueError(f"row P{row} has not nine squares")
+            raise ValueError(f"row P{row} does not have nine squares")
         for x in range(9):
             cell = cells[3 * x : 3 * x + 3]
             if cell == " * ":
@@ -114,7 +114,7 @@ class StartPosition:
 
     def _place(self, side: int, square: int | None, code: int) -> None:
         if self._all_to is not None:
-            raise ValueError("a piece is placed after 00AL gave all of them")
+            raise ValueError("a piece is placed after 00AL, which gave all of them")
         if code == _ALL:
             self._all_to = side
         elif square is None:
@@ -136,12 +136,12 @@ class StartPosition:
         return bytes(self._board + self._hands)
 
 
-# Stands for AL, all the pieces that are left, where a piece's code is expected.
+# Code of AL, all remaining pieces.
 _ALL = 0
 
 
 def _squares_and_pieces(text: str) -> Iterator[tuple[int | None, int]]:
-    """Reads ``55KA00FU…``: squares, None for the hand, with codes of pieces."""
+    """Parses ``55KA00FU…``; yields squares, None for the hand, and codes of pieces."""
     for start in range(0, len(text), 4):
         square, name = text[start : start + 2], text[start + 2 : start + 4]
         if square == NO_SQUARE and name == "AL":
@@ -153,18 +153,18 @@ def _squares_and_pieces(text: str) -> Iterator[tuple[int | None, int]]:
 
 
 def _type_of(code: int) -> int:
-    """Gives the code of the piece without its side."""
+    """Returns the code of a piece without its side."""
     return code - PIECE_NUM if code > PIECE_NUM else code
 
 
 def require_one_set(placement: bytes) -> None:
-    """Checks that one shogi set suffices for a placement.
+    """Checks that a placement needs only one shogi set.
 
     Args:
         placement: ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
 
     Raises:
-        ValueError: there are too many of a kind, or two kings of one side.
+        ValueError: there are too many pieces of a type, or two kings of one side.
     """
     if max(placement[:SQUARE_NUM].count(king) for king in (_KING, _KING + PIECE_NUM)) > 1:
         raise ValueError("the start position has two kings of one side")

@@ -161,7 +161,7 @@ def _read_codes(packed: numpy.ndarray, turns: numpy.ndarray, code: Code) -> _Cod
     squares = numpy.zeros((count, _WIDTH), numpy.uint8)
     # This view writes eight squares at once, beginning at any byte.
     eights = numpy.ndarray((count * _WIDTH - 7,), "<u8", squares, 0, (1,))
-    place = numpy.arange(count) * _WIDTH
+    place = numpy.arange(count, dtype=numpy.intp) * _WIDTH
     end = place + _CODED_SQUARES
     state = table.first.take(turns)
     sums = numpy.zeros((len(table.sums), count), numpy.uint64)
@@ -209,7 +209,7 @@ def _place_squares(
     low, high = kings.min(axis=0), kings.max(axis=0)
     low, high = low.astype(numpy.uint8), high.astype(numpy.uint8)
     column = order - (order > low[:, None]) - (order > high[:, None])
-    row = numpy.arange(len(squares)) * _WIDTH
+    row = numpy.arange(len(squares), dtype=numpy.intp) * _WIDTH
     # Columns of a board with both kings on one square can be wrong; nobody looks at it.
     board = squares.reshape(-1).take(column + row[:, None], mode="clip")
     for side, code in enumerate((_KING, _KING + PIECE_NUM)):
@@ -338,7 +338,7 @@ class _BitWriter:
         self._rows = numpy.zeros((count, self._STRIDE), numpy.uint8)
         size = max(self._rows.size - 7, 0)
         self._eights = numpy.ndarray((size,), "<u8", self._rows, 0, (1,)) if size else None
-        self._first = numpy.arange(count) * self._STRIDE
+        self._first = numpy.arange(count, dtype=numpy.intp) * self._STRIDE
         self._bit = numpy.zeros(count, numpy.intp)
 
     def write(self, bits: numpy.ndarray, length: numpy.ndarray | int) -> None:

@@ -48,6 +48,8 @@ _GAME = struct.Struct("<32sHBB")
 _MOVE = struct.Struct("<HhH")
 _CANDIDATE_SIZE = 4
 _CANDIDATE = numpy.dtype([("move16", "<u2"), ("visits", "<u2")])
+# The largest number of legal moves that a position can have, a known fact.
+_MOST_CANDIDATES = 593
 # Candidates that are checked together.
 _CHUNK = 8192
 
@@ -108,20 +110,24 @@ class _Layout(NamedTuple):
     candidates: list[int]
 
 
-class Truncated(Exception):
-    """The data end within a game.
+class Broken(Exception):
+    """A game whose end cannot be found.
 
     Attributes:
-        start: Index of the first byte of the game.
+        start: Index of its first byte.
+        reason: Why, a clause in words.
+        final: Whether more data could not help.
     """
 
-    def __init__(self, start: int) -> None:
-        super().__init__(f"the data end within the game at byte {start}")
+    def __init__(self, start: int, reason: str, *, final: bool) -> None:
+        super().__init__(reason)
         self.start = start
+        self.reason = reason
+        self.final = final
 
 
 def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
-    """Finds games and moves; raises ``Truncated``."""
+    """Finds games and moves; raises ``Broken``."""
     end = number = 0
     size = len(data)
     while end < size:
@@ -129,9 +135,12 @@ def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
         try:
             head = _GAME.unpack_from(data, end)
             end += _GAME.size
-            moves, candidates = [], []
+            moves: list[tuple[int, int, int]] = []
+            candidates: list[int] = []
             for _ in range(head[1]):
                 move = _MOVE.unpack_from(data, end)
+                if move[2] > _MOST_CANDIDATES:
+                    raise Broken(start, _too_many(len(moves) + 1, move[2]), final=True)
                 end += _MOVE.size
                 moves.append(move)
                 candidates.append(end)
@@ -139,9 +148,17 @@ def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
         except struct.error:
             end = size + 1
         if end > size:
-            raise Truncated(start)
+            reason = f"the file ends {size - start} bytes after the game's start, within it"
+            raise Broken(start, f"{reason}; copy the file again", final=False)
         yield _Layout(number, start, head, moves, candidates)
         number += 1
+
+
+def _too_many(move: int, candidates: int) -> str:
+    return (
+        f"move {move} has {candidates} candidates, but no position has more than "
+        f"{_MOST_CANDIDATES} moves; the rest of the file cannot be read; copy it again"
+    )
 
 
 def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
@@ -153,7 +170,8 @@ def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
 
     Yields:
         Offset of each block, number of its first game from 0, and its bytes. If the file
-        ends within a game, so does the last block. An empty file has one empty block.
+        ends within a game, so does the last block. The block after which no game can be
+        found is the last one. An empty file has one empty block.
     """
     offset, number, kept = 0, 0, b""
     while new := file.read(size):
@@ -162,8 +180,11 @@ def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
         try:
             for _ in _scan(data):
                 games += 1
-        except Truncated as truncated:
-            end = truncated.start
+        except Broken as broken:
+            if broken.final:
+                yield offset, number, data
+                return
+            end = broken.start
         if games:
             yield offset, number, data[:end]
         offset, number, kept = offset + end, number + games, data[end:]
@@ -185,10 +206,8 @@ def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames
     try:
         for layout in _scan(data):
             layouts.append(layout)
-    except Truncated as truncated:
-        rest = len(data) - truncated.start
-        reason = f"the file ends within the game, {rest} bytes after its start; copy the file again"
-        left_out.append(LeftOut(len(layouts), truncated.start, reason))
+    except Broken as broken:
+        left_out.append(LeftOut(len(layouts), broken.start, broken.reason))
     layouts, boards = _sound_layouts(layouts, left_out)
     decoded = _play(data, layouts, boards, left_out, strict) if layouts else _nothing(left_out)
     left_out.sort()
@@ -236,6 +255,32 @@ def _nothing(left_out: list[LeftOut]) -> DecodedGames:
     )
 
 
+class _Played(NamedTuple):
+    """Replayed games, and what was found wrong.
+
+    Attributes:
+        games: The moves.
+        positions: The position before each move, ``POSITION`` array (n,).
+        game, ply, turns: Number of its game, of its move there from 0, and its side to move.
+        candidates: Number of candidates of each move.
+        reasons: Why a game cannot be used, by its number. The first fault counts.
+    """
+
+    games: Games
+    positions: numpy.ndarray
+    game: numpy.ndarray
+    ply: numpy.ndarray
+    turns: numpy.ndarray
+    candidates: numpy.ndarray
+    reasons: dict[int, str]
+
+    def refuse(self, rows: numpy.ndarray, what: str) -> None:
+        """Notes what is wrong at some positions; ``{move}`` stands for the move's number."""
+        for row in rows.tolist():
+            reason = what.format(move=self.ply[row] + 1)
+            self.reasons.setdefault(int(self.game[row]), reason)
+
+
 def _play(
     data: bytes | memoryview,
     layouts: list[_Layout],
@@ -244,51 +289,59 @@ def _play(
     strict: bool,
 ) -> DecodedGames:
     """Replays games, checks their candidates and keeps the searched positions."""
-    games = _games(layouts, boards)
-    positions, faults = replay(games)
-    moves = numpy.array([move for layout in layouts for move in layout.moves])
-    first = numpy.cumsum(games.lengths) - games.lengths
-    game = numpy.repeat(numpy.arange(len(layouts)), games.lengths)
-    ply = numpy.arange(len(positions)) - first[game]
-    turns = (games.turns[game] + ply & 1).astype(numpy.uint8)
-    reasons = {
-        fault.game: f"move {fault.ply + 1} is not possible: {fault.reason}" for fault in faults
-    }
-    counts = moves[:, 2]
-    if strict:
-        possible_games = numpy.ones(len(layouts), bool)
-        possible_games[list(reasons)] = False
-        for number, ply_number in illegal_moves(games, possible_games):
-            reasons[number] = f"move {ply_number + 1} is not legal"
-    for row in numpy.flatnonzero(drops_second_pawn(positions)).tolist():
-        reason = f"move {ply[row] + 1} is not possible: it drops a second pawn on a file"
-        reasons.setdefault(int(game[row]), reason)
+    played = _replay(layouts, boards, strict)
+    counts = played.candidates
     candidates = _candidates(data, layouts, counts)
-    possible, labels = _check_candidates(candidates["move16"], positions, turns, counts)
-    row_of_candidate = numpy.repeat(numpy.arange(len(positions)), counts)
-    for row in row_of_candidate[~possible].tolist():
-        reasons.setdefault(
-            int(game[row]), f"a candidate of move {ply[row] + 1} is not possible there"
-        )
+    moves = candidates["move16"]
+    possible, labels = _check_candidates(moves, played.positions, played.turns, counts)
+    row = numpy.repeat(numpy.arange(len(counts)), counts)
+    played.refuse(row[~possible], "a candidate of move {move} is not possible there")
     left_out.extend(
         LeftOut(layouts[number].number, layouts[number].start, reason)
-        for number, reason in reasons.items()
+        for number, reason in played.reasons.items()
     )
     used = numpy.ones(len(layouts), bool)
-    used[list(reasons)] = False
-    kept = used[game] & (counts > 0)
-    of_kept = kept[row_of_candidate]
-    visits = Visits(
-        numpy.concatenate([[0], numpy.cumsum(counts[kept])]),
-        labels[of_kept],
-        candidates["visits"][of_kept].astype(numpy.uint16),
-    )
-    lengths = numpy.bincount(game[kept], minlength=len(layouts))[used]
-    not_searched = int((used[game] & (counts == 0)).sum())
-    results = games.results[used]
+    used[list(played.reasons)] = False
+    kept = used[played.game] & (counts > 0)
     return DecodedGames(
-        positions[kept], turns[kept], lengths, results, visits, not_searched, left_out
+        positions=played.positions[kept],
+        turns=played.turns[kept],
+        lengths=numpy.bincount(played.game[kept], minlength=len(layouts))[used],
+        results=played.games.results[used],
+        visits=Visits(
+            numpy.concatenate([[0], numpy.cumsum(counts[kept])]),
+            labels[kept[row]],
+            candidates["visits"][kept[row]].astype(numpy.uint16),
+        ),
+        not_searched=int((used[played.game] & (counts == 0)).sum()),
+        left_out=left_out,
     )
+
+
+def _replay(layouts: list[_Layout], boards: _Boards, strict: bool) -> _Played:
+    """Replays games and checks the moves played."""
+    games = _games(layouts, boards)
+    positions, faults = replay(games)
+    game = numpy.repeat(numpy.arange(len(layouts)), games.lengths)
+    first = numpy.cumsum(games.lengths) - games.lengths
+    ply = numpy.arange(len(positions)) - first[game]
+    played = _Played(
+        games,
+        positions,
+        game,
+        ply,
+        turns=(games.turns[game] + ply & 1).astype(numpy.uint8),
+        candidates=numpy.array([move[2] for layout in layouts for move in layout.moves]),
+        reasons={f.game: f"move {f.ply + 1} is not possible: {f.reason}" for f in faults},
+    )
+    second_pawns = numpy.flatnonzero(drops_second_pawn(positions))
+    played.refuse(second_pawns, "move {move} is not possible: it drops a second pawn on a file")
+    if strict:
+        sound = numpy.ones(len(layouts), bool)
+        sound[list(played.reasons)] = False
+        for number, move in illegal_moves(games, sound):
+            played.reasons[number] = f"move {move + 1} is not legal"
+    return played
 
 
 def _games(layouts: list[_Layout], boards: _Boards) -> Games:

@@ -1,16 +1,16 @@
-"""KIF text (.kif, .kifu) to games.
+"""Parser of KIF records (.kif, .kifu).
 
-Reads what KIF writers agree on: headers ``手合割`` or a board diagram with both hands,
-numbered moves with the square they come from, the end and the closing line. Encodings
-UTF-8, CP932 and EUC-JP. A variation (``変化``) and what follows it is not read. Programs
-invent words for ends of their own: one that is not known, and has nothing of a move,
-ends the game too, and the closing line says who has won.
+It reads the parts that all KIF writers use: the header ``手合割`` or a board diagram with both
+hands, numbered moves with the square they leave, the end of the game and the closing line.
+The encoding is UTF-8, CP932 or EUC-JP. Text after the first variation (``変化``) is ignored.
+Some programs write their own words for the end of a game. An unknown word that does not
+look like a move ends the game, and the closing line gives the result.
 
-A move names the piece that is moved, so a name that does not fit the board is noticed
-when the game is played, such as a promotion written with the promoted piece's name.
-Moves must be numbered without a gap, so that a lost line is noticed too.
+A move names the piece before the move. :mod:`pydlshogi.kifu.replay` compares it with the board,
+so it finds a promotion that is written with the name of the promoted piece. Moves
+must be numbered without a gap, so a lost line is found too.
 
-Source: the format as Kifu for Windows writes it; python-shogi's parser is the judge.
+Source: the format of Kifu for Windows; the tests compare with python-shogi's parser.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pydlshogi.positions import (
 )
 from pydlshogi.text import END_OF_FILE, UTF_16_REASON, is_utf_16, shown
 
-# What stands above the moves of a KIF file, as bytes: the title of their columns, the handicap.
+# Lines above the moves, as bytes: the title of the columns, the handicap.
 _HEADS = [
     word.encode(encoding)
     for word in ("手数--", "手合割")
@@ -64,7 +64,7 @@ _NUMBERS = {name: number for number, name in enumerate("一二三四五六七八
 _NUMBERS.update({f"十{name}": 10 + number for name, number in _NUMBERS.items() if number <= 8})
 _FILES = {digit: int(digit) for digit in "123456789１２３４５６７８９"}
 
-# What the uppermost side plays without; squares seen by Black, first the pieces' rank.
+# Squares of the pieces that the stronger side (White) removes, as file and rank seen by Black.
 _HANDICAPS = {
     "平手": "",
     "香落ち": "11",
@@ -84,7 +84,7 @@ _HANDICAPS = {
     "十枚落ち": "82 22 11 91 21 81 31 71 41 61",
 }
 
-# KIF's ends of a game by CSA's end marks; 反則勝ち says that the opponent broke a rule.
+# CSA's end mark for each end of a game in KIF. 反則勝ち means that the opponent broke a rule.
 _END_MARKS = {
     "投了": "%TORYO",
     "詰み": "%TSUMI",
@@ -108,10 +108,10 @@ _END_MARKS = {
     "不詰": "%FUZUMI",
 }
 _ILLEGAL_BY_OPPONENT = "反則勝ち"
-# What a damaged move would have in it or at its end, and a word for an end has not.
+# Characters of a damaged move, which a word for the end of a game does not have.
 _OF_A_MOVE = re.compile(rf"[0-9０-９同打]|[成{''.join(name[-1] for name in _CODES)}]$")
 
-# What a decoder puts for bytes that are no letter.
+# The decoder's replacement for undecodable bytes.
 _DAMAGED = "\ufffd"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _NUMBERED = re.compile(r"[ 　]*([0-9]+)[ 　]+(\S.*)")
@@ -119,10 +119,10 @@ _MOVE = re.compile(
     rf"[▲△☗☖▼▽]?(?:同[ 　]*|([{''.join(_FILES)}])([一二三四五六七八九]))({'|'.join(_CODES)})"
     r"(?:打(?:\(00\))?|(不?成)?\(([1-9])([1-9])\))(.*)"
 )
-# What may stand behind a move: its time, and + where a variation begins.
+# Text after a move: its time, and + if a variation begins.
 _REST = re.compile(r"[ 　]*(?:\([ /:.0-9]*\))?[ 　]*\+?[ 　]*")
 _CLOSING = re.compile(r"[ 　]*まで[、 　]*[0-9０-９]+[ 　]*手[で、 　]*(.*)")
-# Who wins is the last that a closing line says; what comes before it says by what.
+# A closing line ends with the winner. The text before it gives the reason.
 _WINNER = re.compile(
     r"([先下後上])手の?(?:入玉|宣言|反則|時間切れ|切れ|不戦)?(勝|負)(?:[ちけ]|[。．)） 　]*$)"
 )
@@ -133,21 +133,21 @@ _OF_WHITE = ("v", "V", "ｖ")
 
 
 def parse_kif(data: bytes) -> Game:
-    """Reads a KIF file.
+    """Parses a KIF file.
 
     Args:
         data: The whole file.
 
     Returns:
-        The game, as :func:`pydlshogi.kifu.csa.parse_game` gives it; end marks by their CSA
-        names, the closing line (``まで…``) as ``summary``.
+        The game. Its end mark has CSA's name; ``summary`` is the result of the closing
+        line (``まで…``).
 
     Raises:
-        RecordError: something in it cannot be understood, or there is no move.
+        RecordError: a part of the file is not KIF, or there is no move.
     """
     if is_utf_16(data):
         raise RecordError(0, UTF_16_REASON)
-    return _Reader(_decode(data.rstrip(END_OF_FILE))).game
+    return _Parser(_decode(data.rstrip(END_OF_FILE))).game
 
 
 def looks_like_kif(data: bytes) -> bool:
@@ -158,7 +158,7 @@ def looks_like_kif(data: bytes) -> bool:
 def _decode(data: bytes) -> str:
     if not data.strip():
         return ""
-    # A name or a comment may be damaged, or cut in the middle of a letter.
+    # A name or a comment may be damaged, or cut within a character.
     for errors in ("strict", "replace"):
         texts = []
         for encoding in ("utf-8-sig", "cp932", "euc_jp"):
@@ -166,16 +166,16 @@ def _decode(data: bytes) -> str:
                 text = data.decode(encoding, errors)
             except UnicodeDecodeError:
                 continue
-            # Another encoding's text may decode to gibberish, but hardly with these in it.
+            # Text decoded with a wrong encoding hardly ever contains these characters.
             if "手" in text or "歩" in text:
                 texts.append(text)
         if texts:
             return min(texts, key=lambda text: text.count(_DAMAGED))
-    raise RecordError(0, "it is no KIF text in UTF-8, CP932 or EUC-JP")
+    raise RecordError(0, "it is not KIF text in UTF-8, CP932 or EUC-JP")
 
 
-class _Reader:
-    """Reads the lines of one file in turn."""
+class _Parser:
+    """Reads the lines of one file in order."""
 
     def __init__(self, text: str) -> None:
         self.game = Game()
@@ -189,7 +189,7 @@ class _Reader:
         self._closing: int | None = None
         for number, line in enumerate(_LINE_END.split(text), 1):
             self._line = number
-            # Some programs put such a line into the head as well.
+            # Some programs also write such a line into the header.
             if self._started and line.lstrip(" 　").startswith("変化"):
                 break
             self._read_line(line.rstrip(" 　\t"))
@@ -197,7 +197,7 @@ class _Reader:
             raise RecordError(0, "it has no moves (KI2, whose moves have no numbers, is not read)")
         self.game.summary = self._closing
         if self.game.end_mark is None and self._closing is not None:
-            # Some writers put nothing else at the end, or a word of their own.
+            # Some programs write only the closing line, or their own word for the end.
             self.game.result = self._closing
 
     def _read_line(self, line: str) -> None:
@@ -211,7 +211,7 @@ class _Reader:
             self._read_closing(closing[1])
         elif self._started:
             if not line.lstrip(" 　").startswith("まで"):
-                self._fail("a line that is no move")
+                self._fail("a line that is not a move")
         elif line.startswith("|"):
             self._read_row(line)
         elif line in ("後手番", "上手番", "先手番", "下手番"):
@@ -219,7 +219,7 @@ class _Reader:
         elif "：" in line or ":" in line:
             key, value = re.split("[：:]", line, maxsplit=1)
             if _DAMAGED in key:
-                self._fail("a line of the head whose name is damaged")  # of what is in hand?
+                self._fail("a header with a damaged name")  # it may be about pieces in hand
             self._read_header(key.strip(" 　"), value.strip(" 　"))
 
     def _read_header(self, key: str, value: str) -> None:
@@ -247,7 +247,7 @@ class _Reader:
         row = line[1:].split("|")[0]
         cells = _CELL.findall(row)
         if len(cells) != 9 or _CELL.sub("", row).strip(" 　") or len(self._rows) == 9:
-            self._fail("a row of the board without nine squares that are known, or one too many")
+            self._fail("a row of the board does not have nine known squares, or is the tenth row")
         self._rows.append(
             [
                 _CODES[name] + (PIECE_NUM if side in _OF_WHITE else 0) if name in _CODES else 0
@@ -256,20 +256,20 @@ class _Reader:
         )
 
     def _start(self) -> None:
-        """Fixes the start position, before the first move."""
+        """Sets the start position, before the first move."""
         self._started = True
         board = list(EVEN_GAME[:SQUARE_NUM])
         handicap = _HANDICAPS.get(self._handicap or "", "")
         white_first = bool(handicap)
         if self._rows:
             if len(self._rows) != 9:
-                self._fail("the board has not nine rows")
+                self._fail("the board does not have nine rows")
             board = [code for row in self._rows for code in row]
         elif self._handicap == "その他":
-            self._fail("a start position of its own (手合割：その他), but no board")
+            self._fail("a special start position (手合割：その他) without a board")
         elif self._handicap is not None and self._handicap not in _HANDICAPS:
             self._line = self._handicap_line
-            self._fail("unknown handicap, and no board")
+            self._fail("an unknown handicap without a board")
         for square in handicap.split() if not self._rows else ():
             board[_square(int(square[0]), int(square[1]))] = 0
         if self._white_first is not None:
@@ -289,9 +289,9 @@ class _Reader:
         moves = self.game.moves
         if self._ended:
             self._fail("a move after the end of the game")
-        # Compared as text, because int() refuses thousands of digits.
+        # As text, because int() refuses thousands of digits.
         if number.lstrip("0") != str(len(moves) + 1):
-            self._fail(f"number {shown(number)} where {len(moves) + 1} was due")
+            self._fail(f"move number {shown(number)} instead of {len(moves) + 1}")
         match = _MOVE.fullmatch(text)
         if match:
             *move, rest = match.groups()
@@ -301,9 +301,9 @@ class _Reader:
             rest = text[len(word) :]
             self._read_end(word)
             if self.game.end_mark is None and "(" in rest and ":" not in rest:
-                self._fail("neither a move nor an end of the game that is known")  # no time
+                self._fail("neither a move nor a known end of the game")  # it has no time
         if not _REST.fullmatch(rest):
-            self._fail("something unknown behind the move")
+            self._fail("unknown text after the move")
 
     def _read_move(
         self,
@@ -322,10 +322,10 @@ class _Reader:
         elif moves:
             target = SQUARE_NUM - 1 - moves[-1].target
         else:
-            self._fail("the first move goes to the same square as the one before it")
+            self._fail("the first move says 同, but there is no move before it")
         if origin[0] is None or origin[1] is None:
             if code > HAND_NUM:
-                self._fail("it drops what cannot be in hand")
+                self._fail("it drops a piece that cannot be in hand")
             moves.append(Move(SQUARE_NUM + code - 1, target, code, 0, self._line))
             return
         square = _square(int(origin[0]), int(origin[1]))
@@ -333,7 +333,7 @@ class _Reader:
         after = code
         if promotion == "成":
             if code not in PROMOTED:
-                self._fail("it promotes what cannot be promoted")
+                self._fail("it promotes a piece that cannot promote")
             after = PROMOTED[code]
         moves.append(Move(square, target, after, code, self._line))
 
@@ -342,10 +342,10 @@ class _Reader:
         mark = _END_MARKS.get(word)
         if word == _ILLEGAL_BY_OPPONENT:
             mark = "%-ILLEGAL_ACTION" if black_to_move else "%+ILLEGAL_ACTION"
-        # 王手連続千日手 and the like are no moves: none has 手 in it.
+        # No move contains 手, but ends of a game do, for example 王手連続千日手.
         damaged = _OF_A_MOVE.search(word) and "手" not in word
         if mark is None and (damaged or not word.isalpha()):
-            self._fail("neither a move nor an end of the game that is known")
+            self._fail("neither a move nor a known end of the game")
         result = end_result(mark, black_to_move) if mark else UNKNOWN
         assert result is not None
         self._ended = True

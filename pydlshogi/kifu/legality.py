@@ -1,4 +1,4 @@
-"""Full legality of games, by python-shogi and what it lacks: what ``--strict`` adds."""
+"""Full test of the rules, as ``--strict`` asks: python-shogi and :mod:`pydlshogi.rules`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def board_of(placement: bytes, turn: int) -> shogi.Board:
         turn: That side, ``shogi.BLACK`` or ``shogi.WHITE``.
 
     Returns:
-        The board, its history empty.
+        The board, without a history.
     """
     if turn == shogi.WHITE:
         placement = opponents_view(placement)
@@ -43,13 +43,13 @@ def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) ->
     """Finds the first move of a game that breaks a rule.
 
     Args:
-        start: Placement before the first move, seen from its mover.
+        start: Placement before the first move, seen from the side that makes it.
         turn: That side.
-        moves: Origin, target and piece of each move, as in
-            :class:`pydlshogi.kifu.game.Move`, all possible ones.
+        moves: Origin, target and piece of each move (:class:`pydlshogi.kifu.game.Move`). All
+            moves are possible.
 
     Returns:
-        The move's number from 0, or None.
+        Number of the move from 0, or None.
     """
     board = board_of(start, turn)
     for ply, (origin, target, piece) in enumerate(moves):

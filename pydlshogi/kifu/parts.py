@@ -25,6 +25,10 @@ _PART_BYTES = 4 << 20
 # Notes about the records of a part. A file of another format has millions of wrong records.
 _MOST_NOTES = 1000
 
+# A part with more wrong records than this share is of another format, unless it has few records.
+_WRONG_FORMAT = 0.9
+_FEW = 100
+
 
 class Part(NamedTuple):
     """A part of a file.
@@ -113,6 +117,17 @@ def read_part(part: Part, strict: bool = False) -> Batch:
 
 def _read_records(part: Part, format_: FixedFormat, strict: bool, batch: Batch) -> None:
     decoded = decode_records(part.data, format_, strict)
+    count = len(part.data) // format_.record.itemsize
+    if count >= _FEW and len(decoded.left_out) > _WRONG_FORMAT * count:
+        # What is valid by chance would teach nonsense.
+        reason = (
+            f"only {len(decoded.positions)} of {count} records from byte {part.offset} on are "
+            f"valid, so that they are not taken for {format_.name}; the first is wrong because "
+            f"{decoded.left_out[0].reason}; give the file the suffix of its format"
+        )
+        batch.excluded.append(Note(part.file, 0, 0, reason))
+        batch.unlisted = count - 1
+        return
     batch.positions, batch.turns = decoded.positions, decoded.turns
     batch.lengths = numpy.ones(len(decoded.positions), numpy.int64)
     batch.results = seen_by_mover(decoded.positions["result"], decoded.turns)

@@ -80,7 +80,7 @@ def read_sources(
 def _read(
     sources: list[Source], *, strict: bool, drop_duplicates: bool
 ) -> tuple[numpy.ndarray, Report]:
-    """Reads all sources into one array."""
+    """Reads all sources to one array."""
     report = Report(duplicates_dropped=drop_duplicates)
     chunks: list[numpy.ndarray] = []
     for positions, _ in stream(sources, report, strict=strict, drop_duplicates=drop_duplicates):
@@ -133,7 +133,7 @@ def stream(
 
 
 def _concatenate(chunks: list[numpy.ndarray], total: int) -> numpy.ndarray:
-    """Joins arrays, each freed as soon as it is copied; ``chunks`` is empty afterwards."""
+    """Concatenates arrays and frees each one after it is copied; ``chunks`` becomes empty."""
     positions = numpy.empty(total, dtype=POSITION)
     end = total
     while chunks:
@@ -144,13 +144,13 @@ def _concatenate(chunks: list[numpy.ndarray], total: int) -> numpy.ndarray:
 
 
 def _read_batches(sources: list[Source], strict: bool, report: Report) -> Iterator[Batch]:
-    """Reads batches, a few at a time, and gives them in order."""
+    """Reads several batches at a time and yields them in order."""
     pool = ThreadPoolExecutor(_WORKERS)
     try:
         going_on: collections.deque[Future[Batch]] = collections.deque()
         for job in _jobs(_files(sources, report), strict):
             going_on.append(pool.submit(job))
-            # One batch waits for each worker, so that none is idle while one is used.
+            # One batch waits for each worker, so that no worker is idle.
             if len(going_on) > 2 * _WORKERS:
                 yield going_on.popleft().result()
         while going_on:
@@ -160,7 +160,7 @@ def _read_batches(sources: list[Source], strict: bool, report: Report) -> Iterat
 
 
 def _files(sources: list[Source], report: Report) -> Iterator[File]:
-    """Gives each file; archives are unpacked on the way."""
+    """Yields each file, also those in archives."""
     for source in sources:
         if source.problem:
             continue
@@ -197,7 +197,7 @@ def _jobs(files: Iterable[File], strict: bool) -> Iterator[Callable[[], Batch]]:
 
 
 def _batches(files: Iterable[File]) -> Iterator[list[File]]:
-    """Groups files so that a batch is worth while and yet fits the caches."""
+    """Groups files: large batches amortize numpy's calls, small ones fit the CPU's cache."""
     batch: list[File] = []
     total = 0
     for file in files:

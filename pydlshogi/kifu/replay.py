@@ -1,15 +1,14 @@
-"""Many games played at once: moves to packed positions, each move checked.
+"""Plays many games at once: converts moves to packed positions and checks each move.
 
-The t-th moves of all games are made together, by a few numpy calls for a ply in place
-of a few Python statements for a move. Everything is seen from the mover's side, so no
-step asks for a colour: each game keeps its position twice, as either side sees it, and
-a move is written into both.
+Each step makes move t of all games, with a few numpy calls for all of them. Everything is seen
+from the mover, so no step depends on the colour. Each game keeps its position
+twice, as seen from either side, and a move changes both.
 
-What is checked is that a move is possible: the mover's own piece on the square it
-leaves, or in hand; no own piece where it goes; the piece able to move that way, with
-nothing in between; promotion lawful, and not left out where the piece could never move
-again. Whether the king is left in check is not looked at (see
-:mod:`pydlshogi.kifu.legality`). The rules are tables, made on first use.
+A move is *possible* if the mover has the piece on the square it leaves, or in hand; if the
+target has no piece of the mover; if the piece moves that way and no piece is in between; if
+a promotion is allowed; and if the piece can move again later. Whether the king is left
+in check is not tested here but in :mod:`pydlshogi.kifu.legality`. The rules are tables that are
+built on first use.
 """
 
 from __future__ import annotations
@@ -47,25 +46,25 @@ from pydlshogi.positions import (
     PROMOTED,
 )
 
-#: Places that a move can come from: the squares, then the mover's hand by kind.
+#: Number of origins of a move: the squares, then the piece types in the mover's hand.
 ORIGIN_NUM = SQUARE_NUM + HAND_NUM
 
-# Kinds of geometry between origin and target: a step in one of the ten directions, a
-# longer way in one of the first eight, a drop, or nothing that a piece can do.
+# Geometry of a move: 0..9 a step in one of the ten directions, from _FAR a longer move in one of
+# the first eight, a drop, or nothing that any piece can do.
 _FAR = 10
 _DROP = 18
 _NOWHERE = 19
 _GEOMETRY_NUM = 20
-# How the piece after a move follows from the piece before it.
+# Relation between the piece before and after a move.
 _SAME, _PROMOTES = 1, 2
-# From the label of a plain move to that of the same move promoting.
+# Difference between the label of a promoting move and of the same plain move.
 _PROMOTION_LABELS = SQUARE_NUM * (len(MOVE_DIRECTION) // 2)
 
 _PAWN, _LANCE, _KNIGHT, _SILVER, _GOLD, _BISHOP, _ROOK, _KING = range(1, 9)
 _ORTHOGONAL = (UP, LEFT, RIGHT, DOWN)
 _DIAGONAL = (UP_LEFT, UP_RIGHT, DOWN_LEFT, DOWN_RIGHT)
 _GOLD_STEPS = (*_ORTHOGONAL, UP_LEFT, UP_RIGHT)
-# The directions that a piece goes in by one step, and as far as the way is free.
+# Directions in which each piece moves one step, and in which it slides.
 _STEPS = {
     _PAWN: (UP,),
     _KNIGHT: (UP2_LEFT, UP2_RIGHT),
@@ -164,14 +163,14 @@ class Games(Moves):
 
 
 def rows_of(lengths: numpy.ndarray, order: numpy.ndarray) -> numpy.ndarray:
-    """Finds the rows of games that stand behind one another.
+    """Returns the row numbers of selected games in an array that is sorted by game.
 
     Args:
-        lengths: Rows of each game, (games,).
-        order: Numbers of games, in any order.
+        lengths: Number of rows of each game, (games,).
+        order: Numbers of the selected games, in any order.
 
     Returns:
-        The numbers of these games' rows, game by game.
+        The rows of these games, in the given order.
     """
     first = (numpy.cumsum(lengths) - lengths)[order]
     chosen = lengths[order]
@@ -180,7 +179,7 @@ def rows_of(lengths: numpy.ndarray, order: numpy.ndarray) -> numpy.ndarray:
 
 
 class Fault(NamedTuple):
-    """A move that is not possible: its game, its number there from 0, and why."""
+    """An impossible move: number of its game, its number in the game from 0, and the reason."""
 
     game: int
     ply: int
@@ -191,12 +190,11 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
     """Plays games and packs the position before each move.
 
     Args:
-        games: At least one.
+        games: At least one game.
 
     Returns:
         The positions, ``POSITION`` (moves,), in the order of the moves; and the first
-        impossible move of each game that has one. Positions of such a game are
-        meaningless from there on.
+        impossible move of each game that has one. The positions after it are meaningless.
     """
     first = numpy.cumsum(games.lengths) - games.lengths
     positions = _play(games, first)
@@ -221,18 +219,18 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
 
 
 def _play(games: Games, first: numpy.ndarray) -> numpy.ndarray:
-    """Makes the moves, and packs placements only: the rest of each position is rubbish."""
+    """Makes the moves. Only the placements of the returned positions are set."""
     tables = _tables()
     size = POSITION.itemsize
     positions = numpy.empty(len(games.origin), dtype=POSITION)
     rows = positions.view(f"V{size}")
-    # Longest games first: those still going on at a ply are then the first so many.
+    # Longest games first: then the games that have not ended at a ply are the first ones.
     order = numpy.argsort(-games.lengths, kind="stable")
     first = first[order]
     going_on = len(order) - numpy.searchsorted(
         games.lengths[order][::-1], numpy.arange(games.lengths.max()), side="right"
     )
-    # Both views of every game, and each as a flat array of bytes for the moves.
+    # Both views of every game; as flat arrays of bytes they take the moves.
     own = numpy.zeros((len(order), size), dtype=numpy.uint8)
     own[:, :PLACEMENT_SIZE] = games.starts[order]
     other = numpy.zeros_like(own)
@@ -249,7 +247,7 @@ def _play(games: Games, first: numpy.ndarray) -> numpy.ndarray:
         rows[move] = views[:count]
         origin_at, target_at = start + origin, start + target
         captured = flat[target_at]
-        # A square is left empty, a hand one poorer.
+        # The square becomes empty, or the hand loses one piece.
         left = (flat[origin_at] - 1) * (origin >= SQUARE_NUM)
         flat[origin_at] = left
         flat[target_at] = piece
@@ -266,7 +264,7 @@ def _play(games: Games, first: numpy.ndarray) -> numpy.ndarray:
 
 
 def check_moves(moves: Moves, positions: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Says of each move whether it is possible where it was made, and gives its label."""
+    """Returns whether each move is possible in its position, and its label."""
     tables = _tables()
     rows = positions.view(numpy.uint8)
     row_at = numpy.arange(len(positions)) * POSITION.itemsize
@@ -298,7 +296,7 @@ def check_moves(moves: Moves, positions: numpy.ndarray) -> tuple[numpy.ndarray, 
 
 
 def explain_fault(moves: Moves, positions: numpy.ndarray, row: int) -> str:
-    """Puts into words why a move is not possible."""
+    """Returns the reason why a move is not possible."""
     tables = _tables()
     origin, target = int(moves.origin[row]), int(moves.target[row])
     piece, claimed = int(moves.piece[row]), int(moves.claimed[row])
@@ -333,21 +331,22 @@ def explain_fault(moves: Moves, positions: numpy.ndarray, row: int) -> str:
 
 
 class _Tables(NamedTuple):
-    """The rules, by number. A path is ``origin · 81 + target``.
+    """The rules as lookup tables. A path is ``origin · 81 + target``.
 
     Attributes:
-        geometry: What lies between origin and target, by path.
-        step, distance: By path, the difference of squares a step makes and the number
-            of steps, where the way is a straight line.
+        geometry: Geometry of the move, by path.
+        step, distance: For moves on a line, the difference of square numbers for one step, and
+            the number of steps, by path.
         zone: Whether a piece may promote, by path.
-        label: The label of the plain move, by path.
-        able: Whether a piece can do that, by ``piece · _GEOMETRY_NUM + geometry``.
-        change: How ``after`` follows, by ``before · (PIECE_NUM + 1) + after``.
+        label: Label of the plain move, by path.
+        able: Whether a piece can move so, by ``piece · _GEOMETRY_NUM + geometry``.
+        change: Relation of the two pieces, by ``before · (PIECE_NUM + 1) + after``.
         stuck: Whether the piece could never move again, by ``piece · 81 + target``.
-        target_free: By what is on the target: 2 nothing, 1 what can be captured, 0 neither.
-        other_side: A square's code as the other side sees it.
-        origin_turned: An origin's place in the other side's view.
-        hand_place: Where a captured piece comes to the capturer's hand.
+        target_free: By the code on the target: 2 empty, 1 a piece that can be captured,
+            0 another piece.
+        other_side: Code of a square seen from the other side.
+        origin_turned: Index of an origin, seen from the other side.
+        hand_place: Index in the capturer's placement where a captured piece is counted.
     """
 
     geometry: numpy.ndarray
@@ -366,7 +365,7 @@ class _Tables(NamedTuple):
 
 @functools.lru_cache(maxsize=1)
 def _tables() -> _Tables:
-    """Makes the tables, on first use."""
+    """Builds the tables."""
     geometry = numpy.full((ORIGIN_NUM, SQUARE_NUM), _NOWHERE, dtype=numpy.uint8)
     step = numpy.zeros((ORIGIN_NUM, SQUARE_NUM), dtype=numpy.intp)
     distance = numpy.zeros((ORIGIN_NUM, SQUARE_NUM), dtype=numpy.intp)
@@ -418,8 +417,8 @@ def _tables() -> _Tables:
     target_free[PIECE_NUM + 1 :] = 1
     target_free[PIECE_NUM + _KING] = 0
 
-    # What cannot be captured gets a place too: its game is at fault and forgotten, but
-    # must not write outside its own row until then.
+    # Pieces that cannot be captured have an index too. Their game has a fault and is left out
+    # later, but until then it must not write outside its own row.
     hand_place = numpy.full(codes, SQUARE_NUM, dtype=numpy.intp)
     for piece in range(1, HAND_NUM + 1):
         hand_place[PIECE_NUM + piece] = SQUARE_NUM + piece - 1

@@ -1,4 +1,4 @@
-"""What reading a kifu list has left out, and why."""
+"""The report of reading a kifu list: counts, and what was left out and why."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 from pydlshogi.files import write_beside
 from pydlshogi.positions import DRAW, LOSS, UNKNOWN, WIN
 
-#: Titles of the columns of :meth:`Report.write_tsv`.
+#: Column titles of :meth:`Report.write_tsv`.
 TITLES = ("kind", "file", "record", "line", "reason")
 
 
 class Note(NamedTuple):
-    """Something about one record that the user should know.
+    """A message about one record.
 
     Attributes:
         file: The file as the list names it; in an archive ARCHIVE/FILE.
-        record: The number of the record in its file, from 1; 0 for the file as a whole.
-        line: The number of the line in its file, from 1; 0 where there is none to name.
-        reason: A clause in words.
+        record: Number of the record in its file, from 1; 0 for the whole file.
+        line: Line number in the file, from 1; 0 if the note is not about one line.
+        reason: The message.
     """
 
     file: str
@@ -45,17 +45,17 @@ class Report:
     """Counts and notes of one reading of a kifu list.
 
     Attributes:
-        records: Records found, good or bad; a file that cannot be read counts as one.
-        games: Records whose positions are used.
-        positions: Positions of these games.
-        black_wins: Used games that Black won; likewise white_wins, draws, unknowns.
-        excluded: Records left out, each with the reason.
-        duplicates: Records with the same start and moves as an earlier one.
-        duplicates_dropped: Whether these were left out.
-        unreadable: Files that are there but could not be read; a cache without them
-            would hide that they can be read one day.
-        contradictions: Records whose ``'summary:`` line contradicts the end mark; they
-            are used, and the end mark counts.
+        records: Number of records found, good or bad. An unreadable file counts as one.
+        games: Number of records that are used.
+        positions: Number of positions of these games.
+        black_wins: Number of used games that Black won; likewise white_wins, draws, unknowns.
+        excluded: Records that are left out, each with the reason.
+        duplicates: Records with the same start position and moves as an earlier one.
+        duplicates_dropped: Whether the duplicates are left out.
+        unreadable: Number of files that exist but cannot be read. They may be readable
+            later, so no cache is made without them.
+        contradictions: Records whose ``'summary:`` line contradicts the end mark. They are
+            used, and the end mark decides.
     """
 
     records: int = 0
@@ -75,8 +75,8 @@ class Report:
         """Counts used games.
 
         Args:
-            results: The result of each for Black.
-            positions: The positions of all of them.
+            results: Result of each game for Black.
+            positions: Number of positions of all these games.
         """
         self.games += len(results)
         self.positions += positions
@@ -86,13 +86,13 @@ class Report:
         self.unknowns += results.count(UNKNOWN)
 
     def lines(self, most: int = 10) -> Iterator[str]:
-        """Says it in lines for a person.
+        """Formats the report for a person.
 
         Args:
-            most: How many records of a kind are named; the others are counted.
+            most: Maximum number of notes of a kind that are listed. The others are counted.
 
         Yields:
-            The lines, without line ends.
+            Lines without line ends.
         """
         yield (
             f"{self.records} records, {self.games} used, {self.positions} positions; "
@@ -112,15 +112,15 @@ class Report:
                     yield f"  and {len(notes) - most} more"
 
     def print(self, name: str) -> None:
-        """Prints :meth:`lines` on standard error, each behind the name of the list."""
+        """Prints :meth:`lines` to standard error, each after the name of the list."""
         for line in self.lines():
             print(f"{name}: {line}", file=sys.stderr)
 
     def write_tsv(self, path: str | os.PathLike[str]) -> None:
-        """Writes every note as tab-separated text, UTF-8, with a line of titles.
+        """Writes all notes as tab-separated values in UTF-8, with a line of titles.
 
         Args:
-            path: The file to make or replace.
+            path: The file to create or replace.
 
         Raises:
             OSError: it cannot be written.
@@ -137,7 +137,7 @@ class Report:
         write_table(path, rows)
 
     def to_plain(self) -> dict[str, Any]:
-        """Gives the report as dicts, lists and tuples, for the cache."""
+        """Converts the report to dicts, lists and tuples, for the cache."""
         plain = asdict(self)
         for key in _NOTES:
             plain[key] = [tuple(note) for note in plain[key]]
@@ -145,7 +145,7 @@ class Report:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Report:
-        """Makes a report of what ``to_plain`` gave."""
+        """Rebuilds a report from the result of ``to_plain``."""
         report = cls(**plain)
         for key in _NOTES:
             setattr(report, key, [Note(*note) for note in plain[key]])
@@ -153,12 +153,12 @@ class Report:
 
 
 def write_table(path: str | os.PathLike[str], rows: Iterable[Sequence[object]]) -> None:
-    """Writes tab-separated text, UTF-8, whole or not at all.
+    """Writes tab-separated values in UTF-8, atomically.
 
     Args:
-        path: The file to make or replace.
-        rows: The titles, and the cells below them. Tabs and line ends in a cell become
-            blanks; all else stays, since scripts look for files by these names.
+        path: The file to create or replace.
+        rows: The titles and the rows. Tabs and line ends in a cell become blanks. Other
+            characters stay, because scripts search for files by these names.
 
     Raises:
         OSError: it cannot be written.

@@ -1,9 +1,9 @@
-"""Kifu lists: which files a list names, and what is in them.
+"""Kifu lists: finds the files that a list names, and reads archives.
 
-A list is a text file with a path a line; a relative path is looked for in the list's
-own folder first, then in the current one. A path may be a file of CSA or KIF, a folder
-(all records in it and below), or an archive, .zip or .7z. In folders and archives a record
-is known by its name; a file that the list names itself may have any.
+A list is a text file with one path a line. A relative path starts from the folder of the list,
+or, if there is no such file, from the current folder. A path names a record file, a folder (all
+records in it and its subfolders), or an archive (.zip or .7z). In folders and archives the
+suffix tells which files are records. A file that the list names may have any name.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from pydlshogi.kifu.formats import RECORD_SUFFIXES
 from pydlshogi.text import decode, is_utf_16
 
 ARCHIVE_SUFFIXES = (".zip", ".7z")
-# Archives and compressed files that are not read: taken for records they would be gibberish.
+# Archives and compressed files that cannot be read.
 _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh", ".rar")
 
-# What archives begin with (.zip, .7z, .gz), and pickles.
+# First bytes of archives (.zip, .7z, .gz) and of pickles.
 _BINARY = (b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b", b"\x80")
-# The bit by which a .zip says that a name is UTF-8.
+# The flag of a .zip for names in UTF-8.
 _ZIP_UTF8 = 0x800
-# A move as CSA writes it, on a line of its own.
+# A line with a move in CSA.
 _CSA_MOVE = re.compile(rb"^[+-]\d{4}[A-Z]{2}\b", re.MULTILINE)
 
 
 class KifuError(UserError):
-    """The kifu cannot be read at all; the text says why and what to do."""
+    """A kifu list cannot be read, or has no usable record."""
 
 
 def is_record_name(name: str) -> bool:
-    """Says whether a file in a folder or an archive is a record, by its name or path.
+    """Tests by the name whether a file in a folder or an archive is a record.
 
-    What macOS packs beside each file, under its name with ``._`` before it, is none.
+    macOS adds a file ``._NAME`` beside each file of an archive. It is not a record.
     """
     base = re.split(r"[/\\]", name)[-1]
     return base.lower().endswith(RECORD_SUFFIXES) and not base.startswith("._")
 
 
 class Source(NamedTuple):
-    """A file that a list leads to.
+    """A file that a list names, directly or in a folder.
 
     Attributes:
         name: The file as the list names it; in a folder FOLDER/FILE.
-        path: Where it is; empty if it was not found.
+        path: Its path; empty if it was not found.
         size: Its size in bytes; -1 if it was not found.
-        time: When it was changed, in nanoseconds.
-        problem: Why it cannot be read, a clause in words; empty if it can.
+        time: Time of the last change, in nanoseconds.
+        problem: Why it cannot be read; empty if it can.
     """
 
     name: str
@@ -70,31 +70,30 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
     """Finds the files that a list names.
 
     Args:
-        kifu_list_file: The list: UTF-8, with or without a BOM, CP932, or UTF-16 with a
-            BOM, as PowerShell's ``>`` writes; names that are no text stand there as
-            the bytes they are. Blank lines do not matter.
+        kifu_list_file: The list in UTF-8 with or without a BOM, CP932, or UTF-16 with a BOM (as
+            PowerShell's ``>`` writes). Undecodable file names keep their bytes. Blank lines
+            are ignored.
 
     Returns:
-        The files in order, those of a folder sorted by name. What is not there, is a
-        folder without records, or lies in a folder and is not opened (an archive) is
-        among them with its problem.
+        The files in order; those of a folder are sorted by name. Missing files, folders
+        without records and archives in folders are included with their problem.
 
     Raises:
-        KifuError: the list is missing, unreadable or empty, or is no list but a record
-            or an archive.
+        KifuError: the list is missing, unreadable or empty, or the file is a record or an
+            archive instead of a list.
     """
     try:
         data = Path(kifu_list_file).read_bytes()
     except OSError as error:
         raise KifuError(
             f"the kifu list {os.fspath(kifu_list_file)} cannot be read ({error.strerror}); "
-            "give a text file with the path of a record a line"
+            "give a text file with one path of a record on each line"
         ) from error
-    # Read as paths, the lines of these may name folders: "/", between two records of CSA.
+    # A line of such a file may name a folder: "/" separates two CSA records.
     if _is_no_list(os.fspath(kifu_list_file), data):
         raise KifuError(
-            f"{os.fspath(kifu_list_file)} is no kifu list but a record, an archive or a program's "
-            "file; write its path into a text file, a path a line, and give that"
+            f"{os.fspath(kifu_list_file)} is a record, an archive or a program's file, not a kifu "
+            "list; write its path into a text file, one path a line, and give that file"
         )
     places = _places(os.fspath(kifu_list_file))
     sources: list[Source] = []
@@ -110,16 +109,17 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
 
 
 def _is_no_list(name: str, data: bytes) -> bool:
-    """Says whether what was given as a list is something else, by its name or content."""
+    """Tests by name and content whether a file is something else than a list."""
     if is_readable_name(name):
         return True
     return data.startswith(_BINARY) or _CSA_MOVE.search(data) is not None
 
 
 def _places(kifu_list_file: str) -> list[str]:
-    """Gives the folders in which a list's relative paths are looked for, in order.
+    """Returns the folders from which a relative path of a list may start, in order.
 
-    The list's own comes first; where the list is a link, the link's and then the file's.
+    The folder of the list comes first. If the list is a link, the folder of the link comes
+    first, then the folder of the file.
     """
     path = os.path.abspath(kifu_list_file)
     own = [os.path.dirname(path), os.path.dirname(os.path.realpath(path))]
@@ -139,12 +139,12 @@ def _lines(data: bytes) -> Iterator[list[str]]:
 
 
 def _decodings(line: bytes) -> list[str]:
-    """Decodes a line of a list that is not UTF-8 throughout.
+    """Returns the possible names on a line of a list that is not UTF-8.
 
-    The whole list may be CP932. Or this line, or another, is the name of a file as it
-    is on the disk, which is no text; only a look at the disk can tell.
+    The list may be CP932, or it may contain undecodable file names as bytes. Only the
+    file system can tell which name is right.
     """
-    # Not os.fsdecode(), which on Windows raises.
+    # os.fsdecode() would raise on Windows.
     names = [line.decode("utf-8", "surrogateescape")]
     with contextlib.suppress(UnicodeDecodeError):
         names.append(line.decode("cp932"))
@@ -160,17 +160,17 @@ def find_path(path: str) -> list[Source]:
 
 
 def is_readable_name(name: str) -> bool:
-    """Says by its name whether a file is a record or an archive, and not a list of them."""
+    """Tests by the name whether a file is a record or an archive, not a list of them."""
     return name.lower().endswith((*RECORD_SUFFIXES, *ARCHIVE_SUFFIXES, *_PACKED_SUFFIXES))
 
 
 def _naming(line: int) -> str:
-    """Says in a note where a path comes from; line 0 is no line of a list."""
+    """Says for a note where a path comes from; line 0 means the command line."""
     return f"line {line} of the list names it" if line else "the command line names it"
 
 
 def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[Source]:
-    """Finds what a line of a list names; a folder gives all its records."""
+    """Finds the files that a line of a list names. A folder yields all its records."""
     for name, place in itertools.product(names, places):
         path = os.path.join(place, name)
         try:
@@ -191,7 +191,7 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
 
 
 def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
-    """Finds all records in a folder and below, and what may hold records but is not opened."""
+    """Finds all records in a folder and its subfolders, and the archives, with their problem."""
     found = False
     for inside, problem in _walk(path):
         below = Path(inside).relative_to(path)
@@ -203,7 +203,7 @@ def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
             try:
                 status = os.stat(inside)
             except OSError as error:
-                yield Source(shown, "", -1, 0, f"it cannot be looked at ({error.strerror})")
+                yield Source(shown, "", -1, 0, f"its size cannot be read ({error.strerror})")
                 found = True
                 continue
             if stat.S_ISREG(status.st_mode):
@@ -215,10 +215,11 @@ def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
 
 
 def _walk(path: str) -> Iterator[tuple[str, str]]:
-    """Goes through a folder and all below, in the order of the names.
+    """Lists the files in a folder and its subfolders, sorted by name.
 
     Yields:
-        Each file's path, and why it, or a folder, is passed over; empty where it is not.
+        The path of each file, and why it is skipped, empty if it is not. A folder that
+        cannot be searched is included.
     """
     try:
         with os.scandir(path) as entries:
@@ -238,7 +239,7 @@ def _walk(path: str) -> Iterator[tuple[str, str]]:
 
 
 def is_archive(source: Source) -> bool:
-    """Says whether a source is an archive, by its name."""
+    """Tests by the name whether a source is an archive."""
     return source.path.lower().endswith(ARCHIVE_SUFFIXES)
 
 
@@ -247,8 +248,8 @@ class Member(NamedTuple):
 
     Attributes:
         name: ARCHIVE/FILE.
-        data: Its bytes; empty where they cannot be read.
-        problem: Why they cannot be read, empty where they can.
+        data: Its content; empty if it cannot be read.
+        problem: Why it cannot be read; empty if it can.
     """
 
     name: str
@@ -263,12 +264,12 @@ def read_archive(source: Source) -> Iterator[Member]:
         source: A .zip or .7z file.
 
     Yields:
-        Each file that is called a record. One that is damaged in a .zip does not cost the
-        others; a .7z packs them together.
+        Each record file. A damaged file in a .zip does not affect the others. A .7z
+        compresses all files together.
 
     Raises:
-        KifuError: it is a .7z and py7zr is not installed.
-        OSError, ValueError: the archive itself is damaged.
+        KifuError: the file is a .7z and py7zr is not installed.
+        OSError, ValueError: the archive is damaged.
     """
     if source.path.lower().endswith(".zip"):
         yield from _read_zip(source)
@@ -281,7 +282,7 @@ def _read_zip(source: Source) -> Iterator[Member]:
         archive = zipfile.ZipFile(source.path)
     except OSError:
         raise
-    except Exception as error:  # zipfile's own errors, and others of a damaged directory
+    except Exception as error:  # a damaged directory raises exceptions of many kinds
         raise ValueError(f"{type(error).__name__}: {error}") from error
     with archive:
         for inside in archive.infolist():
@@ -290,10 +291,10 @@ def _read_zip(source: Source) -> Iterator[Member]:
 
 
 def _name_in_zip(inside: zipfile.ZipInfo) -> str:
-    """Gives the name of a file in a .zip as it was meant.
+    """Returns the name of a file in a .zip.
 
-    Where the archive does not say that its names are UTF-8, zipfile takes them for code
-    page 437; Windows in Japanese writes CP932.
+    If the names are not marked as UTF-8, zipfile decodes them with code page 437. Windows in
+    Japanese writes them in CP932.
     """
     if not inside.flag_bits & _ZIP_UTF8:
         with contextlib.suppress(UnicodeError):
@@ -302,12 +303,12 @@ def _name_in_zip(inside: zipfile.ZipInfo) -> str:
 
 
 def _unpack(archive: zipfile.ZipFile, inside: zipfile.ZipInfo, name: str) -> Member:
-    """Reads one file of a .zip, or says why it cannot be read; raises OSError."""
+    """Reads one file of a .zip. A damaged file has a problem; an unreadable disk raises OSError."""
     try:
         return Member(name, archive.read(inside))
     except OSError:
         raise
-    except Exception as error:  # zipfile's, and those of its decompressors
+    except Exception as error:  # of zipfile or of a decompressor
         return Member(name, b"", f"it cannot be unpacked ({error})")
 
 
@@ -319,14 +320,14 @@ def _read_7z(source: Source) -> Iterator[Member]:
             f"{source.name} is a 7z archive, and py7zr, which reads them, is not installed; "
             "pip install py7zr"
         ) from error
-    # Unpacked to a folder: every version of py7zr can do that, and memory stays small.
+    # All versions of py7zr can unpack to a folder, and this needs little memory.
     with tempfile.TemporaryDirectory(prefix="pydlshogi-") as folder:
         try:
             with py7zr.SevenZipFile(source.path) as archive:
                 archive.extractall(path=folder)
         except OSError:
             raise
-        except Exception as error:  # py7zr's own errors share no base with each other
+        except Exception as error:  # the exceptions of py7zr have no common base
             raise ValueError(f"{type(error).__name__}: {error}") from error
         for inside in sorted(Path(folder).rglob("*")):
             if is_record_name(inside.name) and inside.is_file():

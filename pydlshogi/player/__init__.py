@@ -1,1 +1,1 @@
-"""Players: how they choose a move."""
+"""Players: each chooses a move in a position."""

@@ -84,9 +84,15 @@ class Timer:
         if self._is_pondering and self._go.ponderhit.is_set():
             self._is_pondering = False
             self._clock_start = time.perf_counter()
-            hit, _ = parse_go(self._go.ponderhit.text)
-            self._budget = make_budget(hit, *self._place) or make_budget(self._go, *self._place)
+            self._budget = self._budget_of_ponderhit()
         return self._budget
+
+    def _budget_of_ponderhit(self) -> Budget | None:
+        """The budget by the clock of ``ponderhit``, else by that of ``go ponder``."""
+        hit, _ = parse_go(self._go.ponderhit.text)
+        budget = make_budget(hit, *self._place) or make_budget(self._go, *self._place)
+        has_limit = budget or self._go.nodes is not None or self._go.depth is not None
+        return budget if has_limit else Budget(0, 0)  # the GUI waits, and has told no limit
 
     def spent(self) -> float:
         """Seconds on the clock: since the command or since ``ponderhit``."""

@@ -39,6 +39,9 @@ _PATIENCE = 0.05
 #: The most visited move is clear if the second has at most this part of its visits.
 _CLEAR = 0.6
 
+#: Part of the planned time after which a search may end early.
+_LEAST = 0.1
+
 #: Occurrences of a position that end the game in the tree: of a game, of an analysis.
 _IN_GAME, _IN_ANALYSIS = 2, 4
 
@@ -162,8 +165,9 @@ class MCTSPlayer(NetworkPlayer):
         try:
             while not (is_over() or self._is_done(go, most) or self._is_settled(timer, known)):
                 search.step(most, is_over)
+            search.finish(is_over)
         finally:
-            search.finish()
+            search.give_up()
         return search.root.visits - known
 
     def _is_done(self, go: Go, most: int) -> bool:
@@ -181,6 +185,8 @@ class MCTSPlayer(NetworkPlayer):
             return False
         if len(root.policy.moves) == 1:
             return True
+        if timer.spent() < _LEAST * budget.planned:
+            return False  # the number of visits to come is not known yet
         first, second = (heapq.nlargest(2, root.child_visits) + [0, 0])[:2]
         rate = (root.visits - known) / max(timer.elapsed(), 1e-3)
         left = self._time_left(budget, timer, is_clear=second <= _CLEAR * first)

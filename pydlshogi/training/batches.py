@@ -7,8 +7,9 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import WIN_OF_RESULT, make_input_planes
+from pydlshogi.features import make_input_planes
 from pydlshogi.positions import POSITION
+from pydlshogi.training.value_target import ValueTarget
 
 # Independent streams of random numbers of one seed.
 _ORDER, _TEST = range(2)
@@ -103,22 +104,20 @@ class EpochIterator(chainer.dataset.Iterator):
         self._order = self._make_order()
 
 
-# The result of the game as a number, by its code.
-_WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))], numpy.float32)
-
-
 class PlanesConverter(chainer.dataset.Converter):
-    """Converter from position numbers to planes, labels and results.
+    """Converter from position numbers to planes, labels and targets of the value.
 
-    The packed positions (100 bytes each) are sent to the device, and the planes (33,696
+    The packed positions (102 bytes each) are sent to the device, and the planes (33,696
     bytes each) are made there.
 
     Args:
         positions: (n,) array of ``POSITION``.
+        value_target: Makes the targets; by default they are the results of the games.
     """
 
-    def __init__(self, positions: numpy.ndarray) -> None:
+    def __init__(self, positions: numpy.ndarray, value_target: ValueTarget | None = None) -> None:
         self._positions = positions
+        self._value_target = value_target or ValueTarget()
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
@@ -128,11 +127,11 @@ class PlanesConverter(chainer.dataset.Converter):
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
-            (b, 104, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 results (1
-            won, 0 lost, 0.5 drawn, nan unknown), all on the device.
+            (b, 104, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 targets of the
+            value (1 won, 0 lost, 0.5 drawn, nan unknown), all on the device.
         """
         records = self._positions[numpy.asarray(batch)]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
         planes = make_input_planes(device.send(packed))
         labels = records["label"].astype(numpy.int32)
-        return planes, device.send(labels), device.send(_WINS[records["result"]])
+        return planes, device.send(labels), device.send(self._value_target(records))

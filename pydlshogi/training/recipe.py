@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from pydlshogi.compat import chainer
+from pydlshogi.training.value_target import EVAL_SCALE, ValueTarget
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,9 @@ class Recipe:
             ``lr_factor``.
         lr_factor: Factor of ``lr_steps``.
         warmup: Number of iterations in which the rate rises from near 0 in equal steps.
+        value_lambda: Weight of the result in the target of the value
+            (:mod:`pydlshogi.training.value_target`).
+        eval_scale: Centipawns at which an evaluation means a winning probability of 0.73.
     """
 
     dirac: bool = False
@@ -56,6 +60,13 @@ class Recipe:
     lr_steps: tuple[int, ...] = ()
     lr_factor: float = 0.1
     warmup: int = 0
+    value_lambda: float = 1.0
+    eval_scale: float = EVAL_SCALE
+
+    @property
+    def value_target(self) -> ValueTarget:
+        """What makes the targets of the value."""
+        return ValueTarget(self.value_lambda, self.eval_scale)
 
     @property
     def changes_rate(self) -> bool:

@@ -16,16 +16,17 @@ from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import read_list
 from pydlshogi.network.dirac import add_identity
-from pydlshogi.network.model_file import load_model
+from pydlshogi.network.model_file import load_model, load_network
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
-from pydlshogi.positions import UNKNOWN, count_common
+from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
 from pydlshogi.training.outputs import keep_earlier, real_path
 from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.state import State, differences
 from pydlshogi.training.trainer import Settings, Task, train
+from pydlshogi.training.value_target import ValueTarget
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,8 @@ class Options:
         kifulist_test: List of the test games.
         settings: What the run has to do; its seed is used if ``seed`` is given.
         network: Name of the network.
-        blocks: Number of residual blocks plus one; None for a network without this choice.
+        blocks: Number of residual blocks plus one; None for that of ``initmodel``, or for the
+            network's default.
         initmodel: Model file to start from; empty for new weights.
         resume: State file to resume; empty for a new run.
         gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
@@ -91,7 +93,7 @@ def run(options: Options) -> int | None:
     network = make_first_network(
         options.network,
         settings.seed,
-        blocks=options.blocks,
+        blocks=_blocks(options),
         # The first weights of a resumed run do not matter.
         dirac=settings.recipe.dirac and not options.resume,
     )
@@ -99,8 +101,7 @@ def run(options: Options) -> int | None:
     resumed = _load(options, network, optimizer)
     begun = optimizer.t, optimizer.epoch
     train_positions, test_positions = _read_positions(options)
-    if network.value_kind is not None and (train_positions["result"] == UNKNOWN).all():
-        logger.warning("no training game has a known result: the value head learns nothing")
+    _warn_of_missing_targets(network, settings.recipe.value_target, train_positions)
     _keep_earlier(options)
     logger.info(log.START)
     task = Task(
@@ -111,6 +112,25 @@ def run(options: Options) -> int | None:
         left = _left(settings, optimizer.t - begun[0], optimizer.epoch - begun[1])
         logger.warning("to continue, add %s%s to the same command", _files(settings), left)
     return signal_number
+
+
+def _warn_of_missing_targets(
+    network: Network, value_target: ValueTarget, positions: numpy.ndarray
+) -> None:
+    """Warns if the value head has no target, or if no evaluation can be mixed into it."""
+    if network.value_kind is None:
+        return
+    if numpy.isnan(value_target(positions)).all():
+        logger.warning("no training game has a known result: the value head learns nothing")
+    if value_target.value_lambda < 1 and (positions["evaluation"] == NO_EVALUATION).all():
+        logger.warning("no training position has an evaluation: the results alone are the target")
+
+
+def _blocks(options: Options) -> int | None:
+    """Returns ``options.blocks``; if it is None, the number of ``initmodel``, if it has one."""
+    if options.blocks is not None or options.network != "policy_value_resnet":
+        return options.blocks
+    return getattr(load_network(options.initmodel), "blocks", None) if options.initmodel else None
 
 
 def _train(task: Task) -> int | None:

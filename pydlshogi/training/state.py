@@ -35,6 +35,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.network.npz import NpzError, read_npz
+from pydlshogi.positions import POSITION
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"
@@ -47,6 +48,9 @@ LOSSES = ("loss", "value_loss")
 
 # Options of earlier versions that were removed, and their defaults.
 _REMOVED_OPTIONS = {"label_smoothing": 0.0, "mirror": False, "average": None}
+
+# Positions that are copied at a time for the checksum.
+_CHECKSUM_ROWS = 1 << 16
 
 _CHOOSE_ANOTHER = "Choose a file that a training program saved as --state."
 _START_FROM_MODEL = "Leave --resume out to start at iteration 0 from the model."
@@ -244,8 +248,18 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def checksum(positions: numpy.ndarray) -> int:
-    """Computes a 32-bit checksum of an array of ``POSITION``."""
-    return zlib.crc32(numpy.ascontiguousarray(positions).view(numpy.uint8).data)
+    """Computes a 32-bit checksum of an array of ``POSITION``, without the evaluations.
+
+    Training does not use the evaluations, and earlier versions did not have them: their
+    state files must fit the same positions.
+    """
+    value = 0
+    size = POSITION.fields["evaluation"][1]  # type: ignore[index]
+    for start in range(0, len(positions), _CHECKSUM_ROWS):
+        rows = numpy.ascontiguousarray(positions[start : start + _CHECKSUM_ROWS])
+        packed = rows.view(numpy.uint8).reshape(len(rows), POSITION.itemsize)[:, :size]
+        value = zlib.crc32(packed.tobytes(), value)
+    return value
 
 
 def fingerprint(network: Any) -> numpy.ndarray:

@@ -165,7 +165,7 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
     updater = chainer.training.updaters.StandardUpdater(
         iterator,
         task.optimizer,
-        converter=PlanesConverter(task.train_positions),
+        converter=PlanesConverter(task.train_positions, task.settings.recipe.value_target),
         device=task.device,
         # A training set smaller than a batch is a full batch.
         loss_func=Loss(

@@ -151,7 +151,7 @@ class Search:
             is_stopped: Says, while the network computes, whether to give up the batch.
 
         Raises:
-            Exception: what ``evaluate`` raised; :meth:`finish` must follow.
+            Exception: what ``evaluate`` raised; :meth:`give_up` must follow.
         """
         while len(self._under_way) < self.settings.batches and self._collect(most):
             pass
@@ -159,17 +159,30 @@ class Search:
         if self.settings.root_mate and not self.root.proof:
             self._search_root_mate()
         if self._under_way:
-            batch = self._under_way.popleft()
-            answer = self._evaluations.wait(batch.answer, is_stopped)
-            if answer is None:
-                _give_up(batch)
-            else:
-                self._take_up(batch, answer)
+            self._receive(is_stopped)
 
-    def finish(self) -> None:
-        """Gives up all visits under way."""
+    def finish(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
+        """Backs up all batches under way.
+
+        Args:
+            is_stopped: Says, while the network computes, whether to give them up.
+        """
+        while self._under_way:
+            self._receive(is_stopped)
+
+    def give_up(self) -> None:
+        """Gives up all batches under way."""
         while self._under_way:
             _give_up(self._under_way.pop())
+
+    def _receive(self, is_stopped: Callable[[], bool]) -> None:
+        """Backs up the oldest batch under way."""
+        answer = self._evaluations.wait(self._under_way[0].answer, is_stopped)
+        batch = self._under_way.popleft()
+        if answer is None:
+            _give_up(batch)
+        else:
+            self._take_up(batch, answer)
 
     def _search_root_mate(self) -> None:
         """Searches a slice of the mate search at the root."""

@@ -57,8 +57,10 @@ class BookEngine(Dialogue):
             vars(sys.modules["chainer"].config._local).update(settings)
 
     def _usi(self, rest: str) -> None:
-        self._call("usi")
-        self._output.send("usiok")
+        try:
+            self._call("usi")
+        finally:
+            self._output.send("usiok")
 
     def _setoption(self, rest: str) -> None:
         name, value = parse_setoption(rest)
@@ -83,18 +85,25 @@ class BookEngine(Dialogue):
         if not self._is_ready:  # a GUI without isready
             self._prepare()
         self._answers.clear()
+        complaint = ""
         try:
             self._call("go")
         except CommandError as error:
-            self._output.info_string(f"{error}. It resigns.")
-            return "resign"
-        if not self._answers:
-            self._output.info_string("the player printed no bestmove. It resigns.")
-            return "resign"
-        return self._answers[0]
+            complaint = str(error)
+        if self._answers:
+            answer = self._answers[0]
+        else:
+            complaint = f"{complaint or 'the player printed no bestmove'}. It resigns."
+            answer = "resign"
+        if complaint:
+            self._output.info_string(complaint)
+        return answer
 
     def _close(self) -> None:
-        self._call("quit")
+        try:
+            self._call("quit")
+        except CommandError as error:
+            self._output.info_string(str(error))
 
     def _call(self, name: str, *arguments: Any) -> None:
         """Calls a method of the player.

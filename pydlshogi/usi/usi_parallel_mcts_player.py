@@ -1,4 +1,4 @@
-"""Runs the engine as the book's .bat file does: ``python -m pydlshogi.usi.usi_parallel_mcts_player``."""
+"""Runs the engine as the book does: ``python -m pydlshogi.usi.usi_parallel_mcts_player``."""
 
 import sys
 

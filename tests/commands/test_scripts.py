@@ -261,3 +261,22 @@ def test_an_interruption_of_the_import_has_the_status_of_ctrl_c(monkeypatch):
 
     monkeypatch.setattr(launch.importlib, "import_module", interrupt)
     assert launch._run("match") == 130
+
+
+def test_each_installed_program_is_one_of_commands():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.partition("[project.scripts]\n")[2].partition("\n\n")[0]
+    programs = dict(line.split(" = ") for line in section.splitlines())
+    assert {"train_policy", "policy_player_usi"} <= set(programs)
+    for name, target in programs.items():
+        assert target == f'"pydlshogi.commands.{name}:main"'
+        assert (ROOT / "pydlshogi" / "commands" / f"{name}.py").is_file()
+    # Every script of the root folder is installed under its own name.
+    assert {path.stem for path in SCRIPTS if len(path.parts) == 1} <= set(programs)
+
+
+def test_every_folder_with_modules_is_a_package():
+    package = ROOT / "pydlshogi"
+    folders = {path.parent for path in package.rglob("*.py")}
+    assert package / "network" / "cpu" in folders and package / "commands" in folders
+    assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []

@@ -69,6 +69,21 @@ def test_a_program_resumes_to_the_last_bit(folder, name):
     assert_same_files("whole", "m")
 
 
+def test_the_number_of_blocks_is_that_of_the_model_to_start_from(folder):
+    call("train_policy_value_resnet", "--iterations 1 --model m --state s")
+    main = importlib.import_module("pydlshogi.commands.train_policy_value_resnet").main
+    assert (
+        main(
+            [
+                *SMALL.split(),
+                *["-m", "m", "-r", "s", "--model", "m", "--state", "s", "--iterations", "1"],
+            ]
+        )
+        == 0
+    )
+    assert load_network("m").blocks == 2
+
+
 def test_other_blocks_than_those_of_the_model_get_one_sentence(folder, capsys):
     call("train_policy_value_resnet", "--iterations 1 --model m --state s")
     main = importlib.import_module("pydlshogi.commands.train_policy_value_resnet").main

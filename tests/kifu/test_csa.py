@@ -219,7 +219,7 @@ def test_the_server_writes_a_declaration_twice():
 def test_a_declaration_that_the_server_refused_is_lost():
     read = game(f"{HEADER}{MOVES}%KACHI\n'summary:illegal kachi:A win:B lose\n")
     assert (read.end_mark, read.result, read.summary) == ("%KACHI", WIN, WIN)
-    # Of any other end the mark is right.
+    # With any other end mark the mark decides.
     assert game(f"{HEADER}{MOVES}%TORYO\n'summary:illegal kachi:A lose:B win\n").result == WIN
 
 
@@ -285,7 +285,7 @@ def test_floodgate_comments():
         (ROWS.replace("P4", "'P4") + "+\n", 10, "lacks its row P4"),
         (ROWS.replace("P4", "P3") + "+\n", 4, "given twice"),
         (ROWS.replace("-OU", "-QU") + "+\n", 1, "unknown square"),
-        (ROWS.replace("-OU-KI", "-OU") + "+\n", 1, "not nine squares"),
+        (ROWS.replace("-OU-KI", "-OU") + "+\n", 1, "does not have nine squares"),
         ("P+59OU59KI\n+\n", 1, "two pieces are placed on 59"),
         ("P+59OU58OU\n+\n", 2, "two kings"),
         ("P+59OU00TO\n+\n", 1, "cannot be in hand"),

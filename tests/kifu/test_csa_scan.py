@@ -1,4 +1,4 @@
-"""Records read together equal records read one by one, and python-shogi's reading."""
+"""The fast parser gives the same games as the careful one and as python-shogi."""
 
 import random
 import tarfile
@@ -53,7 +53,7 @@ EVALUATED = [with_evaluations(path.read_bytes(), _SOURCE) for path in sorted(KIF
 
 
 def one_by_one(text):
-    """Reads a record with care; None where it is refused."""
+    """Reads one record with the careful parser; None if it is refused."""
     try:
         game = parse_game(text)
     except RecordError:
@@ -62,7 +62,7 @@ def one_by_one(text):
 
 
 def assert_scan_agrees(texts):
-    """Compares the records that were read together with the careful reading."""
+    """Compares the fast parser with the careful one; returns which records were plain."""
     scanned = scan(texts)
     rows = 0
     number = 0
@@ -145,6 +145,9 @@ DRESSES = [
     lambda text: text.replace(b"%TORYO\n", b"%KACHI\n'summary:kachi:a win:b lose\n"),
     lambda text: text.replace(b"KI\n", b"KI\n'** 12 +7776FU,\n\n"),
     lambda text: text.replace(b"%TORYO", b"%TORYO,T9"),
+    lambda text: text.replace(b"%TORYO", b"'** 1000\n%TORYO\n'** -2000"),
+    lambda text: text.replace(b"\n+\n", b"\n'** 5\n+\n'** 6 +7776FU\n"),
+    lambda text: text.replace(b"FU\n", b"FU\r\n'** -7\r\n"),
     lambda text: text.rstrip(b"\n"),
     lambda text: text.replace(b"N+", "N+先手".encode("cp932")),
     lambda text: text.replace(b"%TORYO\n", b""),
@@ -235,7 +238,7 @@ def test_any_lines_are_read_alike(texts):
 def mutated(text, source):
     """Changes a record at one to three random places."""
     for _ in range(source.choice((1, 1, 2))):
-        # Half of the changes strike where names, start and end are, not among the moves.
+        # Half of the changes are in the header or at the end, not among the moves.
         place = source.choice((source.randrange(len(text)), source.randrange(400), -30))
         place %= len(text)
         kind = source.randrange(5)
@@ -262,10 +265,10 @@ def mutated(text, source):
 
 
 def judged(text):
-    """Reads a record with python-shogi alone; None where it cannot.
+    """Reads a record with python-shogi alone; None if it cannot.
 
-    What it is known to misread is mended first: it knows no times behind a comma, no
-    line ends but LF, no rows without their last blank, and too few end marks.
+    The function first rewrites what python-shogi cannot read: times after a comma, line ends
+    other than LF, rows without their last blank, and some end marks.
     """
     lines = []
     mark = None
@@ -296,7 +299,7 @@ def judged(text):
 
 
 def check_mutations(count, seed):
-    """Reads mutated records together, and compares each with the two judges."""
+    """Reads mutated records and compares each with the careful parser and python-shogi."""
     source = random.Random(seed)
     sound = TEXTS + HANDICAPS + [text.replace(b"PI", ROWS) for text in TEXTS[:10]]
     sound += EVALUATED[::5]

@@ -80,7 +80,7 @@ def test_a_plain_record():
     assert (game.end_mark, game.result, game.summary) == ("%TORYO", WIN, WIN)
 
 
-#: Of the format's page, but python-shogi lacks them.
+#: The format has them, but python-shogi does not.
 SEVEN_PIECES = {
     "左七枚落ち": "2sgkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "右七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
@@ -92,7 +92,7 @@ SEVEN_PIECES = {
 )
 def test_handicaps(name, sfen):
     if sfen is None:
-        with pytest.raises(RecordError, match="no board"):
+        with pytest.raises(RecordError, match="without a board"):
             kif(f"手合割：{name}\n   1 ７六歩(77)\n")
         return
     board = shogi.Board(sfen)
@@ -221,24 +221,28 @@ def test_damaged_letters_outside_the_moves_cost_nothing():
         (START + MOVES + "   6 ロ(77)\n", 11, "neither a move"),
         (START + MOVES + "   6 同手(77)\n", 11, "neither a move"),
         (START.replace("平手", "") + MOVES, 1, "unknown handicap"),
-        (BOARD.replace("後手の持", "後\ufffd持") + "   1 ５九龍(68)\n", 1, "name is damaged"),
+        (BOARD.replace("後手の持", "後\ufffd持") + "   1 ５九龍(68)\n", 1, "a damaged name"),
         (START + MOVES + "   6 トライ\n   7 ２六歩(27)\n", 12, "after the end"),
         ("", 0, "no moves"),
-        (BOARD.replace("v歩", "?歩") + "   1 ５九龍(68)\n", 6, "nine squares"),
+        (BOARD.replace("v歩", "?歩") + "   1 ５九龍(68)\n", 6, "nine known squares"),
         (START + MOVES.replace("３四歩(33)", "３四(33)"), 7, "neither a move"),
-        (START + MOVES.replace("   3", "   4"), 8, "number '4' where 3 was due"),
-        (START + MOVES.replace("   3", "9" * 5000), 8, "number '99999999999999999999...' where 3"),
+        (START + MOVES.replace("   3", "   4"), 8, "number '4' instead of 3"),
+        (
+            START + MOVES.replace("   3", "9" * 5000),
+            8,
+            "99999...' instead of 3",
+        ),
         (START + MOVES + "   6 投了\n   7 ７七歩打\n", 12, "after the end"),
         (START + MOVES.replace("角打", "馬打"), 10, "cannot be in hand"),
-        (START + MOVES.replace("７六歩(77)", "７八金成(69)"), 5, "cannot be promoted"),
+        (START + MOVES.replace("７六歩(77)", "７八金成(69)"), 5, "cannot promote"),
         (START + MOVES.replace("７六歩(77)", "同　歩(77)"), 5, "the first move"),
-        (START + MOVES.replace("( 0:16/00:00:16)", "??"), 5, "behind the move"),
-        (START + MOVES + "nonsense\n", 11, "no move"),
-        (START.replace("平手", "七枚") + MOVES, 1, "unknown handicap, and no board"),
+        (START + MOVES.replace("( 0:16/00:00:16)", "??"), 5, "after the move"),
+        (START + MOVES + "nonsense\n", 11, "not a move"),
+        (START.replace("平手", "七枚") + MOVES, 1, "unknown handicap without a board"),
         (START, 0, "no moves"),
-        ("hello", 0, "no KIF text"),
+        ("hello", 0, "not KIF text"),
         (BOARD.replace("角", "金玉"), 1, "unknown pieces in hand"),
-        (BOARD.replace("| ・", "|", 1), 4, "nine squares"),
+        (BOARD.replace("| ・", "|", 1), 4, "nine known squares"),
         (BOARD.replace("|", "", 2) + "   1 ５九龍(68)\n", 16, "nine rows"),
         (BOARD.replace("v龍", "v玉") + "   1 ５九龍(68)\n", 16, "two kings"),
     ],

@@ -15,6 +15,7 @@ from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.report import Note
 from pydlshogi.kifu.sources import read_list
+from pydlshogi.read_kifu import read_kifu
 
 
 @pytest.fixture
@@ -97,6 +98,28 @@ def test_options_and_version_are_part_of_the_fingerprint(kifu_list, monkeypatch)
     assert load_positions(kifu_list, strict=True, drop_duplicates=True).from_cache
     monkeypatch.setattr(cache, "CACHE_VERSION", 99)
     assert not load_positions(kifu_list, strict=True, drop_duplicates=True).from_cache
+
+
+def test_a_cache_of_an_earlier_version_is_made_again_with_one_sentence(kifu_list, caplog):
+    cache_file = kifu_list.with_suffix(".pickle")
+    header = ("pydlshogi positions", 6, "mark", 2, 12345, {})
+    cache_file.write_bytes(pickle.dumps(header, protocol=3) + bytes(200))
+    assert load_positions(kifu_list).saved
+    (warning,) = warnings(caplog)
+    assert "an earlier version of pydlshogi made it; it is made again" in warning
+    assert load_positions(kifu_list).from_cache
+
+
+def test_a_pickle_that_a_script_of_the_book_made_is_left_alone(kifu_list, caplog):
+    with open(kifu_list.with_suffix(".pickle"), "wb") as file:
+        pickle.dump(read_kifu(kifu_list), file)
+    caplog.clear()
+    loaded = load_positions(kifu_list)
+    assert (loaded.from_cache, loaded.saved) == (False, False)
+    (warning,) = warnings(caplog)
+    assert "left alone" in warning
+    with open(kifu_list.with_suffix(".pickle"), "rb") as file:
+        assert pickle.load(file).array.tobytes() == loaded.positions.tobytes()
 
 
 @pytest.mark.parametrize("size", [0, 10, 100, -1])

@@ -210,7 +210,7 @@ def test_csa_text_in_a_kif_file_is_refused(tmp_path, impossible, strict):
         write_list(tmp_path, a__kif=text, b__csa=GAME), strict=strict
     )
     (note,) = report.excluded
-    assert (note.file, note.reason) == ("a.kif", "it is no KIF text in UTF-8, CP932 or EUC-JP")
+    assert (note.file, note.reason) == ("a.kif", "it is not KIF text in UTF-8, CP932 or EUC-JP")
     assert len(positions) == 5
 
 

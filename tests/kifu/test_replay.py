@@ -89,7 +89,7 @@ def test_possible_moves_are_the_pseudo_legal_ones(sfen):
     found = {
         (int(origin[row]), int(target[row]), int(piece[row])): int(positions["label"][row])
         for row in numpy.flatnonzero(possible)
-        # Two pawns on a file are possible, though not legal.
+        # Two pawns on a file are possible but illegal.
         if not (origin[row] == SQUARE_NUM and (start[target[row] % 9 : SQUARE_NUM : 9] == 1).any())
     }
     expected = {
@@ -176,7 +176,7 @@ def test_a_claimed_piece_must_be_the_one_that_stands_there():
 
 
 def test_a_game_too_long_to_be_numbered_is_refused():
-    # Both golds go up and down, for ever.
+    # Both golds move up and down again and again.
     moves = [
         Move(*columns, 0, 1) for columns in ((77, 68, 5), (77, 68, 5), (68, 77, 5), (68, 77, 5))
     ]

@@ -46,7 +46,7 @@ def test_a_folder_tells_what_it_holds_and_does_not_open(folder):
     found = {source.name: source.problem for source in sources(folder, "games")}
     assert "write its path into the list" in found["games/e.zip"]
     assert "unpack it first" in found["games/sub/f.csa.gz"]
-    assert "cannot be looked at (No such file" in found["games/g.csa"]
+    assert "its size cannot be read (No such file" in found["games/g.csa"]
     assert not found["games/b.csa"]
 
 
@@ -78,10 +78,10 @@ def test_a_folder_that_cannot_be_searched_is_told(folder, monkeypatch):
     ],
 )
 def test_what_is_no_list_is_not_searched_for(folder, monkeypatch, name, content):
-    # Each line would be taken for a path, and / for all that is on the disk.
+    # Each line would be a path, and / would be the whole disk.
     monkeypatch.setattr(os, "scandir", lambda path: pytest.fail(f"{path} is searched"))
     (folder / name).write_bytes(content)
-    with pytest.raises(KifuError, match=r"is no kifu list.* a path a line, and give that"):
+    with pytest.raises(KifuError, match=r"not a kifu list; .* one path a line, and give that file"):
         read_list(folder / name)
 
 
@@ -94,7 +94,7 @@ def test_a_list_behind_a_link_names_files_beside_itself(folder):
         pytest.skip("this system makes no links")
     (source,) = read_list(folder / "elsewhere" / "link.txt")
     assert os.path.samefile(source.path, folder / "games" / "b.csa")
-    # What lies beside the link comes first.
+    # The folder of the link comes first.
     (folder / "elsewhere" / "games").mkdir()
     (folder / "elsewhere" / "games" / "b.csa").write_bytes(b"x")
     (source,) = read_list(folder / "elsewhere" / "link.txt")
@@ -113,7 +113,7 @@ def test_what_is_not_there_keeps_its_place(folder):
     assert "line 4 of the list" in found[2].problem
 
 
-# No text, CP932 and EUC-JP: names of files from other systems.
+# File names of other systems: undecodable, CP932 and EUC-JP.
 STRANGE_NAMES = [b"\x81\xff.csa", "棋譜.csa".encode("cp932"), "棋譜.csa".encode("euc_jp")]
 
 
@@ -132,7 +132,7 @@ def test_names_that_are_not_utf_8_are_found_beside_those_that_are(folder, strang
 
 
 def test_windows_reads_on_past_names_that_are_no_text(folder, monkeypatch):
-    # There a file name decodes as text or not at all.
+    # On Windows an undecodable file name raises.
     monkeypatch.setattr(os, "fsdecode", lambda name: name.decode("utf-8", "surrogatepass"))
     (folder / "list.txt").write_bytes(b"\x81\xff.csa\ngames/b.csa\n")
     found = read_list(folder / "list.txt")

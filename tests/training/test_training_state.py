@@ -29,6 +29,7 @@ from pydlshogi.training.state import (
     Place,
     State,
     StateFileError,
+    checksum,
     differences,
     digest,
     load_state,
@@ -172,6 +173,18 @@ def test_a_state_of_an_earlier_layout_of_the_network_is_refused(tmp_path):
     load_model(tmp_path / "model", network)  # the model alone can be used
     with pytest.raises(StateFileError, match="whose network had other layers. Leave --resume out"):
         load_pair(tmp_path / "model", tmp_path / "state", network, optimizer)
+
+
+def test_the_checksum_sees_everything_that_is_trained_on_and_no_evaluation():
+    positions = make_positions(100_000, 1)
+    before = checksum(positions)
+    for field in ("board", "hands", "result", "label", "ply"):
+        for row in (0, 70_000, 99_999):
+            changed = positions.copy()
+            changed[field][row] += 1
+            assert checksum(changed) != before
+    positions["evaluation"] = 7
+    assert checksum(positions) == before
 
 
 def test_a_state_of_a_network_with_other_heads_is_refused(tmp_path):

@@ -345,6 +345,13 @@ def test_a_player_that_raises_is_named_with_the_line_and_resigns(short):
     assert b"Traceback" not in engine.stderr
 
 
+def test_a_player_that_raises_after_its_answer_keeps_it(short):
+    engine = short("def go(self):\n    print('bestmove 7g7f')\n    1 / 0")
+    answers = engine.ask("go", "bestmove")
+    assert answers[0].startswith("info string Player.go raised ZeroDivisionError")
+    assert answers[1:] == ["bestmove 7g7f"]
+
+
 def test_a_player_that_forgets_its_answers_gets_them(short):
     engine = short(
         """
@@ -359,6 +366,15 @@ def test_a_player_that_forgets_its_answers_gets_them(short):
     assert engine.ask("usi", "usiok") == ["id name forgetful", "usiok"]
     assert engine.ask("isready", "readyok") == ["readyok"]
     assert engine.ask("go", "bestmove") == ["bestmove resign"]
+
+
+def test_a_player_whose_usi_fails_is_still_an_engine(short):
+    engine = short("def usi(self):\n    print('id name x')\n    self.nothing" + GO)
+    answers = engine.ask("usi", "info string")
+    assert answers[:2] == ["id name x", "usiok"]
+    assert answers[2].startswith("info string Player.usi raised AttributeError: ")
+    engine.send("position startpos", "go")
+    assert engine.until("bestmove")[-1] != "bestmove resign"
 
 
 def test_a_player_that_says_nothing_resigns(short):
@@ -461,6 +477,14 @@ def test_quit_and_the_end_of_input_end_the_player(short, end):
     engine = short("def quit(self):\n    print('info string goodbye')")
     assert engine.leave(*end) == 0
     assert engine.until(None) == ["info string goodbye"]
+
+
+def test_a_player_whose_quit_fails_is_named(short):
+    engine = short("def quit(self):\n    1 / 0")
+    assert engine.leave("quit") == 0
+    (said,) = engine.until(None)
+    assert said.startswith("info string Player.quit raised ZeroDivisionError")
+    assert b"Traceback" not in engine.stderr
 
 
 def test_quit_ends_a_player_that_never_answers(short):

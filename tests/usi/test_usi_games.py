@@ -7,7 +7,10 @@ from pathlib import Path
 
 import cshogi
 import pytest
-from cshogi.usi import Engine
+from cshogi.usi import Engine, InfoListener, MultiPVListener
+
+from pydlshogi.network.model_file import save_model
+from pydlshogi.network.registry import make_network
 
 PROGRAM = Path(__file__).resolve().parents[2] / "policy_player_usi.py"
 OPPONENT = shutil.which("fairy-stockfish", path=f"{os.environ['PATH']}{os.pathsep}/usr/games")
@@ -17,7 +20,7 @@ MOST_MOVES = 150
 #: Milliseconds for a move: far more than the engines need on a busy machine.
 BYOYOMI = 10000
 
-pytestmark = pytest.mark.skipif(
+needs_opponent = pytest.mark.skipif(
     OPPONENT is None, reason="fairy-stockfish is not installed (apt-get install fairy-stockfish)"
 )
 
@@ -73,6 +76,37 @@ def play(ours, opponent, ours_first, nodes):
     return moves, "long"
 
 
+@pytest.mark.parametrize("network", ["policy", "policy_value_small"])
+def test_a_client_finds_the_move_played_and_its_score_if_there_is_one(
+    environment, monkeypatch, tmp_path, network
+):
+    monkeypatch.setenv("PATH", environment["PATH"])
+    save_model(tmp_path / "model", make_network(network))
+    engine = Engine(str(PROGRAM))
+    try:
+        engine.setoption("modelfile", str(tmp_path / "model"))
+        engine.setoption("strategy", "boltzmann")
+        engine.setoption("temperature", "1000")
+        engine.isready(listener=alive(engine))
+        for _ in range(5):
+            lines, best, several = [], InfoListener(), MultiPVListener()
+
+            def listen(line, lines=lines, best=best, several=several):
+                for listener in (lines.append, best, several):
+                    listener(line)
+
+            answer, _ = engine.go(byoyomi=BYOYOMI, listener=listen)
+            assert several.info[0]["pv"] == best.pv == [answer]
+            assert len(several.info) == 5
+            # cshogi's own program takes the line before bestmove.
+            assert f" multipv 1 {'score cp ' if network != 'policy' else ''}" in lines[-2]
+            assert (best.score is None) == (network == "policy")
+            assert sum("score" in info for info in several.info) == (network != "policy")
+    finally:
+        engine.quit()
+
+
+@needs_opponent
 def test_twenty_games_without_illegal_move_crash_or_time_forfeit(
     environment, monkeypatch, model_file
 ):
