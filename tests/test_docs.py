@@ -58,6 +58,7 @@ _DESCRIBED = {
     "utils/evaluate_model.py": ("training", "recipes"),
     "utils/plot_log.py": ("training",),
     "utils/fold_bn.py": ("networks",),
+    "utils/gpu_check.py": ("gpu",),
 }
 
 
