@@ -322,11 +322,11 @@ class Part(NamedTuple):
 
 #: The parts in order. Time that a part does not use goes to the later ones.
 PARTS = {
-    "machine": Part(machine, 1),
+    "machine": Part(machine, 3),
     "reading": Part(reading, 4),
-    "evaluation": Part(evaluation, 2),
-    "engine": Part(engine, 1),
-    "search": Part(search, 2.5),
+    "evaluation": Part(evaluation, 3),
+    "engine": Part(engine, 1.5),
+    "search": Part(search, 3),
     "tests": Part(tests, 4),
     "benchmark": Part(benchmark, 5),
     "train_best": Part(train_best, 4),

@@ -108,10 +108,18 @@ def test_make_gpu_installs_what_is_missing(clone, with_gpu):
     # A Python that lacks the packages too, so that .venv is used.
     result = make(clone, "gpu", "CUDA=cuda13", f"PYTHON={python}")
     assert result.returncode == 0, result.stderr
-    install, check = calls(clone)[2:]
+    install, check = calls(clone)[2:4]
     assert install.startswith("-m pip install ") and ".[cuda13,plot,7z]" in install
     assert check == "utils/gpu_check.py"
     assert (clone / ".venv" / ".for-gpu").exists()
+
+
+def test_make_gpu_without_internet_needs_no_packages_of_the_tests(clone, with_gpu):
+    python = clone / ".venv" / "bin" / "python"
+    python.write_text(PYTHON + 'case "$*" in *pytest*) exit 1 ;; esac\n')
+    result = make(clone, "gpu")
+    assert result.returncode == 0
+    assert [call.split()[0] for call in calls(clone)] == ["-c", "-m", "-c", "utils/gpu_check.py"]
 
 
 @pytest.mark.skipif(
