@@ -238,6 +238,8 @@ def _train(job: Job, network: str, recipe: Sequence[str], *, warms_up: bool) -> 
     files = {name: folder / name for name in ("model", "state", "log.txt", "log.png")}
     for file in files.values():
         file.unlink(missing_ok=True)
+    if request.is_rehearsal:
+        recipe = (*recipe, "--batchsize", "4")
     # The last word counts, as on the command line.
     batchsize = recipe[len(recipe) - recipe[::-1].index("--batchsize")]
     convolution, rate = _fastest(job, network, batchsize)

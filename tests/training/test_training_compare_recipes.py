@@ -118,8 +118,18 @@ def test_interrupted_it_goes_on_and_ends_the_same(folder, monkeypatch):
     assert_same_files("out/one/model", "whole/one/model")
 
 
+@pytest.fixture
+def ctrl_c():
+    """Lets SIGINT work even if whoever started the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process on Windows")
-def test_a_signal_in_the_last_iteration_of_a_recipe_ends_the_comparison(folder, monkeypatch):
+def test_a_signal_in_the_last_iteration_of_a_recipe_ends_the_comparison(
+    folder, monkeypatch, ctrl_c
+):
     with monkeypatch.context() as patch:
         validate = trainer.Validation.__call__
 
