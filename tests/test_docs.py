@@ -61,9 +61,7 @@ _DESCRIBED = {
     "utils/evaluate_model.py": ("training", "recipes"),
     "utils/plot_log.py": ("training",),
     "utils/fold_bn.py": ("networks",),
-<<<<<<< HEAD
     "utils/gpu_check.py": ("gpu",),
-=======
     "utils/show_position.py": ("pictures",),
     "utils/analyze_kifu.py": ("analysis",),
     "utils/export_onnx.py": ("onnx",),
@@ -72,7 +70,6 @@ _DESCRIBED = {
     "utils/fit_eval_scale.py": ("data", "networks"),
     "policy_player_usi.py": ("playing",),
     "search1_player_usi.py": ("playing",),
->>>>>>> main
 }
 
 
