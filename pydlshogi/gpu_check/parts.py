@@ -238,6 +238,8 @@ def _train(job: Job, network: str, recipe: Sequence[str], *, warms_up: bool) -> 
     files = {name: folder / name for name in ("model", "state", "log.txt", "log.png")}
     for file in files.values():
         file.unlink(missing_ok=True)
+    if request.is_rehearsal:
+        recipe = (*recipe, "--batchsize", "4")
     # The last word counts, as on the command line.
     batchsize = recipe[len(recipe) - recipe[::-1].index("--batchsize")]
     convolution, rate = _fastest(job, network, batchsize)
@@ -322,11 +324,11 @@ class Part(NamedTuple):
 
 #: The parts in order. Time that a part does not use goes to the later ones.
 PARTS = {
-    "machine": Part(machine, 1),
+    "machine": Part(machine, 3),
     "reading": Part(reading, 4),
-    "evaluation": Part(evaluation, 2),
-    "engine": Part(engine, 1),
-    "search": Part(search, 2.5),
+    "evaluation": Part(evaluation, 3),
+    "engine": Part(engine, 1.5),
+    "search": Part(search, 3),
     "tests": Part(tests, 4),
     "benchmark": Part(benchmark, 5),
     "train_best": Part(train_best, 4),
