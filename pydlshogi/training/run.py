@@ -103,6 +103,7 @@ def run(options: Options) -> int | None:
     train_positions, test_positions = _read_positions(options)
     _warn_of_missing_targets(network, settings.recipe.value_target, train_positions)
     _keep_earlier(options)
+    logger.info(log.RECIPE, options.network, settings.batchsize)
     logger.info(log.START)
     task = Task(
         network, optimizer, train_positions, test_positions, settings, device, resumed=resumed
