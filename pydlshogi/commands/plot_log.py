@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     curves = plot.read_curves(args.log)
     if args.output:
         plot.save(curves, args.output)
+        print(f"{args.output}: picture of {', '.join(args.log)}")
     else:
         plot.show(curves)
     return 0

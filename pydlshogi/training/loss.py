@@ -172,5 +172,8 @@ class LossMeans(chainer.training.Extension):
 
 
 def _mean(summary: Any) -> float:
-    with numpy.errstate(invalid="ignore"):
-        return float(summary.compute_mean())
+    try:
+        with numpy.errstate(invalid="ignore"):
+            return float(summary.compute_mean())
+    except ZeroDivisionError:  # an empty summary holds Python's numbers
+        return numpy.nan

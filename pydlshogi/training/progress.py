@@ -70,9 +70,10 @@ class ProgressBar(chainer.training.Extension):
         if self._bar is None:
             self._bar = self._make_bar(iteration)
         # The means wait for a GPU, therefore not in every iteration.
-        loss = sum(means.since_line_so_far() for means in self._means.values())
-        if not math.isnan(loss):
-            self._bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+        losses = [means.since_line_so_far() for means in self._means.values()]
+        known = [loss for loss in losses if not math.isnan(loss)]
+        if known:  # right after a line there is none; the bar keeps the last one
+            self._bar.set_postfix_str(f"loss {sum(known):.4f}", refresh=False)
         self._bar.update(iteration - self._bar.n)
 
     def _make_bar(self, iteration: int) -> Any:
@@ -123,7 +124,8 @@ class ShownIterator(chainer.iterators.SerialIterator):
         if not done:
             self._close()
             self._bar = self._make_bar()
-        self._bar.update(done - self._bar.n)
+        else:
+            self._bar.update(done - self._bar.n)
 
     def _make_bar(self) -> Any:
         return tqdm(

@@ -417,7 +417,7 @@ def test_a_full_disk_names_the_file_and_how_to_go_on(folder, small, capsys, monk
     assert main(["train.txt", "test.txt", *options.split()]) == 1
     assert capsys.readouterr().err.endswith(
         "m exists already and cannot be copied to m.old (No space left on device). "
-        "Move it, or choose other names for --model and --state.\n"
+        "Move it, or choose another name.\n"
     )
     assert Path("m").read_bytes() == earlier
 
