@@ -65,7 +65,7 @@ _FEW = 10
 _LEVELS = (
     (0.05, "5 %: a random legal move", "right"),
     (0.29, "29 %: the book's recipe, one pass over 1.9 million positions", "left"),
-    (0.41, "41 %: the best recipe (make train), the same pass", "left"),
+    (0.41, "41 %: the recipe of make train, one pass over 1.9 million positions", "left"),
 )
 
 # Networks whose only accuracy is that of the winner.
