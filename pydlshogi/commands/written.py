@@ -21,9 +21,9 @@ def keep(program: str, path: str | os.PathLike[str], source: str = "") -> None:
     Raises:
         OutputError: the copy cannot be made.
     """
-    from pydlshogi.training.outputs import keep_earlier, real_path
+    from pydlshogi.training.outputs import keep_earlier
 
-    if source and real_path(os.fspath(path)) == real_path(source):
+    if source and os.path.exists(path) and os.path.samefile(path, source):
         return
     copy = keep_earlier(os.fspath(path))
     if copy:
