@@ -73,7 +73,7 @@ fi; \
 mkdir -p $(1) && \
 set -- $(BIN)/python train_policy.py kifu/kifulist_train.txt kifu/kifulist_test.txt --epoch 1 \
     --model $(1)/model_policy --state $(1)/state_policy --log $(1)/log.txt $(2) $$resume && \
-echo "$$*" && "$$@"; \
+echo "$$*" && PYDLSHOGI_CONTINUE="$(3)" "$$@"; \
 status=$$?; \
 if test $$status = 130 || test $$status = 143; then \
     echo "Interrupted. To continue: $(3). To start over: remove the folder $(1)."; \
