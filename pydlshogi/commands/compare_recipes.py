@@ -167,8 +167,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _variant(line: Line, output: Path) -> Variant:
+    from pydlshogi.network import own
     from pydlshogi.training.compare import Variant
 
+    if own.is_spec(line.args.network):
+        line.args.network = own.use(line.args.network)
     folder = output / line.name
     settings = settings_of(line.args, str(folder / "model"), str(folder / "state"))
     return Variant(line.name, line.words, line.args.network, line.args.blocks, settings)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, positive_int
 from pydlshogi.commands.computation import add_computation, apply_computation
+from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import load_games
 
@@ -31,6 +32,7 @@ def build_parser() -> ArgumentParser:
         metavar="N",
         help="positions in a batch (default: %(default)s)",
     )
+    add_own_network(parser)
     add_computation(parser)
     return parser
 
@@ -46,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     device = select_device(args.gpu)
     apply_computation(args)
+    use_own_network(args)
     network = load_network(args.model)
     games = load_games(args.kifulist)
     rows = evaluate.evaluate(network, games.positions, device, args.batchsize)
