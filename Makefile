@@ -138,7 +138,7 @@ $(VENV)/.setuptools: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,7z]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]"
 	@touch $@
 
 # Not the extra test: on Python 3.12 its cshogi does not accept the numpy that CuPy needs.
