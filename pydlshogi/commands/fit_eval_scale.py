@@ -59,5 +59,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"eval_scale = {scale:.0f}", file=summary)
     if args.output is not None:
         eval_scale.save_picture(args.output, counts, scale)
-        print(f"{args.output}: picture", file=summary)
+        print(f"{args.output}: picture", file=sys.stderr)
     return 0
