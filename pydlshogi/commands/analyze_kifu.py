@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,7 +105,3 @@ def _write(game: AnalyzedGame, model: str, stem: Path, args: argparse.Namespace)
     save_graph(course_of(game, title_of(game.record)), paths[1], language=language)
     write_page(page_of_game(game, notes, language), paths[2], language=language)
     return paths
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -274,7 +274,3 @@ def _check_options(place: str, args: argparse.Namespace, parsed: argparse.Namesp
                 f"{place}: --{option} must be the same for all recipes. "
                 "Give it on the command line."
             )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
@@ -58,7 +57,3 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _refuse_same_file(model: str, output: str) -> None:
     if os.path.exists(model) and os.path.exists(output) and os.path.samefile(model, output):
         raise UserError(f"{output} is the model file itself. Give the output another name.")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
@@ -53,7 +52,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise FoldError(f"model file {args.model}: {error}") from None
     save_derived_model(args.output, folded, args.model, half=args.float16)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

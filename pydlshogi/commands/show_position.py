@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -115,7 +114,3 @@ def _board(args: argparse.Namespace) -> shogi.Board:
 def _looks_like_file(word: str) -> bool:
     """Says whether a word that names no existing file is meant as one: an SFEN has blanks."""
     return " " not in word and word not in _STARTS
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name, seed_number
@@ -59,7 +58,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
     save_derived_model(args.model_value, make_from_policy(policy, args.network), args.model_policy)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
