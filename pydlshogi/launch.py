@@ -4,8 +4,8 @@ Each script of the clone calls :func:`launch`, and so do the modules that the bo
 ``python -m pydlshogi.usi.usi_...``. If the running Python is too old or lacks
 a package, the Python of the clone's ``.venv`` continues.
 
-This file runs on every Python from 2.7 on and imports only the standard library, so that
-an old Python also ends with one sentence.
+This file runs on every Python from 2.7 on and imports only the standard library. So an old
+Python also ends with one sentence.
 """
 
 import importlib

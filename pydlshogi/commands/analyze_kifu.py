@@ -21,8 +21,8 @@ def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="analyze_kifu",
-        description="Analyzes a game: the rank and probability of each move among the legal moves, "
-        "and the probability of winning before and after it if the model has a value head. "
+        description="Analyzes a game: the rank and probability of each move among the legal moves. "
+        "A model with a value head adds the probability of winning before and after the move. "
         "Writes three files: NAME_analysis.kif with comments, which ShogiGUI and ShogiHome show; "
         "NAME_analysis.png, a graph; NAME_analysis.html, a page with a board to click through.",
     )
