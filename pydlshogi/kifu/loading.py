@@ -27,6 +27,7 @@ class Loaded(NamedTuple):
         from_cache: Whether the positions come from the cache.
         saved: Whether a new cache was written.
         cache: Path of the cache, used or not.
+        mark: Fingerprint of the cache.
     """
 
     positions: numpy.ndarray
@@ -34,6 +35,7 @@ class Loaded(NamedTuple):
     from_cache: bool
     saved: bool
     cache: Path
+    mark: str = ""
 
 
 def load_positions(
@@ -59,7 +61,7 @@ def load_positions(
     may_save = True
     try:
         cached = load_cache(cache, mark)
-        return Loaded(cached.positions, _report_of(cached.report), True, False, cache)
+        return Loaded(cached.positions, _report_of(cached.report), True, False, cache, mark)
     except FileNotFoundError:
         pass
     except CacheError as error:
@@ -70,7 +72,7 @@ def load_positions(
         kifu_list_file, sources, strict=strict, drop_duplicates=drop_duplicates
     )
     saved = may_save and _save(cache, mark, positions, report)
-    return Loaded(positions, report, False, saved, cache)
+    return Loaded(positions, report, False, saved, cache, mark)
 
 
 def _save(cache: Path, mark: str, positions: numpy.ndarray, report: Report) -> bool:

@@ -9,6 +9,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_planes
 from pydlshogi.positions import POSITION
+from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.value_target import ValueTarget
 
 # Independent streams of random numbers of one seed.
@@ -108,29 +109,36 @@ class PlanesConverter(chainer.dataset.Converter):
     """Converter from position numbers to planes, labels and targets of the value.
 
     The packed positions (102 bytes each) are sent to the device, and the planes (33,696
-    bytes each) are made there.
+    bytes each) are made there. Of several processes, each makes its share of the batch.
 
     Args:
         positions: (n,) array of ``POSITION``.
         value_target: Makes the targets; by default they are the results of the games.
+        ranks: The processes that share a batch.
     """
 
-    def __init__(self, positions: numpy.ndarray, value_target: ValueTarget | None = None) -> None:
+    def __init__(
+        self,
+        positions: numpy.ndarray,
+        value_target: ValueTarget | None = None,
+        ranks: Alone = ALONE,
+    ) -> None:
         self._positions = positions
         self._value_target = value_target or ValueTarget()
+        self._ranks = ranks
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
 
         Args:
-            batch: b position numbers, 0..n-1.
+            batch: Position numbers, 0..n-1; b of them are the share of this process.
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
             (b, 104, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 targets of the
             value (1 won, 0 lost, 0.5 drawn, nan unknown), all on the device.
         """
-        records = self._positions[numpy.asarray(batch)]
+        records = self._positions[self._ranks.share(numpy.asarray(batch))]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
         planes = make_input_planes(device.send(packed))
         labels = records["label"].astype(numpy.int32)

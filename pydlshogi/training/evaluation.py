@@ -13,6 +13,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
 from pydlshogi.training.loss import Loss, LossMeans, measure
+from pydlshogi.training.parallel import ALONE, Alone
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class Progress(chainer.training.Extension):
         seed: Seed of the run. The draw depends on it and on the iteration only.
         device: The device of the network.
         means: The training losses, by the names of ``loss_names``.
+        ranks: The processes that share the test positions.
     """
 
     def __init__(
@@ -42,9 +44,11 @@ class Progress(chainer.training.Extension):
         seed: int,
         device: Any,
         means: Mapping[str, LossMeans],
+        ranks: Alone = ALONE,
     ) -> None:
         self._network = network
-        self._convert = PlanesConverter(positions)
+        self._ranks = ranks
+        self._convert = PlanesConverter(positions, ranks=ranks)
         self._size = len(positions)
         self._count = count
         self._seed = seed
@@ -56,7 +60,8 @@ class Progress(chainer.training.Extension):
         updater = trainer.updater
         batch = draw(self._seed, updater.iteration, self._size, self._count)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            _, measured = measure(self._network, *self._convert(batch, self._device))
+            _, share = measure(self._network, *self._convert(batch, self._device))
+        measured = self._ranks.means(share)
         policy_loss, value_loss = _pair(
             {name: means.take_since_line() for name, means in self._means.items()}, "loss"
         )
@@ -88,6 +93,7 @@ class Validation(chainer.training.extensions.Evaluator):
         device: The device of the network.
         means: The training losses, by the names of ``loss_names``.
         progress_bar: Whether to show a progress bar on standard output.
+        ranks: The processes that share each batch.
     """
 
     def __init__(
@@ -98,15 +104,16 @@ class Validation(chainer.training.extensions.Evaluator):
         device: Any,
         means: Mapping[str, LossMeans],
         progress_bar: bool = False,
+        ranks: Alone = ALONE,
     ) -> None:
         super().__init__(
             chainer.iterators.SerialIterator(
                 range(len(positions)), batch_size, repeat=False, shuffle=False
             ),
             network,
-            converter=PlanesConverter(positions),
+            converter=PlanesConverter(positions, ranks=ranks),
             device=device,
-            eval_func=Loss(network),
+            eval_func=Loss(network, ranks=ranks),
             progress_bar=progress_bar,
         )
         self._means = means

@@ -6,12 +6,16 @@ import dataclasses
 import logging
 import os
 import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.device import select_device
 from pydlshogi.errors import UserError
+from pydlshogi.kifu.cache import CacheError, map_cache
 from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import read_list
@@ -23,6 +27,7 @@ from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
 from pydlshogi.training.outputs import keep_earlier, real_path
+from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.state import State, differences
 from pydlshogi.training.trainer import Settings, Task, train
@@ -74,11 +79,12 @@ class Options:
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, seed=seed))
 
 
-def run(options: Options) -> int | None:
+def run(options: Options, ranks: Alone = ALONE) -> int | None:
     """Trains as the options say.
 
     Args:
         options: The options; the folders of the output files exist.
+        ranks: The processes that train together. The options of the first one count.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted.
@@ -86,26 +92,34 @@ def run(options: Options) -> int | None:
     Raises:
         UserError: the run cannot start or continue.
         OSError: a file cannot be read or written.
+        FirstRankFailed: the first rank has raised such an error.
     """
-    options = options.with_seed()
+    options = ranks.on_first(options.with_seed)
     settings = options.settings
-    device = select_device(options.gpu)
+    device = select_device(ranks.gpu(options.gpu))
     network = make_first_network(
         options.network,
         settings.seed,
-        blocks=_blocks(options),
+        blocks=ranks.on_first(lambda: _blocks(options)),
         # The first weights of a resumed run do not matter.
         dirac=settings.recipe.dirac and not options.resume,
     )
-    optimizer = make_optimizer(network, settings.recipe)
-    resumed = _load(options, network, optimizer)
+    optimizer = make_optimizer(network, settings.recipe, ranks)
+    resumed = _load_together(options, network, optimizer, ranks)
     begun = optimizer.t, optimizer.epoch
-    train_positions, test_positions = _read_positions(options)
+    train_positions, test_positions = _read_together(options, ranks)
     _warn_of_missing_targets(network, settings.recipe.value_target, train_positions)
-    _keep_earlier(options)
+    ranks.on_first(lambda: _keep_earlier(options))
     logger.info(log.START)
     task = Task(
-        network, optimizer, train_positions, test_positions, settings, device, resumed=resumed
+        network,
+        optimizer,
+        train_positions,
+        test_positions,
+        settings,
+        device,
+        resumed=resumed,
+        ranks=ranks,
     )
     signal_number = _train(task)
     if signal_number and (resumed or optimizer.t):
@@ -204,6 +218,24 @@ def make_first_network(
     return network
 
 
+def _load_together(
+    options: Options, network: Network, optimizer: chainer.Optimizer, ranks: Alone
+) -> State | None:
+    """Loads the files on the first rank, and sends their content to the others."""
+    if ranks.size == 1:
+        return _load(options, network, optimizer)
+
+    def load() -> tuple[State | None, Mapping[str, Any]]:
+        return _load(options, network, optimizer), chainer.serializers.npz.serialize(network)
+
+    resumed, weights = ranks.on_first(load)
+    if not ranks.is_first:
+        chainer.serializers.NpzDeserializer(weights).load(network)
+        if resumed is not None:
+            chainer.serializers.NpzDeserializer(resumed.optimizer).load(optimizer)
+    return resumed
+
+
 def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> State | None:
     """Loads the files to start from; returns the state to resume."""
     # A reader of the log takes these lines as a resumed run, which continues a curve. They
@@ -224,7 +256,37 @@ def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> S
     return state
 
 
-def _read_positions(options: Options) -> tuple[numpy.ndarray, numpy.ndarray]:
+def _read_together(options: Options, ranks: Alone) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Reads both lists on the first rank. The others map the caches, or receive the positions."""
+    loaded: list[Loaded] = []
+
+    def read() -> list[tuple[Path, str]]:
+        loaded.extend(_read_positions(options))
+        return [(item.cache, item.mark) for item in loaded]
+
+    caches = ranks.on_first(read)
+    if ranks.is_first:
+        train, test = (_share(ranks, item.positions) for item in loaded)
+    else:
+        train, test = (_share(ranks, _map(*cache)) for cache in caches)
+    return train, test
+
+
+def _share(ranks: Alone, positions: numpy.ndarray | None) -> numpy.ndarray:
+    """Returns positions; all ranks receive them from the first one if a rank has None."""
+    missing = ranks.highest(positions is None)
+    return ranks.broadcast_array(positions) if missing or positions is None else positions
+
+
+def _map(cache: Path, mark: str) -> numpy.ndarray | None:
+    """Maps the cache of a list that another process has read; None if that is not possible."""
+    try:
+        return map_cache(cache, mark)
+    except (OSError, CacheError):
+        return None
+
+
+def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
     """Reads both lists, and logs what they hold and what was left out."""
     logger.info(log.READ_START)
     paths = {"train": options.kifulist_train, "test": options.kifulist_test}
@@ -246,7 +308,7 @@ def _read_positions(options: Options) -> tuple[numpy.ndarray, numpy.ndarray]:
         _merge(train_set.report, test_set.report).write_tsv(options.report)
     common = count_common(train_set.positions, test_set.positions)
     logger.info("training positions that are also in the test set = %d", common)
-    return train_set.positions, test_set.positions
+    return train_set, test_set
 
 
 def _load_list(name: str, path: str, options: Options) -> Loaded:
