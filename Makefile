@@ -15,7 +15,11 @@ BEST := --network policy_hand1x1_bn --dirac --batchsize 64 --lr 0.03 --momentum 
 # The book's recipe is the default of train_policy.py.
 BOOK := --eval_interval 100
 
-.PHONY: train train-book retrain setup test test-slow lint wheel gui-test help clean
+# The extra with CuPy for this machine's driver: cuda12 or cuda13. GPU_ARGS: options of utils/gpu_check.py.
+CUDA := cuda12
+GPU_ARGS :=
+
+.PHONY: train train-book retrain gpu setup test test-slow lint wheel gui-test help clean
 
 train: setup
 	@$(call TRAIN,$(RUN),$(BEST),make train)
@@ -28,6 +32,20 @@ retrain:
 	@if test -e $(RUN); then kept="$(RUN).$$(date +%Y%m%d-%H%M%S)" && mv $(RUN) "$$kept" && \
 	    echo "The earlier run is now in the folder $$kept."; fi
 	@$(MAKE) --no-print-directory train
+
+# Runs all that waits for an NVIDIA GPU. A Python that has the packages is used as it is, so that
+# nothing is downloaded; else they are installed into .venv.
+GPU_PACKAGES := cupy, chainer, numpy, shogi, filelock, threadpoolctl, tqdm, pytest, hypothesis
+gpu:
+	@case "$(GPU_ARGS)" in *-1*) ;; *) \
+	    nvidia-smi -L 2>/dev/null | grep -q GPU || test -e /dev/nvidia0 || test -e /dev/dxg || \
+	    { echo "make gpu: this machine has no NVIDIA GPU, or its driver is not installed."; exit 1; } ;; esac
+	@for python in $(BIN)/python $(PYTHON); do \
+	    if PYTHONPATH=. "$$python" -c 'import pydlshogi.compat, $(GPU_PACKAGES)' 2>/dev/null; then \
+	        exec "$$python" utils/gpu_check.py $(GPU_ARGS); \
+	    fi; \
+	done; \
+	$(MAKE) --no-print-directory $(VENV)/.for-gpu && exec $(BIN)/python utils/gpu_check.py $(GPU_ARGS)
 
 # Trains one pass over the 200 games of kifu/, or continues an interrupted run.
 #   $(1): folder of the results, $(2): options of the recipe, $(3): this make command
@@ -86,6 +104,7 @@ help:
 	@echo "make train       train on the 200 games of kifu/ by the best recipe; again: continue"
 	@echo "make train-book  the same by the book's recipe, in the folder $(BOOK_RUN)"
 	@echo "make retrain     make train from the start; the earlier run is kept"
+	@echo "make gpu         run everything that needs an NVIDIA GPU; the results go to run/gpu"
 	@echo "make setup       make .venv, the Python environment of all programs"
 	@echo "make test        run the tests; make test-slow: the slow ones"
 	@echo "make lint        check style and types"
@@ -111,7 +130,12 @@ $(VENV)/.setuptools: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,7z]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,7z]"
+	@touch $@
+
+# Not the extra test: on Python 3.12 its cshogi does not accept the numpy that CuPy needs.
+$(VENV)/.for-gpu: pyproject.toml setup.py $(VENV)/.setuptools
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[$(CUDA),plot,7z]" pytest hypothesis
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml setup.py $(VENV)/.setuptools

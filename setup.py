@@ -37,6 +37,9 @@ class BuildWithPth(build_py):
 setup(
     packages=[*find_packages(include=["pydlshogi", "pydlshogi.*"]), "pydlshogi.model"],
     package_dir={"pydlshogi.model": "model"},
-    package_data={"pydlshogi.model": ["model_policy", "README.md"]},
+    package_data={
+        "pydlshogi.model": ["model_policy", "README.md"],
+        "pydlshogi.drawing": ["viewer/*"],
+    },
     cmdclass={"build_py": BuildWithPth},
 )

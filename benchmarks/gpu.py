@@ -1,11 +1,11 @@
-"""Training speed on a GPU: Chainer's convolution, ours, PyTorch.
+"""Speed on a GPU: Chainer's convolution, ours, PyTorch, in several number formats.
 
-    python benchmarks/gpu.py --torch-python VENV/bin/python
+    python benchmarks/gpu.py --torch_python VENV/bin/python
 
-Prints trained positions per second at several batch sizes; the batch is on the GPU before
-the clock starts. PyTorch needs an environment of its own; without ``--torch-python`` it is
-left out. Each side runs in its own process. The sides take turns, and each figure is the
-median of all rounds.
+Prints positions per second of training steps and of evaluations (as in play) at several batch
+sizes; the batch is on the GPU before the clock starts. PyTorch needs an environment of its
+own; without ``--torch_python`` it is left out. Each side runs in its own process. The sides
+take turns, and each figure is the median of all rounds that the time allows.
 """
 
 from __future__ import annotations
@@ -13,77 +13,164 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from sides import Side, processor
 
+from pydlshogi.commands.arguments import ArgumentParser, positive_int, positive_number
 from pydlshogi.device import gpu_count
 
 WORKER = Path(__file__).with_name("gpu_worker.py")
 
-#: Batch size: training steps in a round.
-BATCHES = {32: 100, 256: 40, 1024: 12, 4096: 4}
+#: Task: batch sizes.
+BATCHES = {"train": (32, 64, 256, 1024, 4096), "evaluate": (1, 8, 32, 128, 512)}
 
-#: (side, number format)
+#: (side, number format, measures evaluations too)
 SIDES = (
-    ("chainer", "float32"),
-    ("chainer", "tf32"),
-    ("chainer", "mixed16"),
-    ("winograd", "float32"),
-    ("winograd", "tf32"),
-    ("torch", "float32"),
-    ("torch", "tf32"),
-    ("torch", "bf16"),
+    ("chainer", "float32", True),
+    ("chainer", "tf32", True),
+    ("chainer", "mixed16", False),
+    ("winograd", "float32", True),
+    ("winograd", "tf32", True),
+    ("torch", "float32", True),
+    ("torch", "tf32", True),
+    ("torch", "bf16", True),
 )
+
+#: (task, batch size, side)
+Cell = tuple[str, int, str]
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Makes the parser of the command line."""
+    parser = ArgumentParser(
+        prog="benchmarks/gpu.py", description=(__doc__ or "").partition("\n")[0]
+    )
+    add = parser.add_argument
+    add("--torch_python", metavar="FILE", help="a Python with PyTorch")
+    add(
+        "--rounds",
+        type=positive_int,
+        default=5,
+        metavar="N",
+        help="number of rounds (default: %(default)s)",
+    )
+    add(
+        "--seconds",
+        type=positive_number,
+        metavar="S",
+        help="start no measurement after S seconds (default: no limit)",
+    )
+    add("--tsv", metavar="FILE", help="file that receives the figures, tab-separated")
+    add(
+        "--dry_run",
+        action="store_true",
+        help="measure one batch of two positions on the CPU, to check that the script works",
+    )
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark and prints a table in Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--torch-python", metavar="FILE", help="a Python with PyTorch")
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="number of rounds (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="run one step of two positions on the CPU to check that the script works",
-    )
+    """Runs the benchmark and prints tables in Markdown."""
+    parser = build_parser()
     args = parser.parse_args(argv)
     device, batches, rounds = "cuda", BATCHES, args.rounds
-    if not args.dry_run:
+    if args.dry_run:
+        device, batches, rounds = "cpu", {task: (2,) for task in BATCHES}, 1
+        print("Dry run on the CPU: the figures mean nothing.\n")
+    else:
         count, reason = gpu_count()
         if not count:
-            parser.error(f"no GPU to measure: {reason}")
-    else:
-        device, batches, rounds = "cpu", {2: 1}, 1
-        print("Dry run on the CPU: the figures mean nothing.\n")
-
-    sides = []
-    for name, numbers in SIDES:
-        if name == "torch" and not args.torch_python:
-            continue
-        python = args.torch_python if name == "torch" else sys.executable
-        variables = {"CUPY_TF32": "1" if numbers == "tf32" else "0"}
-        side = Side(name, python, WORKER, numbers, device, **variables)
-        sides.append((f"{name} {numbers}", side))
+            parser.error(f"there is no GPU to measure: {reason}")
+    end = time.monotonic() + (args.seconds or float("inf"))
+    sides = make_sides(args.torch_python, device)
     print(f"{processor()}; rounds: {rounds}\n")
-    for label, side in sides:
-        print(f"- {label}: {side.ask(versions=True)}")
-
-    print(f"\n| positions a second | {' | '.join(label for label, _ in sides)} |")
-    print("|---" * (len(sides) + 1) + "|")
-    for size, steps in batches.items():
-        times = [[side.ask(batch=size, steps=steps) for _, side in sides] for _ in range(rounds)]
-        cells = [
-            "out of memory" if None in column else f"{size * steps / statistics.median(column):.0f}"
-            for column in zip(*times)
-        ]
-        print(f"| batch {size} | {' | '.join(cells)} |")
-    for _, side in sides:
+    for label, side in sides.items():
+        print(f"- {label}: {ask(side, versions=True)}", flush=True)
+    cells = [
+        (task, size, label)
+        for task, sizes in batches.items()
+        for size in sizes
+        for label, measures_both in zip(sides, kinds(args.torch_python))
+        if task == "train" or measures_both
+    ]
+    found: dict[Cell, list[Any]] = {cell: [] for cell in cells}
+    for task, size, label in turns(cells, rounds, end):
+        seconds = 0.01 if args.dry_run else 0.5
+        answer = ask(sides[label], task=task, batch=size, seconds=seconds)
+        found[task, size, label].append(answer)
+        if args.tsv:
+            write_tsv(args.tsv, found)
+    for task, sizes in batches.items():
+        print_table(task, sizes, list(sides), found)
+    for side in sides.values():
         side.close()
     return 0
+
+
+def make_sides(torch_python: str | None, device: str) -> dict[str, Side]:
+    """Starts the sides; PyTorch's only if there is a Python with it."""
+    sides = {}
+    for name, numbers, _ in SIDES:
+        if name == "torch" and not torch_python:
+            continue
+        python = torch_python if name == "torch" and torch_python else sys.executable
+        variables = {"CUPY_TF32": "1" if numbers == "tf32" else "0"}
+        sides[f"{name} {numbers}"] = Side(name, python, WORKER, numbers, device, **variables)
+    return sides
+
+
+def kinds(torch_python: str | None) -> list[bool]:
+    """Returns for each side of :func:`make_sides` whether it measures evaluations too."""
+    return [both for name, _, both in SIDES if name != "torch" or torch_python]
+
+
+def turns(cells: Sequence[Cell], rounds: int, end: float) -> Iterator[Cell]:
+    """Yields the measurements in order, until the time is over."""
+    for _ in range(rounds):
+        for cell in cells:
+            if time.monotonic() > end:
+                return
+            yield cell
+
+
+def ask(side: Side, **request: Any) -> Any:
+    """Asks a side; a sentence if its process has ended."""
+    try:
+        return side.ask(**request)
+    except (SystemExit, OSError):
+        return "failed: the process ended"
+
+
+def result(answers: Sequence[Any]) -> str:
+    """Formats the answers of a cell: the median in positions a second, or a sentence."""
+    rates = [answer for answer in answers if isinstance(answer, (int, float))]
+    if rates:
+        return f"{statistics.median(rates):.0f}"
+    return str(answers[0]) if answers else "not measured"
+
+
+def write_tsv(path: str, found: dict[Cell, list[Any]]) -> None:
+    """Writes the figures so far: task, batch size, side, result."""
+    lines = ["task\tbatch\tside\tresult\n"]
+    for (task, size, label), answers in found.items():
+        if answers:
+            lines.append(f"{task}\t{size}\t{label}\t{' '.join(result(answers).split())}\n")
+    Path(path).write_text("".join(lines), encoding="utf-8")
+
+
+def print_table(
+    task: str, sizes: Sequence[int], labels: Sequence[str], found: dict[Cell, list[Any]]
+) -> None:
+    """Prints the table of a task."""
+    print(f"\n| {task}: positions a second | {' | '.join(labels)} |")
+    print("|---" * (len(labels) + 1) + "|")
+    for size in sizes:
+        cells = [result(found.get((task, size, label), [])) for label in labels]
+        print(f"| batch {size} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 Arguments: the side, its number format (float32, tf32, mixed16, bf16) and the device (cuda
 or cpu). Each line of standard input is a JSON object; each answer is a line of JSON.
-``{"versions": true}`` asks for the versions of the libraries. ``{"batch": N, "steps": N}``
-asks for the seconds of that many training steps; the answer is null if the memory does
-not suffice.
+``{"versions": true}`` asks for the versions of the libraries. ``{"task": "train" or
+"evaluate", "batch": N, "seconds": S}`` asks for positions per second, measured for about S
+seconds. The answer is a sentence if the measurement fails, for example without memory.
 """
 
 from __future__ import annotations
@@ -14,14 +14,32 @@ import json
 import platform
 import sys
 import time
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import numpy
 from network_worker import LEARNING_RATE, batch, torch_network
 
 
-def chainer_side(convolution: str, numbers: str, device_name: str) -> tuple[Any, Any, Any, str]:
-    """Returns three functions (copy a batch, run a step, synchronize) and the versions."""
+class Tasks(NamedTuple):
+    """What a side can do.
+
+    Attributes:
+        send: Copies a batch (planes, labels) to the device.
+        train: Runs a training step on what ``send`` returned.
+        evaluate: Computes the logits, without a graph.
+        wait: Waits until the device has finished.
+        versions: Versions of the libraries, in words.
+    """
+
+    send: Callable[..., Any]
+    train: Callable[..., Any]
+    evaluate: Callable[..., Any]
+    wait: Callable[[], Any]
+    versions: str
+
+
+def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
+    """Makes the tasks of Chainer with a method of convolution."""
     from pydlshogi.compat import chainer
     from pydlshogi.network.cpu.convolution import set_convolution
     from pydlshogi.network.policy import PolicyNetwork
@@ -42,22 +60,26 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> tuple[Any,
     def send(x: Any, t: Any) -> Any:
         return device.send(x.astype(dtype)), device.send(t.astype(numpy.int32))
 
-    def step(x: Any, t: Any) -> None:
+    def train(x: Any, t: Any) -> None:
         optimizer.update(lambda: chainer.functions.softmax_cross_entropy(network(x), t))
+
+    def evaluate(x: Any, t: Any) -> None:
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            network(x)
 
     versions = f"Chainer {chainer.__version__}, numpy {numpy.__version__}"
     if device_name != "cuda":
-        return send, step, lambda: None, versions
+        return Tasks(send, train, evaluate, lambda: None, versions)
     import cupy
 
     card = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     cuda = cupy.cuda.runtime.runtimeGetVersion()
     versions += f", CuPy {cupy.__version__}, CUDA {cuda}, {card}"
-    return send, step, cupy.cuda.Device().synchronize, versions
+    return Tasks(send, train, evaluate, cupy.cuda.Device().synchronize, versions)
 
 
-def torch_side(numbers: str, device_name: str) -> tuple[Any, Any, Any, str]:
-    """Returns three functions (copy a batch, run a step, synchronize) and the versions."""
+def torch_side(numbers: str, device_name: str) -> Tasks:
+    """Makes the tasks of PyTorch."""
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = numbers == "tf32"
@@ -71,20 +93,25 @@ def torch_side(numbers: str, device_name: str) -> tuple[Any, Any, Any, str]:
         planes = torch.from_numpy(x).to(device_name).contiguous(memory_format=layout)
         return planes, torch.from_numpy(t).to(device_name)
 
-    def step(x: Any, t: Any) -> None:
+    def train(x: Any, t: Any) -> None:
         optimizer.zero_grad()
         with torch.autocast(device_name, torch.bfloat16, enabled=numbers == "bf16"):
             loss = torch.nn.functional.cross_entropy(network(x), t)
         loss.backward()
         optimizer.step()
 
+    def evaluate(x: Any, t: Any) -> None:
+        autocast = torch.autocast(device_name, torch.bfloat16, enabled=numbers == "bf16")
+        with torch.inference_mode(), autocast:
+            network(x)
+
     if device_name != "cuda":
-        return send, step, lambda: None, f"PyTorch {torch.__version__}"
+        return Tasks(send, train, evaluate, lambda: None, f"PyTorch {torch.__version__}")
     versions = (
         f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, "
         f"cuDNN {torch.backends.cudnn.version()}, {torch.cuda.get_device_name()}"
     )
-    return send, step, torch.cuda.synchronize, versions
+    return Tasks(send, train, evaluate, torch.cuda.synchronize, versions)
 
 
 def give_memory_back() -> None:
@@ -96,44 +123,44 @@ def give_memory_back() -> None:
         sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
 
 
-def seconds(
-    send: Callable[..., Any],
-    step: Callable[..., Any],
-    wait: Callable[[], Any],
-    size: int,
-    steps: int,
-) -> float | None:
-    """Times steps on a batch that is on the device; None if the memory does not suffice."""
+def measure(tasks: Tasks, task: str, size: int, seconds: float) -> float | str:
+    """Measures positions per second on a batch that is on the device; a sentence if it fails."""
+    run = {"train": tasks.train, "evaluate": tasks.evaluate}[task]
     try:
-        arrays = send(*batch(size))
-        for _ in range(3):
-            step(*arrays)
-        wait()
-        start = time.perf_counter()
-        for _ in range(steps):
-            step(*arrays)
-        wait()
-        return time.perf_counter() - start
+        arrays = tasks.send(*batch(size))
+        run(*arrays)  # compiles kernels
+        steps = max(2, round(seconds / elapsed(tasks, run, arrays, 2) * 2))
+        return size * steps / elapsed(tasks, run, arrays, steps)
     except (MemoryError, RuntimeError) as error:
-        if "out of memory" not in str(error).lower():
-            raise
-        return None
+        if "out of memory" in str(error).lower():
+            return "out of memory"
+        return f"failed: {type(error).__name__}: {str(error)[:200]}"
+
+
+def elapsed(tasks: Tasks, run: Callable[..., Any], arrays: Any, steps: int) -> float:
+    """Times some steps; the device is idle before and after them."""
+    tasks.wait()
+    start = time.perf_counter()
+    for _ in range(steps):
+        run(*arrays)
+    tasks.wait()
+    return time.perf_counter() - start
 
 
 def main() -> int:
     """Answers requests until standard input ends."""
     side, numbers, device_name = sys.argv[1:]
     if side == "torch":
-        send, step, wait, versions = torch_side(numbers, device_name)
+        tasks = torch_side(numbers, device_name)
     else:
-        send, step, wait, versions = chainer_side(side, numbers, device_name)
+        tasks = chainer_side(side, numbers, device_name)
     for line in sys.stdin:
         request = json.loads(line)
         answer: Any
         if "versions" in request:
-            answer = f"{versions}, Python {platform.python_version()}"
+            answer = f"{tasks.versions}, Python {platform.python_version()}"
         else:
-            answer = seconds(send, step, wait, request["batch"], request["steps"])
+            answer = measure(tasks, request["task"], request["batch"], request["seconds"])
             give_memory_back()
         print(json.dumps(answer), flush=True)
     return 0

@@ -4,6 +4,7 @@ They can import the modules of this folder. The fixture ``device`` runs a numeri
 CPU and on a GPU. No example of a hypothesis test is timed: a busy machine may take its time.
 """
 
+import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +14,10 @@ import pytest
 from pydlshogi.device import gpu_count, select_device
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# A background job of a shell ignores Ctrl-C, and so would every program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")

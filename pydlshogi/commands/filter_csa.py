@@ -1,4 +1,4 @@
-"""The program ``filter_csa``: selects CSA files by rating, number of moves and result."""
+"""The program ``filter_csa``: selects CSA files by player, rating, length and result."""
 
 from __future__ import annotations
 
@@ -45,6 +45,13 @@ def _rating(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text} is not a rating")
 
 
+def _player(text: str) -> str:
+    """Parses a player's name. An empty one would select the games without names."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a player's name must not be empty")
+    return text.strip()
+
+
 def _results(text: str) -> frozenset[str]:
     """Parses the end marks of --result."""
     known = _result_names()
@@ -67,12 +74,21 @@ def build_parser() -> ArgumentParser:
     """Builds the command line parser."""
     parser = ArgumentParser(
         prog="filter_csa",
-        description="Select the CSA files of a folder by rating, number of moves and result. "
+        description="Select the CSA files of a folder by player, rating, length and result. "
         "The program prints how many files fit and why others do not. It writes, copies or "
         "deletes files only if an option asks for it.",
     )
     add = parser.add_argument
     add("dir", type=Path, help="folder with .csa files; subfolders are searched too")
+    add(
+        "--player",
+        type=_player,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only games of this player: the whole name, in upper or lower case; "
+        "can be repeated for several names",
+    )
     add("--min_rating", type=_rating, default=2500, help="of both players (default: 2500; 0: any)")
     add("--max_rating", type=_rating, help="of both players (default: no limit)")
     add("--min_moves", type=non_negative_int, default=50, help="of the game (default: 50)")
@@ -116,7 +132,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     args = build_parser().parse_args(argv)
     criteria = Criteria(
-        args.min_rating, args.max_rating, args.min_moves, args.max_moves, args.result
+        args.min_rating,
+        args.max_rating,
+        args.min_moves,
+        args.max_moves,
+        args.result,
+        frozenset(args.player),
     )
     outputs = Outputs(args.report, args.list, args.copy_to, args.delete)
     files = find_files(args.dir, outputs.copy_to)
@@ -125,8 +146,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
     selection = select(files, criteria)
-    write_outputs(outputs, args.dir, selection)
     print_summary(selection)
+    if args.player and not selection.fitting:
+        # A misspelt name would write an empty list, or delete every game.
+        raise UserError("No file fits, so nothing was written, copied or deleted. Check --player.")
+    write_outputs(outputs, args.dir, selection)
     return 0
 
 
@@ -156,17 +180,20 @@ def find_files(folder: Path, copy_to: Path | None) -> list[Path]:
 
 
 def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
-    """Writes, copies and deletes what the options ask for."""
+    """Writes, copies and deletes what the options ask for, and prints what it did."""
     from pydlshogi.kifu.filter import copy_files
     from pydlshogi.kifu.report import write_table
     from pydlshogi.kifu.split import find_records, write_lists
 
     if outputs.report is not None:
         write_table(outputs.report, [("file", "reason", "detail"), *selection.misfits])
+        print(f"{outputs.report}: {len(selection.misfits)} files that do not fit, with reasons")
     if outputs.kifu_list is not None:
         write_lists({outputs.kifu_list: selection.fitting})
+        print(f"{outputs.kifu_list}: list of {len(selection.fitting)} files")
     elif outputs.copy_to is not None:
         copy_files(selection.fitting, folder, outputs.copy_to)
+        print(f"{outputs.copy_to}: {len(selection.fitting)} files copied")
         others = len(find_records(outputs.copy_to).records) - len(selection.fitting)
         if others:
             warn(
@@ -174,9 +201,10 @@ def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
                 "Copy to a new folder to have only these games."
             )
     elif outputs.delete:
-        for misfit in selection.misfits:
-            if misfit.opened:
-                misfit.path.unlink()
+        unwanted = [misfit.path for misfit in selection.misfits if misfit.opened]
+        for path in unwanted:
+            path.unlink()
+        print(f"{folder}: {len(unwanted)} files deleted")
 
 
 def print_summary(selection: Selection) -> None:

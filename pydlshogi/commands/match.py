@@ -25,7 +25,8 @@ def build_parser() -> ArgumentParser:
         prog="match",
         description="Plays games between every --engine and every --opponent and prints a table "
         "of the results. Two games start from each random opening, with sides exchanged. Each "
-        "game is saved as a CSA file in --output. The same command continues an interrupted match.",
+        "game is saved in --output as a CSA file and as an HTML page with a board. "
+        "The same command continues an interrupted match.",
         epilog="An ENGINE is NAME=COMMAND;OPTION=VALUE;... (a USI engine; quote the whole), "
         "random (plays any legal move), or fairy:LEVEL (fairy-stockfish at that Skill Level, "
         "-20 to 20).",

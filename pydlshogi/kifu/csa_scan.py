@@ -30,7 +30,7 @@ from pydlshogi.positions import (
     UNKNOWN,
 )
 
-_LF, _CR, _TAB, _BLANK, _COMMA, _DOT, _QUOTE, _STAR, _T, _PLUS, _MINUS = b"\n\r\t ,.'*T+-"
+_LF, _CR, _BLANK, _COMMA, _DOT, _QUOTE, _STAR, _T, _PLUS, _MINUS = b"\n\r ,.'*T+-"
 _BAD = 255
 _MOVE_SIZE = len("+7776FU")
 
@@ -317,7 +317,7 @@ def _read_numbers(
 
     Returns:
         The numbers, int32, and whether each part has such a number, followed by its end or by
-        white space.
+        a blank.
     """
     negative = text[start + 1] == _MINUS
     first = start + 1 + negative
@@ -330,9 +330,8 @@ def _read_numbers(
         left = left[is_digit]
         value[left] = 10 * value[left] + digit[is_digit]
         place[left] += 1
-    behind = text[place]
     plain = (text[start] == _BLANK) & (place > first)
-    plain &= (place == end) | (behind == _BLANK) | (behind == _TAB)
+    plain &= (place == end) | (text[place] == _BLANK)
     return numpy.where(negative, -value, value), plain
 
 

@@ -1,4 +1,4 @@
-"""Selection of game records by rating, length and result.
+"""Selection of game records by player, rating, length and result.
 
 The book trains on floodgate games of strong programs that ended with a resignation. Its
 script deletes all other files; this module only says what does not fit and why.
@@ -40,6 +40,8 @@ class Criteria:
         max_moves: Maximum number of moves, None for no limit.
         results: End marks without ``%``, in upper case. ``NONE`` stands for a record
             without an end mark, ``ANY`` for every record.
+        players: Names; one of them must play in the game. Upper and lower case are equal.
+            Empty for any player.
     """
 
     min_rating: float = 0
@@ -47,6 +49,7 @@ class Criteria:
     min_moves: int = 0
     max_moves: int | None = None
     results: frozenset[str] = frozenset({ANY_END_MARK})
+    players: frozenset[str] = frozenset()
 
     def objection(self, game: Game) -> str | None:
         """Says why a game does not fit.
@@ -54,7 +57,18 @@ class Criteria:
         Returns:
             The first reason, in the same words for every game; None if the game fits.
         """
-        return self._rating_objection(game) or self._length_objection(game) or self._result(game)
+        return (
+            self._player_objection(game)
+            or self._rating_objection(game)
+            or self._length_objection(game)
+            or self._result(game)
+        )
+
+    def _player_objection(self, game: Game) -> str | None:
+        names = {_plain_name(name) for name in game.names}
+        if not self.players or names & set(map(_plain_name, self.players)):
+            return None
+        return f"not a game of {' or '.join(sorted(self.players))}"
 
     def _rating_objection(self, game: Game) -> str | None:
         ratings = [rating for rating in game.ratings if rating is not None]
@@ -78,6 +92,11 @@ class Criteria:
         if ANY_END_MARK in self.results or result in self.results:
             return None
         return f"ended by {game.end_mark}" if game.end_mark else "no end mark"
+
+
+def _plain_name(name: str) -> str:
+    """Returns a player's name as it is compared: without case and surrounding spaces."""
+    return name.strip().casefold()
 
 
 class Misfit(NamedTuple):

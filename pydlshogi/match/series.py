@@ -13,6 +13,7 @@ from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.openings import random_opening
+from pydlshogi.match.page import write_match_page
 from pydlshogi.match.record import Outcome, read_outcome, write_record
 from pydlshogi.match.referee import Verdict
 from pydlshogi.match.table import Row
@@ -54,7 +55,7 @@ class Series:
         engine: The engine; results are counted for it.
         opponent: Its opponent.
         conditions: What all games have in common.
-        folder: Folder of the records ``0001.csa`` and so on.
+        folder: Folder of the records ``0001.csa`` … and their pages ``0001.html`` ….
     """
 
     engine: EngineSpec
@@ -171,7 +172,7 @@ class Series:
         return play_game(players, opening, conditions.limit, conditions.max_plies)
 
     def _write(self, number: int, game: PlayedGame) -> None:
-        """Writes the record of a game."""
+        """Writes the record of a game, and its page."""
         conditions = self.conditions
         pair, specs = _pairing(number, self.engine, self.opponent)
         notes = [
@@ -180,7 +181,10 @@ class Series:
             *(f"{spec.name}: {name} = {value}" for spec in specs for name, value in spec.options),
         ]
         names = [spec.name for spec in specs]
-        write_record(self._path(number), names, f"{self.folder.name} {number}", notes, game)
+        path = self._path(number)
+        write_record(path, names, f"{self.folder.name} {number}", notes, game)
+        if game.moves:
+            write_match_page(path, game.seconds, [*notes, game.verdict.reason])
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:04}.csa"

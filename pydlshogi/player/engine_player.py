@@ -26,9 +26,11 @@ class EnginePlayer(BasePlayer):
 
     Attributes:
         name: Name of the engine, for ``id name``.
+        default_go: What the book's ``go()``, which knows no limits, stands for.
     """
 
     name = "player"
+    default_go = Go()
 
     def __init__(self, options: Options | None = None, send: Callable[[str], None] = print) -> None:
         super().__init__()
@@ -84,6 +86,10 @@ class EnginePlayer(BasePlayer):
         """
         raise NotImplementedError
 
+    def find_mate(self, go: Go) -> str:
+        """Returns the text behind ``checkmate``. This one cannot search mates."""
+        return "notimplemented"
+
     def close(self) -> None:
         """Ends what the player has started."""
 
@@ -111,7 +117,7 @@ class EnginePlayer(BasePlayer):
 
     def go(self) -> None:
         """Sends ``bestmove`` and a move."""
-        self.send(f"bestmove {self.choose(Go())}")
+        self.send(f"bestmove {self.choose(self.default_go)}")
 
     def quit(self) -> None:
         """Ends what the player has started."""

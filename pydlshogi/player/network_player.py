@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, ClassVar
 
@@ -130,7 +131,8 @@ class NetworkPlayer(EnginePlayer):
         """Loads a model file and tries it."""
         _compute_with(self.options["Threads"])
         try:
-            self._evaluator = Evaluator(path, _choose_device(self.options["device"]))
+            self.device = _choose_device(self.options["device"])
+            self._evaluator = Evaluator(path, self.device)
         except ModelFileError as error:
             raise FatalError(f"{error} The option modelfile chooses it.") from None
         self.check_network()
@@ -164,7 +166,7 @@ class NetworkPlayer(EnginePlayer):
 
         def is_over() -> bool:
             late = seconds is not None and time.perf_counter() - start >= seconds
-            return late or go.stop.is_set()
+            return late or go.stop.is_set() or go.ponderhit.is_set()
 
         return Task(moves, *self._without_bad_repetitions(moves), is_over)
 
@@ -185,7 +187,7 @@ class NetworkPlayer(EnginePlayer):
         logits, wins = self.evaluate_planes([self._evaluator.planes(board)])
         return None if logits is None else logits[0], None if wins is None else float(wins[0])
 
-    def evaluate_planes(self, planes: list[numpy.ndarray]) -> Evaluation:
+    def evaluate_planes(self, planes: Sequence[numpy.ndarray] | numpy.ndarray) -> Evaluation:
         """Evaluates positions, given the planes of each.
 
         Raises:
@@ -212,10 +214,14 @@ class NetworkPlayer(EnginePlayer):
         """Returns the index of a logit, as the options of the choice say."""
         if not self._is_random():
             return greedy(logits)
+        return boltzmann(logits, self.options["temperature"] / 100, self.random())
+
+    def random(self) -> numpy.random.Generator:
+        """Returns the random generator; a new value of ``random_seed`` starts it anew."""
         if self.options["random_seed"] != self._seed:
             self._seed = self.options["random_seed"]
             self._rng = numpy.random.default_rng(None if self._seed < 0 else self._seed)
-        return boltzmann(logits, self.options["temperature"] / 100, self._rng)
+        return self._rng
 
     def _is_random(self) -> bool:
         """Says whether this move is drawn: in the first ``random_plies`` moves of the game."""

@@ -21,7 +21,7 @@ from typing import Callable
 
 from pydlshogi.errors import UserError
 from pydlshogi.usi.output import Output
-from pydlshogi.usi.protocol import CommandError, Go, decode, parse_go, quote
+from pydlshogi.usi.protocol import CommandError, Go, PonderHit, decode, parse_go, quote
 
 #: Seconds that ``quit`` waits for the work under way. GUIs kill an engine after five.
 QUIT_GRACE = 3.0
@@ -30,7 +30,7 @@ QUIT_GRACE = 3.0
 SIGN_OF_LIFE = 5.0
 
 #: Commands that want the move of the ``go`` before them at once, or no longer need it.
-_STOPS = ("stop", "ponderhit", "gameover", "isready", "usinewgame", "quit")
+_STOPS = ("stop", "gameover", "isready", "usinewgame", "quit")
 
 
 class Dialogue(abc.ABC):
@@ -45,9 +45,9 @@ class Dialogue(abc.ABC):
         self._held: str | None = None
         self._held_for_ponder = False
         self._no_position = ""  # why the last position was refused
-        # Each line, with the event that stops the search if the line is a go.
-        self._lines: queue.SimpleQueue[tuple[str, threading.Event] | None] = queue.SimpleQueue()
-        self._stop_thinking = threading.Event()
+        # Each line; and if the line is a go, what tells the search to stop, and of ponderhit.
+        self._lines: queue.SimpleQueue[tuple[str, _Signals] | None] = queue.SimpleQueue()
+        self._signals = _Signals()
         self._commands: dict[str, Callable[[str], None]] = {
             "usi": self._usi,
             "setoption": self._setoption,
@@ -84,6 +84,10 @@ class Dialogue(abc.ABC):
     def _choose(self, go: Go) -> str:
         """Returns the text behind ``bestmove``."""
 
+    def _mate(self, go: Go) -> str:
+        """Returns the text behind ``checkmate``."""
+        return "notimplemented"
+
     @abc.abstractmethod
     def _close(self) -> None:
         """Ends the player."""
@@ -103,20 +107,22 @@ class Dialogue(abc.ABC):
         """
         worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
         worker.start()
-        stop = threading.Event()
+        signals = _Signals()
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
                 text = decode(line)
                 self._output.log("<", text)
-                command = _split(text)[0]
+                command, rest = _split(text)
                 if command == "go":
-                    stop = threading.Event()
+                    signals = _Signals()
+                elif command == "ponderhit":
+                    signals.ponderhit.set(rest)
                 elif command in _STOPS:
-                    stop.set()
+                    signals.stop.set()
                 if command == "quit":
                     break
-                self._lines.put((text, stop))
-        stop.set()
+                self._lines.put((text, signals))
+        signals.stop.set()
         self._lines.put(None)
         worker.join(QUIT_GRACE)
         return not worker.is_alive()
@@ -125,7 +131,7 @@ class Dialogue(abc.ABC):
         """Obeys the lines in their order, until None."""
         self._begin()
         while (item := self._lines.get()) is not None:
-            line, self._stop_thinking = item
+            line, self._signals = item
             self._obey(line)
         self._release()
         try:
@@ -189,8 +195,9 @@ class Dialogue(abc.ABC):
         go, complaints = parse_go(rest)
         for complaint in complaints:
             self._output.info_string(complaint)
+        go = dataclasses.replace(go, stop=self._signals.stop, ponderhit=self._signals.ponderhit)
         if go.mate:
-            self._output.send("checkmate notimplemented")
+            self._output.send(f"checkmate {self._mate(go)}")
             return
         self._held = f"bestmove {self._answer(go)}"
         self._held_for_ponder = go.ponder
@@ -204,7 +211,7 @@ class Dialogue(abc.ABC):
                 f"resigns because the last position was refused: {self._no_position}"
             )
             return "resign"
-        return self._choose(dataclasses.replace(go, stop=self._stop_thinking))
+        return self._choose(go)
 
     def _stop(self, rest: str) -> None:
         self._release()
@@ -235,6 +242,14 @@ class Dialogue(abc.ABC):
         finally:
             done.set()
             thread.join()
+
+
+class _Signals:
+    """What the reading thread tells a search."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.ponderhit = PonderHit()
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -98,6 +98,9 @@ class Engine(Dialogue):
     def _choose(self, go: Go) -> str:
         return self.player.choose(go)
 
+    def _mate(self, go: Go) -> str:
+        return self.player.find_mate(go)
+
     def _close(self) -> None:
         if self._player:
             self._player.close()

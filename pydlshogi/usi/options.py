@@ -194,16 +194,16 @@ class Options:
 
         Args:
             name: Name or alias, in any case. USI_Hash and USI_Ponder, which every GUI
-                sends, are ignored.
+                sends, are ignored where they are not declared.
             text: The value as the GUI wrote it.
 
         Raises:
             CommandError: The option does not exist, or the value is wrong.
         """
-        if name.lower() in SENT_ANYWAY:
-            return
         option = self._by_name.get(name.lower())
         if option is None:
+            if name.lower() in SENT_ANYWAY:
+                return
             raise CommandError(f"option {quote(name)} is unknown and passed over")
         try:
             self._values[option.name] = option.parse(text, self._values[option.name])

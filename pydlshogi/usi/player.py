@@ -58,5 +58,13 @@ class Player(Protocol):
             UserError: The player cannot play. The engine shows the text and ends.
         """
 
+    def find_mate(self, go: Go) -> str:
+        """Searches a mate in the current position.
+
+        Returns:
+            The text behind ``checkmate``: the moves of the mate, ``nomate``, ``timeout`` or
+            ``notimplemented``.
+        """
+
     def close(self) -> None:
         """Ends what the player has started. The engine calls it once, at the end."""

@@ -109,6 +109,7 @@ class Go:
         infinite: The move is held back until ``stop``.
         ponder: The move is held back until ``ponderhit`` or ``stop``.
         mate: The GUI asks for a mate, not for a move.
+        mate_ms: Time for the mate search in milliseconds; None for no limit.
         black: Clock of the first player (``btime``, ``binc``).
         white: Clock of the second player (``wtime``, ``winc``).
         movetime: Time for this move in milliseconds.
@@ -116,11 +117,13 @@ class Go:
         depth: Most plies to search.
         searchmoves: Moves to choose from; empty for all.
         stop: Another thread sets it when the player must answer at once.
+        ponderhit: Another thread sets it when a ``ponder`` becomes a normal search.
     """
 
     infinite: bool = False
     ponder: bool = False
     mate: bool = False
+    mate_ms: int | None = None
     black: Clock = Clock()
     white: Clock = Clock()
     movetime: int | None = None
@@ -128,6 +131,7 @@ class Go:
     depth: int | None = None
     searchmoves: tuple[str, ...] = ()
     stop: threading.Event = dataclasses.field(default_factory=threading.Event, compare=False)
+    ponderhit: PonderHit = dataclasses.field(default_factory=lambda: PonderHit(), compare=False)
 
     def clock(self, color: int) -> Clock:
         """Returns the clock of a side, ``shogi.BLACK`` (0) or ``shogi.WHITE`` (1)."""
@@ -158,7 +162,29 @@ class Go:
         return min(share, byoyomi + remaining) / 2000
 
 
+class PonderHit:
+    """The ``ponderhit`` that a ``go ponder`` waits for: the reading thread notes it.
+
+    Attributes:
+        text: Arguments of the command: some GUIs repeat the clock there.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._event = threading.Event()
+
+    def set(self, text: str = "") -> None:
+        """Notes that the command has come."""
+        self.text = text
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """Says whether the command has come."""
+        return self._event.is_set()
+
+
 _GO_FLAGS = ("infinite", "ponder", "mate")
+_MOST_DIGITS = 18
 _GO_NUMBERS = ("btime", "wtime", "byoyomi", "binc", "winc", "movetime", "nodes", "depth")
 
 
@@ -184,7 +210,9 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
             flags.add(word)
             # Here infinite is the limit of the mate search, not go infinite.
             if word == "mate" and words and re.fullmatch(r"\d+|infinite", words[0], re.ASCII):
-                words.popleft()
+                limit = words.popleft()
+                if limit != "infinite":
+                    numbers["mate"] = int(limit[:_MOST_DIGITS])
         elif word in _GO_NUMBERS:
             if words and re.fullmatch(r"-?\d{1,18}", words[0], re.ASCII):
                 numbers[word] = int(words.popleft())
@@ -200,6 +228,7 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
         infinite="infinite" in flags,
         ponder="ponder" in flags,
         mate="mate" in flags,
+        mate_ms=numbers.get("mate"),
         black=Clock(numbers.get("btime"), numbers.get("binc"), byoyomi),
         white=Clock(numbers.get("wtime"), numbers.get("winc"), byoyomi),
         movetime=numbers.get("movetime"),

@@ -107,7 +107,53 @@ def test_says_what_was_left_out_and_why(folder, tmp_path, capsys):
     assert any("broken.csa\tcannot be read\tline 69: " in row for row in rows), rows
     assert names(folder) == before
     assert filter_csa.main([str(folder / "sub"), "--list", str(tmp_path / "list")]) == 0
-    assert capsys.readouterr().out == "1 files, 1 fit, 0 do not\n"
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["1 files, 1 fit, 0 do not", f"{tmp_path / 'list'}: list of 1 files"]
+
+
+def named(black, white, encoding="utf-8"):
+    return record().replace("N+a", f"N+{black}").replace("N-b", f"N-{white}").encode(encoding)
+
+
+@pytest.fixture
+def players(folder):
+    (folder / "habu.csa").write_bytes(named("Habu", "x"))
+    (folder / "white.csa").write_bytes(named("x", " habu "))
+    (folder / "japanese.csa").write_bytes(named("羽生", "x", "cp932"))
+    (folder / "other.csa").write_bytes(named("Habu2", "Hab"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "flags, expected",
+    [
+        (["--player", "HABU"], {"habu.csa", "white.csa"}),
+        (["--player", "羽生"], {"japanese.csa"}),
+        (["--player", "hab", "--player", "羽生"], {"other.csa", "japanese.csa"}),
+        (["--player", "a"], {"good.csa", "sub/good too.CSA"}),
+        (["--player", "a", "--max_rating", "2600"], {"sub/good too.CSA"}),
+    ],
+)
+def test_a_player_is_either_side_by_the_whole_name(players, flags, expected):
+    assert listed(players, *flags) == expected
+
+
+@pytest.mark.parametrize("flags", [["--delete"], ["--copy_to", "copy"], ["--list", "list.txt"]])
+def test_an_unknown_player_changes_nothing(folder, tmp_path, capsys, monkeypatch, flags):
+    monkeypatch.chdir(tmp_path)
+    before = names(tmp_path)
+    assert filter_csa.main([str(folder), "--player", "nobody", *flags]) == 1
+    said = capsys.readouterr()
+    assert "not a game of nobody" in said.out
+    assert "Check --player" in said.err and said.err.count("\n") == 1
+    assert names(tmp_path) == before
+
+
+def test_says_what_it_copied_and_deleted(folder, tmp_path, capsys):
+    assert filter_csa.main([str(folder), "--copy_to", str(tmp_path / "copy")]) == 0
+    assert f"{tmp_path / 'copy'}: 2 files copied\n" in capsys.readouterr().out
+    assert filter_csa.main([str(folder), "--delete"]) == 0
+    assert f"{folder}: {len(FILES) - 2} files deleted\n" in capsys.readouterr().out
 
 
 def test_copies_what_fits_to_the_same_places(folder, tmp_path):
@@ -223,7 +269,13 @@ def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words
 
 
 @pytest.mark.parametrize(
-    "flags", [["--result", "MATE"], ["--min_rating", "nan"], ["--delete", "--copy_to", "x"]]
+    "flags",
+    [
+        ["--result", "MATE"],
+        ["--min_rating", "nan"],
+        ["--delete", "--copy_to", "x"],
+        ["--player", " "],
+    ],
 )
 def test_unknown_values_are_refused(folder, capsys, flags):
     before = names(folder)

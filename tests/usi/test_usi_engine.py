@@ -4,6 +4,7 @@ import errno
 import io
 import re
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -84,9 +85,7 @@ def test_go_is_about_the_last_position(dialogue):
 
 
 @pytest.mark.parametrize("go", ["go", "go infinite", "go ponder"])
-@pytest.mark.parametrize(
-    "end", ["stop", "gameover lose", "ponderhit", "isready", "usinewgame", "quit", None]
-)
+@pytest.mark.parametrize("end", ["stop", "gameover lose", "isready", "usinewgame", "quit", None])
 def test_a_player_that_thinks_is_told_of_what_ends_it(dialogue, toy_player, go, end):
     thinking = threading.Event()
 
@@ -100,6 +99,22 @@ def test_a_player_that_thinks_is_told_of_what_ends_it(dialogue, toy_player, go, 
     answers = dialogue(go, lambda: thinking.wait(60), "usi", *lines, player=Thinker)
     assert count(answers, "bestmove resign") == 1
     assert count(answers, "info string internal error") == 0
+
+
+def test_a_player_that_ponders_is_told_of_ponderhit_which_is_no_stop(dialogue, toy_player):
+    thinking, heard = threading.Event(), []
+
+    class Thinker(toy_player):
+        def choose(self, go):
+            thinking.set()
+            while not go.ponderhit.is_set():
+                time.sleep(0.01)
+            heard.append((go.ponderhit.text, go.stop.is_set()))
+            return "resign"
+
+    lines = ["go ponder", lambda: thinking.wait(60), "ponderhit btime 5", lambda: time.sleep(0.1)]
+    assert count(dialogue(*lines, player=Thinker), "bestmove resign") == 1
+    assert heard == [("btime 5", False)]
 
 
 def test_each_go_is_stopped_by_what_comes_behind_it(dialogue, toy_player):

@@ -143,7 +143,8 @@ def test_half_of_the_time_of_the_side_to_move_is_for_thinking(words, seconds):
 @pytest.mark.parametrize("limit", ["", " 1000", " infinite"])
 def test_a_mate_search_is_not_an_infinite_one(limit):
     go, complaints = protocol.parse_go(f"mate{limit}")
-    assert (go, complaints) == (Go(mate=True), [])
+    expected = Go(mate=True, mate_ms=1000 if limit == " 1000" else None)
+    assert (go, complaints) == (expected, [])
 
 
 @pytest.mark.parametrize(

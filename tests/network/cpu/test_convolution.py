@@ -115,11 +115,13 @@ def test_outputs_and_gradients_are_those_of_float64(
     # The expected size of a sum of so many random terms; the sum itself may be near 0.
     squares = (None if array is None else array**2 for array in (x, W, b, gy))
     scale = exact_output_and_gradients(*squares, positive)
+    # A GPU computes all boards in one chunk, so the sums over boards are longer.
+    error = LAYER_ERROR if device.xp is np else 5 * LAYER_ERROR
     for array, exact, square in zip(found, expected, scale):
         assert array.shape == exact.shape
         assert array.dtype == np.float32
         # "<=": where ReLU returns only zeros, all gradients are exactly 0.
-        assert np.linalg.norm(array - exact) <= LAYER_ERROR * np.linalg.norm(np.sqrt(square))
+        assert np.linalg.norm(array - exact) <= error * np.linalg.norm(np.sqrt(square))
 
 
 @pytest.mark.parametrize("n", [1, direct.MOST, direct.MOST + 1, 33])

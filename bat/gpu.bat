@@ -1,0 +1,27 @@
+@echo off
+rem Runs everything that needs an NVIDIA GPU, as make gpu does. A double click starts it.
+rem Results: the folder run\gpu. For a driver of CUDA 13, write cuda13 instead of cuda12.
+setlocal
+cd /d "%~dp0.."
+nvidia-smi -L >nul 2>&1 || goto no_gpu
+if not exist ".venv\.for-train" call "%~dp0setup.bat" nopause
+if not exist ".venv\.for-train" goto failed
+".venv\Scripts\python.exe" -c "import cupy, pytest, hypothesis" >nul 2>&1 && goto run
+echo Installing CuPy. This takes some minutes and needs the internet.
+".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[cuda12,plot,7z]" pytest hypothesis || goto failed
+
+:run
+".venv\Scripts\python.exe" utils\gpu_check.py || goto failed
+echo Results: run\gpu\table.md
+pause
+exit /b 0
+
+:no_gpu
+echo gpu: this machine has no NVIDIA GPU, or its driver is not installed.
+pause
+exit /b 1
+
+:failed
+echo gpu: something failed. The lines above say what. Results so far: run\gpu\table.md
+pause
+exit /b 1

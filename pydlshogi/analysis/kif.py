@@ -1,0 +1,190 @@
+"""Analyzed games as KIF with comments.
+
+GUIs show lines that begin with ``*`` as the comment of the move above them. Two kinds of
+lines also give their graphs the value of the position after the move, in centipawns for
+Black: ``*#評価値=`` is read by ShogiHome, ``**解析 0 … 評価値`` by ShogiGUI.
+
+Sources: sunfish-shogi/shogihome (its record module); records written by ShogiGUI.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import shogi
+
+from pydlshogi.analysis.game import AnalyzedGame, AnalyzedMove
+from pydlshogi.analysis.opinion import Opinion
+from pydlshogi.analysis.record import AnalysisError
+from pydlshogi.drawing.notation import MARKS, PIECES, line_text, move_text
+from pydlshogi.files import write_beside
+from pydlshogi.player.strategy import score
+
+#: Suffix of KIF in UTF-8; ``.kif`` stands for Shift_JIS, as GUIs expect.
+_UTF_8_SUFFIX = ".kifu"
+
+#: KIF's words for the ends of a game, by CSA's end marks.
+_ENDS = {
+    "%TORYO": "投了",
+    "%TSUMI": "詰み",
+    "%TIME_UP": "切れ負け",
+    "%ILLEGAL_MOVE": "反則負け",
+    "%+ILLEGAL_ACTION": "反則",
+    "%-ILLEGAL_ACTION": "反則",
+    "%KACHI": "入玉勝ち",
+    "%SENNICHITE": "千日手",
+    "%JISHOGI": "持将棋",
+    "%MAX_MOVES": "持将棋",
+    "%HIKIWAKE": "持将棋",
+    "%FUZUMI": "不詰",
+}
+_BREAK = "中断"
+
+_NUMBERS = "〇一二三四五六七八九"
+_SHOWN = 3
+
+
+def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -> None:
+    """Writes an analyzed game as KIF, atomically.
+
+    Args:
+        game: The game.
+        output: The file: ``.kifu`` for UTF-8, any other suffix for Shift_JIS.
+        engine: Name of the model, for the GUIs.
+
+    Raises:
+        AnalysisError: the file cannot be written.
+    """
+    encoding = "utf-8" if str(output).lower().endswith(_UTF_8_SUFFIX) else "cp932"
+    text = "".join(f"{line}\r\n" for line in kif_lines(game, engine))
+    try:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        with write_beside(output) as file:
+            file.write(text.encode(encoding, "replace"))
+    except OSError as error:
+        raise AnalysisError(
+            f"{output} cannot be written ({error.strerror}). Choose another --output."
+        ) from None
+
+
+def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:
+    """Yields the lines of the file."""
+    record = game.record
+    yield from _start_lines(record.start)
+    for title, name in zip(("先手", "後手"), record.names):
+        yield f"{title}：{_one_line(name)}"
+    yield "手数----指手---------消費時間--"
+    yield f"**Engines 0 {_one_line(engine)}"
+    yield f"*pydlshogi {_one_line(engine)} による解析"
+    yield from _summary_lines(game)
+    board = record.board(0)
+    yield from _value_lines(board, game.opinions[0], engine)
+    for move, after in zip(game.moves, game.opinions[1:]):
+        yield f"{move.ply:4} {move_text(board, move.move)}   ( 0:00/00:00:00)"
+        yield from _move_lines(board, move, game.opinions[move.ply - 1])
+        board.push(move.move)
+        yield from _value_lines(board, after, engine)
+    yield from _end_lines(game)
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _start_lines(start: shogi.Board) -> Iterator[str]:
+    """Describes the position before the first move."""
+    if start.sfen().split()[:3] == shogi.Board().sfen().split()[:3]:
+        yield "手合割：平手"
+        return
+    yield f"後手の持駒：{_hand(start, shogi.WHITE)}"
+    yield "  ９ ８ ７ ６ ５ ４ ３ ２ １"
+    yield "+---------------------------+"
+    for row in range(9):
+        cells = (start.piece_at(9 * row + column) for column in range(9))
+        yield "|" + "".join(map(_cell, cells)) + "|" + _NUMBERS[row + 1]
+    yield "+---------------------------+"
+    yield f"先手の持駒：{_hand(start, shogi.BLACK)}"
+    if start.turn == shogi.WHITE:
+        yield "後手番"
+
+
+def _cell(piece: shogi.Piece | None) -> str:
+    if piece is None:
+        return " ・"
+    return ("v" if piece.color == shogi.WHITE else " ") + PIECES[piece.piece_type]
+
+
+def _hand(board: shogi.Board, color: int) -> str:
+    """Writes the pieces in hand, the largest first."""
+    held = board.pieces_in_hand[color]
+    pieces = [
+        PIECES[kind] + (_count(held[kind]) if held[kind] > 1 else "")
+        for kind in range(shogi.ROOK, 0, -1)
+        if held[kind]
+    ]
+    return "　".join(pieces) or "なし"
+
+
+def _count(number: int) -> str:
+    return ("十" if number >= 10 else "") + (_NUMBERS[number % 10] if number % 10 else "")
+
+
+def _summary_lines(game: AnalyzedGame) -> Iterator[str]:
+    """Says how often each side played the model's choice."""
+    for color, name in enumerate(("先手", "後手")):
+        summary = game.summary(color)
+        if summary.moves:
+            share = 100 * summary.first / summary.moves
+            yield f"*{name}: 第1候補との一致 {summary.first}/{summary.moves} ({share:.0f} %)"
+        if summary.loss is not None:
+            yield f"*{name}: 勝率の損 1手平均 {100 * summary.loss:.1f} %"
+
+
+def _move_lines(board: shogi.Board, move: AnalyzedMove, opinion: Opinion) -> Iterator[str]:
+    """Comments on a move; ``board`` is the position before it."""
+    if move.rank is not None and move.probability is not None:
+        yield f"*第{move.rank}候補 {100 * move.probability:.1f} %"
+    shown = [
+        f"{move_text(board, row.move)} {100 * row.probability:.1f} %"
+        for row in opinion.candidates[:_SHOWN]
+        if row.probability is not None
+    ]
+    if shown:
+        yield f"*候補: {MARKS[board.turn]} " + "、".join(shown)
+    if move.before is not None and move.after is not None:
+        side = "先手後手"[2 * move.color : 2 * move.color + 2]
+        change = 100 * (move.after - move.before)
+        before, after = 100 * move.before, 100 * move.after
+        yield f"*{side}の勝率 {before:.1f} % → {after:.1f} % ({change:+.1f})"
+
+
+def _value_lines(board: shogi.Board, opinion: Opinion, engine: str) -> Iterator[str]:
+    """Gives the value of a position to the graphs of the GUIs."""
+    if opinion.win is None:
+        return
+    value = score(opinion.win if board.turn == shogi.BLACK else 1 - opinion.win)
+    line = opinion.line or [row.move for row in opinion.candidates[:1]]
+    text = line_text(board, line)
+    depth = f"深さ {len(line)} ノード数 {max(1, opinion.nodes)}"
+    yield f"**解析 0 {depth} 評価値 {value}" + (f" 読み筋 {text}" if text else "")
+    yield f"*#評価値={value}"
+    if text:
+        yield f"*#読み筋={text.replace(' ', '')}"
+    yield f"*#エンジン={_one_line(engine)}"
+
+
+def _end_lines(game: AnalyzedGame) -> Iterator[str]:
+    """Says how the game ended."""
+    record, number = game.record, len(game.moves)
+    end = _ENDS.get(record.end_mark or "", _BREAK)
+    if end == "反則":  # the mark names the side that broke a rule
+        loser = shogi.BLACK if record.end_mark == "%+ILLEGAL_ACTION" else shogi.WHITE
+        turn = (record.start.turn + number) % 2
+        end = "反則負け" if loser == turn else "反則勝ち"
+    yield f"{number + 1:4} {end}   ( 0:00/00:00:00)"
+    if record.winner is not None:
+        yield f"まで{number}手で{('先手', '後手')[record.winner]}の勝ち"
+    elif end in ("千日手", "持将棋"):
+        yield f"まで{number}手で{end}"

@@ -1,0 +1,127 @@
+"""What a network says about a position: its moves with probabilities, and the value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy
+import shogi
+
+from pydlshogi import rules
+from pydlshogi.analysis.record import AnalysisError
+from pydlshogi.features import make_output_label
+from pydlshogi.player.strategy import softmax
+
+#: Positions of a batch.
+_BATCH = 64
+
+
+class Candidate(NamedTuple):
+    """A legal move.
+
+    Attributes:
+        move: The move.
+        probability: Its probability among the legal moves, by the policy; None without one.
+    """
+
+    move: shogi.Move
+    probability: float | None
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What is thought of a position.
+
+    Attributes:
+        candidates: The legal moves, the best first. Empty if the game is over, or if the
+            network has no policy and nothing was searched.
+        win: Probability that the side to move wins; None if unknown.
+        line: Best moves from here, as far as a search found them.
+        nodes: Number of positions that a search visited; 0 without a search.
+    """
+
+    candidates: list[Candidate]
+    win: float | None
+    line: list[shogi.Move] = field(default_factory=list)
+    nodes: int = 0
+
+    def rank(self, move: shogi.Move) -> int | None:
+        """Returns the place of a move among the candidates, from 1; None if it is not there."""
+        moves = [candidate.move for candidate in self.candidates]
+        return moves.index(move) + 1 if move in moves else None
+
+    def probability(self, move: shogi.Move) -> float | None:
+        """Returns the probability of a move; None if it is unknown."""
+        return next((c.probability for c in self.candidates if c.move == move), None)
+
+    def heat(self) -> dict[int, float]:
+        """Sums the probabilities of the moves to each square."""
+        heat: dict[int, float] = {}
+        for move, probability in self.candidates:
+            if probability is not None:
+                heat[move.to_square] = heat.get(move.to_square, 0.0) + probability
+        return heat
+
+
+class Network:
+    """A network that gives opinions.
+
+    Args:
+        evaluator: ``pydlshogi.network.evaluator.Evaluator``.
+        name: Name of the model in pictures and records.
+
+    Attributes:
+        evaluator: As above.
+        name: As above.
+    """
+
+    def __init__(self, evaluator: Any, name: str) -> None:
+        self.evaluator = evaluator
+        self.name = name
+
+    def opinions(self, boards: Iterable[shogi.Board]) -> list[Opinion]:
+        """Gives an opinion on each position.
+
+        Args:
+            boards: The boards. It may be the same one that changes from step to step.
+
+        Raises:
+            AnalysisError: the network returns numbers that are not finite.
+        """
+        inputs, moves, turns = [], [], []
+        for board in boards:
+            inputs.append(self.evaluator.planes(board))
+            moves.append(rules.legal_moves(board))
+            turns.append(board.turn)
+        opinions: list[Opinion] = []
+        for first in range(0, len(inputs), _BATCH):
+            rows = slice(first, first + _BATCH)
+            logits, wins = self.evaluator.evaluate(inputs[rows])
+            self._check(logits, wins)
+            for index, legal in enumerate(moves[rows]):
+                win = None if wins is None else float(wins[index])
+                row = None if logits is None else logits[index]
+                opinions.append(_opinion(legal, turns[first + index], row, win))
+        return opinions
+
+    def _check(self, *outputs: numpy.ndarray | None) -> None:
+        if not all(numpy.isfinite(part).all() for part in outputs if part is not None):
+            raise AnalysisError(
+                f"model {self.name} answers with numbers that are not finite: its training "
+                "diverged. Choose another --model."
+            )
+
+
+def _opinion(
+    legal: list[shogi.Move], turn: int, logits: numpy.ndarray | None, win: float | None
+) -> Opinion:
+    """Makes the opinion of a network from its outputs."""
+    if not legal:
+        return Opinion([], None if win is None else 0.0)
+    if logits is None:
+        return Opinion([], win)
+    probabilities = softmax(logits[[make_output_label(move, turn) for move in legal]])
+    order = numpy.argsort(-probabilities, kind="stable")
+    return Opinion([Candidate(legal[n], float(probabilities[n])) for n in order], win)

@@ -1,0 +1,162 @@
+"""Games and positions to analyze: record files, SFEN and USI positions."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import shogi
+
+from pydlshogi.common import SQUARE_NUM, SQUARES_R180
+from pydlshogi.errors import UserError
+from pydlshogi.kifu.formats import is_binary, records_of
+from pydlshogi.kifu.game import Game, Move, RecordError
+from pydlshogi.kifu.legality import board_of
+from pydlshogi.player.position import make_board
+from pydlshogi.rules import is_possible
+from pydlshogi.usi.protocol import CommandError
+
+
+class AnalysisError(UserError):
+    """A record or a position cannot be analyzed."""
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """A game whose moves have been checked on a board.
+
+    Attributes:
+        names: Names of Black and White, empty if unknown.
+        start: The position before the first move. Do not change it.
+        moves: The moves.
+        end_mark: The end mark of CSA, such as ``%TORYO``; None if there is none.
+        winner: ``shogi.BLACK``, ``shogi.WHITE``, or None.
+    """
+
+    names: tuple[str, str]
+    start: shogi.Board
+    moves: tuple[shogi.Move, ...]
+    end_mark: str | None = None
+    winner: int | None = None
+
+    def board(self, ply: int | None = None) -> shogi.Board:
+        """Sets up the position after ``ply`` moves; None: after all.
+
+        Raises:
+            AnalysisError: the game is shorter.
+        """
+        if ply is not None and not 0 <= ply <= len(self.moves):
+            raise AnalysisError(
+                f"the game has {len(self.moves)} moves, so there is no position after move {ply}. "
+                f"Give a number from 0 to {len(self.moves)}."
+            )
+        board = copy_of(self.start)
+        for move in self.moves[:ply]:
+            board.push(move)
+        return board
+
+    def boards(self) -> Iterator[shogi.Board]:
+        """Yields the same board in each position, from the start to the end of the game."""
+        board = copy_of(self.start)
+        yield board
+        for move in self.moves:
+            board.push(move)
+            yield board
+
+
+def copy_of(board: shogi.Board) -> shogi.Board:
+    """Makes a board with the same position and no moves on its stack."""
+    return shogi.Board(board.sfen())
+
+
+def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
+    """Reads a game from a CSA or KIF file.
+
+    Args:
+        path: The file.
+        number: Number of the game in the file, from 1.
+
+    Raises:
+        AnalysisError: the file cannot be read, has no such game, or a move is impossible.
+    """
+    name = os.fspath(path)
+    if is_binary(name):
+        raise AnalysisError(f"{name} holds single positions, not a game. Name a CSA or KIF file.")
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise AnalysisError(
+            f"record {name} cannot be read ({error.strerror}). Check its path."
+        ) from None
+    record = next(itertools.islice(records_of(name, data), number - 1, None), None)
+    if record is None:
+        raise AnalysisError(f"record {name} has no game number {number}. Choose another number.")
+    try:
+        return _checked(record.parse())
+    except RecordError as error:
+        note = record.note(error.line, error.reason)
+        raise AnalysisError(
+            f"record {note}. Correct that line, or choose another record."
+        ) from None
+
+
+def _checked(game: Game) -> GameRecord:
+    """Plays the moves of a parsed game.
+
+    Raises:
+        RecordError: a move is impossible.
+    """
+    start = board_of(game.start, game.turn)
+    board = copy_of(start)
+    for number, parsed in enumerate(game.moves, 1):
+        move = _move(board, parsed)
+        if not is_possible(board, move):
+            raise RecordError(parsed.line, f"move {number} cannot be played")
+        board.push(move)
+    black, white = game.names
+    return GameRecord((black, white), start, tuple(board.move_stack), game.end_mark, game.winner)
+
+
+def _move(board: shogi.Board, parsed: Move) -> shogi.Move:
+    """Converts a parsed move, which is seen from its side."""
+    origin, target = parsed.origin, parsed.target
+    is_drop = origin >= SQUARE_NUM
+    if board.turn == shogi.WHITE:
+        target = SQUARES_R180[target]
+        origin = origin if is_drop else SQUARES_R180[origin]
+    if is_drop:
+        return shogi.Move(None, target, drop_piece_type=origin - SQUARE_NUM + 1)
+    return shogi.Move(origin, target, promotion=board.piece_type_at(origin) != parsed.piece)
+
+
+def read_position(text: str) -> GameRecord:
+    """Reads a position in the notation of USI.
+
+    Args:
+        text: ``startpos`` or a SFEN, perhaps with ``moves …``; a leading ``position`` or
+            ``sfen`` may be left out.
+
+    Returns:
+        A game that ends with the position.
+
+    Raises:
+        AnalysisError: the text is no position.
+    """
+    words = text.split()
+    start, _, moves = " ".join(words).partition(" moves")
+    start = start.removeprefix("position ").removeprefix("sfen ")
+    try:
+        board = make_board(None if start == "startpos" else start, moves.split())
+    except CommandError as error:
+        reason = str(error).removeprefix("position: ")
+        raise AnalysisError(
+            f"{reason}. Name a record file, or give a position such as "
+            '"startpos moves 7g7f 3c3d" or an SFEN in quotes.'
+        ) from None
+    played = tuple(board.move_stack)
+    for _ in played:
+        board.pop()
+    return GameRecord(("", ""), copy_of(board), played)

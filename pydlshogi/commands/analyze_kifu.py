@@ -1,0 +1,112 @@
+"""The program analyze_kifu: a game with a model's opinion on every move."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydlshogi.commands.arguments import ArgumentParser, positive_int, positive_number
+from pydlshogi.commands.model_options import add_language, add_model, load_model
+from pydlshogi.commands.program import program
+
+if TYPE_CHECKING:
+    from pydlshogi.analysis.game import AnalyzedGame
+    from pydlshogi.analysis.opinion import Network
+    from pydlshogi.analysis.record import GameRecord
+
+
+def build_parser() -> ArgumentParser:
+    """Makes the parser of the command line."""
+    parser = ArgumentParser(
+        prog="analyze_kifu",
+        description="Analyzes a game: the rank and probability of each move among the legal moves, "
+        "and the probability of winning before and after it if the model has a value head. "
+        "Writes three files: NAME_analysis.kif with comments, which ShogiGUI and ShogiHome show; "
+        "NAME_analysis.png, a graph; NAME_analysis.html, a page with a board to click through.",
+    )
+    add = parser.add_argument
+    add("record", help="CSA or KIF file")
+    add(
+        "--output",
+        "-o",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="folder of the three files (default: the current folder)",
+    )
+    add(
+        "--game",
+        type=positive_int,
+        default=1,
+        metavar="N",
+        help="number of the game in a file with several (default: %(default)s)",
+    )
+    add(
+        "--seconds",
+        type=positive_number,
+        metavar="S",
+        help="search each position for S seconds; needs a model with policy and value "
+        "(default: the network alone)",
+    )
+    add_model(parser)
+    add_language(parser)
+    return parser
+
+
+@program("analyze_kifu")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Analyzes a game as the command line says; returns the exit status."""
+    args = build_parser().parse_args(argv)
+    from pydlshogi.analysis.record import read_record
+    from pydlshogi.drawing.font import required_font
+
+    record = read_record(args.record, args.game)
+    required_font()  # found missing only after the analysis, it would cost the user minutes
+    network = load_model(args)
+    game = _analyze(record, network, args.seconds)
+    stem = Path(args.record).stem + (f"_{args.game}" if args.game > 1 else "")
+    for path in _write(game, network.name, args.output / f"{stem}_analysis", args):
+        print(path)
+    return 0
+
+
+def _analyze(record: GameRecord, network: Network, seconds: float | None) -> AnalyzedGame:
+    """Analyzes a game; a search shows its progress on a terminal."""
+    from pydlshogi.analysis.game import analyze
+
+    if seconds is None:
+        return analyze(record, network.opinions(record.boards()))
+    from tqdm import tqdm
+
+    from pydlshogi.analysis.searcher import Searcher
+
+    opinions = Searcher(network, seconds).opinions(record)
+    total = len(record.moves) + 1
+    return analyze(record, tqdm(opinions, total=total, unit="position", disable=None))
+
+
+def _write(game: AnalyzedGame, model: str, stem: Path, args: argparse.Namespace) -> list[Path]:
+    """Writes the three files and returns their paths."""
+    from pydlshogi.analysis.kif import write_kif
+    from pydlshogi.analysis.page import page_of_game, title_of
+    from pydlshogi.analysis.pictures import course_of
+    from pydlshogi.drawing.graph import save_graph
+    from pydlshogi.drawing.page import write_page
+    from pydlshogi.drawing.words import word
+
+    language = args.language
+    notes = [word("model", language, name=model)]
+    if args.seconds is not None:
+        notes.append(word("searched", language, seconds=args.seconds))
+    paths = [stem.with_name(stem.name + suffix) for suffix in (".kif", ".png", ".html")]
+    write_kif(game, paths[0], model)
+    save_graph(course_of(game, title_of(game.record)), paths[1], language=language)
+    write_page(page_of_game(game, notes, language), paths[2], language=language)
+    return paths
+
+
+if __name__ == "__main__":
+    sys.exit(main())

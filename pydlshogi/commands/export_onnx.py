@@ -1,0 +1,64 @@
+"""The program export_onnx: a model as an ONNX file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from pydlshogi.commands.arguments import ArgumentParser, file_name
+from pydlshogi.commands.program import program
+from pydlshogi.errors import UserError
+
+
+def build_parser() -> ArgumentParser:
+    """Makes the parser of the command line."""
+    parser = ArgumentParser(
+        prog="export_onnx",
+        description="Converts a model to ONNX: input planes (batch, 104, 9, 9), outputs policy "
+        "(batch, 2187), logits, and value (batch, 1), the probability that the side to move wins, "
+        "as far as the network has these heads. ONNX Runtime computes the new file, and the "
+        "results are compared with the network before the file is written.",
+    )
+    add = parser.add_argument
+    add("model", type=file_name, help="model file to read")
+    add("output", type=file_name, help="ONNX file to write")
+    add(
+        "--dlshogi",
+        action="store_true",
+        help="use dlshogi's names, input planes and order of labels; needs a policy and a value",
+    )
+    return parser
+
+
+@program("export_onnx")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Converts a model as the command line says; returns the exit status."""
+    args = build_parser().parse_args(argv)
+    # These modules import Chainer; a mistake in the options is reported without that delay.
+    from pydlshogi.network.model_file import load_network
+    from pydlshogi.network.onnx_check import check
+    from pydlshogi.network.onnx_dlshogi import export_dlshogi
+    from pydlshogi.network.onnx_export import ExportError, export, onnx_library, save
+
+    onnx_library()
+    _refuse_same_file(args.model, args.output)
+    network = load_network(args.model)
+    try:
+        model = (export_dlshogi if args.dlshogi else export)(network)
+        differences = check(model, network)
+    except ExportError as error:
+        raise ExportError(f"model file {args.model}: {error}") from None
+    save(model, args.output)
+    for name, difference in differences.items():
+        print(f"{name}: largest difference to the network {difference:.1e} (relative)")
+    return 0
+
+
+def _refuse_same_file(model: str, output: str) -> None:
+    if os.path.exists(model) and os.path.exists(output) and os.path.samefile(model, output):
+        raise UserError(f"{output} is the model file itself. Give the output another name.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

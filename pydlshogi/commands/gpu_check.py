@@ -1,0 +1,164 @@
+"""The program gpu_check: tests, speed, training and play on a GPU, in one table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydlshogi.commands.arguments import ArgumentParser, gpu_number, positive_int, positive_number
+from pydlshogi.commands.program import program
+from pydlshogi.errors import UserError
+
+if TYPE_CHECKING:
+    from pydlshogi.gpu_check.job import Request
+
+
+class CannotCheck(UserError):
+    """The check cannot start here."""
+
+
+def build_parser() -> ArgumentParser:
+    """Makes the parser of the command line."""
+    from pydlshogi.gpu_check.parts import PARTS
+
+    parser = ArgumentParser(
+        prog="gpu_check",
+        description="Runs on an NVIDIA GPU: the tests marked gpu, the benchmark, four trainings, "
+        "the engine and the search. It prints one table and writes it with all logs, curves and "
+        "models to a folder. A part that fails is named in the table, and the others go on.",
+    )
+    add = parser.add_argument
+    add(
+        "--gpu",
+        "-g",
+        type=gpu_number,
+        default=0,
+        metavar="N",
+        help="number of the GPU (default: %(default)s); -1 rehearses all parts on the CPU, with "
+        "tiny bounds",
+    )
+    add(
+        "--minutes",
+        type=positive_number,
+        default=25,
+        metavar="M",
+        help="time limit of all parts together (default: %(default)s)",
+    )
+    add(
+        "--output",
+        "-o",
+        default="run/gpu",
+        metavar="FOLDER",
+        help="folder of the results (default: %(default)s)",
+    )
+    add(
+        "--kifulist_train",
+        metavar="FILE",
+        help="list of the training games (default: the 200 games of kifu/)",
+    )
+    add(
+        "--kifulist_test",
+        metavar="FILE",
+        help="list of the test games (default: the 30 games of kifu/)",
+    )
+    add(
+        "--epoch",
+        "-e",
+        type=positive_int,
+        default=10,
+        metavar="N",
+        help="most epochs of each training (default: %(default)s)",
+    )
+    add(
+        "--parts",
+        default=",".join(PARTS),
+        metavar="NAME,...",
+        help="run these parts only; the table keeps the rows of the others (default: %(default)s)",
+    )
+    add(
+        "--torch_python",
+        default="",
+        metavar="FILE",
+        help="a Python with PyTorch, which the benchmark then measures too",
+    )
+    return parser
+
+
+@program("gpu_check", interrupted="The table has the results so far.")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the parts that the command line names; returns the exit status."""
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    names = _parts(parser, args.parts)
+    from pydlshogi.gpu_check.check import check
+    from pydlshogi.gpu_check.job import ROOT
+    from pydlshogi.lock import lock_outputs
+
+    if not (ROOT / "tests").is_dir():
+        raise CannotCheck(
+            f"{ROOT} has no folder tests. Run utils/gpu_check.py of a clone of the repository."
+        )
+    if args.gpu >= 0:
+        _require_gpu(args.gpu)
+    request = _request(args)
+    with lock_outputs(request.output / "table.md"):
+        check(request, names)
+    return 0
+
+
+def _parts(parser: argparse.ArgumentParser, text: str) -> list[str]:
+    """Reads the names of the parts."""
+    from pydlshogi.gpu_check.parts import PARTS
+
+    names = text.split(",")
+    for name in names:
+        if name not in PARTS:
+            parser.error(f"part {name!r} is unknown; choose from {', '.join(PARTS)}")
+    return [name for name in PARTS if name in names]
+
+
+def _require_gpu(number: int) -> None:
+    """Checks that CUDA finds the GPU; the part ``machine`` checks that it computes."""
+    from pydlshogi.device import gpu_count
+
+    count, reason = gpu_count()
+    if number >= count:
+        reason = reason or f"there are {count}, numbered from 0"
+        raise CannotCheck(
+            f"GPU {number} cannot be checked: {reason}. --gpu -1 rehearses on the CPU."
+        )
+
+
+def _request(args: argparse.Namespace) -> Request:
+    """Makes the folder and what the run is asked to do."""
+    from pydlshogi.gpu_check.job import ROOT, Request
+
+    output = Path(args.output).resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    lists = {}
+    for name in ("train", "test"):
+        given = getattr(args, f"kifulist_{name}")
+        path = Path(given).resolve() if given else ROOT / "kifu" / f"kifulist_{name}.txt"
+        if not path.is_file():
+            raise CannotCheck(f"{path}: the list does not exist. Check its path.")
+        lists[name] = path
+        if args.gpu < 0 and not given:
+            lists[name] = output / f"rehearsal_{name}.txt"
+            game = min((ROOT / "kifu" / name).glob("*.csa"), key=lambda path: path.stat().st_size)
+            lists[name].write_text(f"{game}\n", encoding="utf-8")
+    return Request(
+        gpu=args.gpu,
+        minutes=args.minutes,
+        epoch=args.epoch,
+        output=output,
+        kifulist_train=lists["train"],
+        kifulist_test=lists["test"],
+        torch_python=args.torch_python,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

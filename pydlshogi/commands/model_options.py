@@ -1,0 +1,54 @@
+"""The options of programs that show what a model thinks."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydlshogi.commands.arguments import file_name
+from pydlshogi.commands.computation import add_computation, apply_computation
+from pydlshogi.drawing.words import LANGUAGES
+
+if TYPE_CHECKING:
+    from pydlshogi.analysis.opinion import Network
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--model`` and the options of the computation."""
+    parser.add_argument(
+        "--model",
+        "-m",
+        type=file_name,
+        metavar="FILE",
+        help="model file of any network (default: the shipped model)",
+    )
+    add_computation(parser)
+
+
+def add_language(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--language``."""
+    parser.add_argument(
+        "--language",
+        choices=LANGUAGES,
+        default="en",
+        help="language of the words; pieces and moves are Japanese in both (default: %(default)s)",
+    )
+
+
+def load_model(args: argparse.Namespace) -> Network:
+    """Loads the model of the options.
+
+    Raises:
+        UserError: the model cannot be loaded, or the device cannot be used.
+    """
+    # These modules import Chainer; a wrong command line has been reported before.
+    from pydlshogi.analysis.opinion import Network
+    from pydlshogi.device import select_device
+    from pydlshogi.files import shipped_model
+    from pydlshogi.network.evaluator import Evaluator
+
+    device = select_device(args.gpu)
+    apply_computation(args)
+    path = args.model or shipped_model()
+    return Network(Evaluator(path, device), Path(path).name)

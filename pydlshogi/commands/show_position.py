@@ -1,0 +1,121 @@
+"""The program show_position: a position as a picture, with the moves of a model."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydlshogi.commands.arguments import ArgumentParser, file_name, non_negative_int, positive_int
+from pydlshogi.commands.model_options import add_language, add_model, load_model
+from pydlshogi.commands.program import program
+
+if TYPE_CHECKING:
+    import shogi
+
+#: Words that a position may begin with; any other single word is a file.
+_STARTS = ("position", "startpos", "sfen")
+
+
+def build_parser() -> ArgumentParser:
+    """Makes the parser of the command line."""
+    parser = ArgumentParser(
+        prog="show_position",
+        description="Draws a position as a picture: the board, the hands, the most probable moves "
+        "of a model as arrows, the sum of the probabilities on each square in red, and the "
+        "probability of winning if the model has a value head. Probabilities are those among "
+        "the legal moves.",
+    )
+    _add_position(parser)
+    _add_picture(parser)
+    add_model(parser)
+    return parser
+
+
+def _add_position(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "position",
+        nargs="+",
+        help="a CSA or KIF file; or a position as in USI, such as startpos moves 7g7f 3c3d, or "
+        "an SFEN",
+    )
+    add(
+        "--ply",
+        type=non_negative_int,
+        metavar="N",
+        help="show the position after N moves (default: after all moves)",
+    )
+    add(
+        "--game",
+        type=positive_int,
+        default=1,
+        metavar="N",
+        help="number of the game in a file with several (default: %(default)s)",
+    )
+
+
+def _add_picture(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--output",
+        "-o",
+        type=file_name,
+        required=True,
+        metavar="FILE",
+        help="picture to write: .png, .svg or .pdf",
+    )
+    add(
+        "--arrows",
+        type=non_negative_int,
+        default=5,
+        metavar="N",
+        help="draw the N most probable moves (default: %(default)s)",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--board", action="store_true", help="draw the board alone, without a model")
+    what.add_argument(
+        "--planes", action="store_true", help="draw the 104 input planes of the network instead"
+    )
+    add_language(parser)
+
+
+@program("show_position")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Draws a position as the command line says; returns the exit status."""
+    args = build_parser().parse_args(argv)
+    board = _board(args)
+    if args.planes:
+        from pydlshogi.drawing.planes import save_planes
+        from pydlshogi.features import make_input_features_from_board
+
+        save_planes(make_input_features_from_board(board), args.output, language=args.language)
+        return 0
+    from pydlshogi.analysis.pictures import diagram_of
+    from pydlshogi.drawing.board import save_board
+
+    opinion = None if args.board else load_model(args).opinions([board])[0]
+    diagram = diagram_of(board, opinion, args.arrows, args.language)
+    save_board(diagram, args.output, language=args.language)
+    return 0
+
+
+def _board(args: argparse.Namespace) -> shogi.Board:
+    """Sets up the position of the options."""
+    from pydlshogi.analysis.record import read_position, read_record
+
+    words = args.position
+    is_file = len(words) == 1 and (os.path.exists(words[0]) or _looks_like_file(words[0]))
+    record = read_record(words[0], args.game) if is_file else read_position(" ".join(words))
+    return record.board(args.ply)
+
+
+def _looks_like_file(word: str) -> bool:
+    """Says whether a word that names no existing file is meant as one: an SFEN has blanks."""
+    return " " not in word and word not in _STARTS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Pictures and pages of shogi boards. This room knows no network."""

@@ -1,0 +1,203 @@
+"""A position as a board picture, with moves as arrows, a heat map and a value."""
+
+from __future__ import annotations
+
+import collections
+import os
+from typing import Any
+
+import shogi
+
+from pydlshogi.drawing.diagram import Arrow, Diagram
+from pydlshogi.drawing.notation import FILES, RANKS, SIDES
+from pydlshogi.drawing.picture import new_figure, save_figure
+from pydlshogi.drawing.shapes import (
+    BLUE,
+    BOARD,
+    INK,
+    LINE,
+    draw_arrow,
+    draw_piece,
+    draw_text,
+)
+from pydlshogi.drawing.words import word
+
+#: Limits of the axes around the board (x, then y), and inches for each unit.
+_X, _Y, _INCHES = (-2.5, 12.0), (-1.35, 10.75), 0.62
+
+_HEAT, _LAST_MOVE = "#c8102e", "#ffe680"
+
+#: The stands of the hands of Black and White: left and lower edge; width and height.
+_STANDS, _STAND_WIDTH, _STAND_HEIGHT = ((9.95, 0.0), (-2.2, 1.8)), 1.75, 7.2
+_IN_HAND = (shogi.ROOK, shogi.BISHOP, shogi.GOLD, shogi.SILVER, shogi.KNIGHT, shogi.LANCE)
+_HAND_ORDER = (*_IN_HAND, shogi.PAWN)
+
+_Point = tuple[float, float]
+
+
+def save_board(diagram: Diagram, output: str | os.PathLike[str], *, language: str = "en") -> None:
+    """Writes a board picture.
+
+    Args:
+        diagram: What it shows.
+        output: A .png, .svg or .pdf file.
+        language: Language of the words, "en" or "ja". Pieces and squares are Japanese.
+
+    Raises:
+        DrawingError: the file cannot be written, or matplotlib or the font is missing.
+    """
+    width, height = _X[1] - _X[0], _Y[1] - _Y[0]
+    with new_figure(width * _INCHES, height * _INCHES) as figure:
+        draw_board(figure.add_axes((0, 0, 1, 1)), diagram, language)
+        save_figure(figure, output)
+
+
+def draw_board(axes: Any, diagram: Diagram, language: str = "en") -> None:
+    """Draws a board picture into empty axes.
+
+    Args:
+        axes: Axes of matplotlib. Text that matplotlib itself writes needs the Japanese font
+            (:func:`pydlshogi.drawing.picture.new_figure`).
+        diagram: What it shows.
+        language: Language of the words.
+    """
+    axes.set(xlim=_X, ylim=_Y, aspect="equal")
+    axes.set_axis_off()
+    _draw_squares(axes, diagram)
+    _draw_grid(axes)
+    _draw_pieces(axes, diagram.board)
+    places = {color: _draw_hand(axes, diagram.board, color, language) for color in shogi.COLORS}
+    _draw_arrows(axes, diagram, places[diagram.board.turn])
+    if diagram.black_win is not None:
+        _draw_value(axes, diagram.black_win)
+    if diagram.title:
+        draw_text(axes, diagram.title, 4.5, 10.3, 0.42)
+
+
+def _center(square: int) -> _Point:
+    """Returns the middle of a square, 0..80."""
+    return square % 9 + 0.5, 8.5 - square // 9
+
+
+def _fill(axes: Any, square: int, color: str, alpha: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    x, y = _center(square)
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, alpha=alpha, zorder=2))
+
+
+def _draw_squares(axes: Any, diagram: Diagram) -> None:
+    """Draws the board, the last move and the heat map."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((-0.12, -0.12), 9.24, 9.24, facecolor=BOARD, zorder=1))
+    if diagram.board.move_stack:
+        last = diagram.board.move_stack[-1]
+        for square in (last.from_square, last.to_square):
+            if square is not None:
+                _fill(axes, square, _LAST_MOVE, 1.0)
+    for square, probability in diagram.heat.items():
+        _fill(axes, square, _HEAT, 0.72 * min(1.0, probability) ** 0.5)
+
+
+def _draw_grid(axes: Any) -> None:
+    """Draws lines, star points, and the names of files and ranks."""
+    for n in range(10):
+        width = 1.6 if n in (0, 9) else 0.7
+        axes.plot((n, n), (0, 9), color=LINE, linewidth=width, zorder=3)
+        axes.plot((0, 9), (n, n), color=LINE, linewidth=width, zorder=3)
+    stars = [(x, y) for x in (3, 6) for y in (3, 6)]
+    axes.plot(*zip(*stars), "o", color=LINE, markersize=3, zorder=3)
+    for n in range(9):
+        draw_text(axes, FILES[8 - n], n + 0.5, 9.42, 0.36)
+        draw_text(axes, RANKS[n], 9.45, 8.5 - n, 0.36)
+
+
+def _draw_pieces(axes: Any, board: shogi.Board) -> None:
+    for square in shogi.SQUARES:
+        piece = board.piece_at(square)
+        if piece:
+            draw_piece(axes, piece.piece_type, piece.color, *_center(square))
+
+
+def _draw_hand(axes: Any, board: shogi.Board, color: int, language: str) -> dict[int, _Point]:
+    """Draws the pieces in hand of a side; returns the place of each piece type."""
+    from matplotlib.patches import FancyBboxPatch
+
+    x, y = _STANDS[color]
+    axes.add_patch(
+        FancyBboxPatch(
+            (x, y), _STAND_WIDTH, _STAND_HEIGHT, boxstyle="round,pad=0,rounding_size=0.15",
+            facecolor=BOARD, edgecolor=LINE, linewidth=0.8, alpha=0.55, zorder=1,
+        )
+    )  # fmt: skip
+    middle, top = x + _STAND_WIDTH / 2, y + _STAND_HEIGHT
+    name = f"{SIDES[color]} {word(('black', 'white')[color], language)}"
+    draw_text(axes, name, middle, top + 0.35, 0.30)
+    held = [kind for kind in _HAND_ORDER if board.pieces_in_hand[color][kind]]
+    if not held:
+        draw_text(axes, word("none", language), middle, top - 0.6, 0.30)
+    places = {kind: (x + 0.62, top - 0.62 - row) for row, kind in enumerate(held)}
+    for kind, place in places.items():
+        draw_piece(axes, kind, color, *place)
+        count = board.pieces_in_hand[color][kind]
+        if count > 1:
+            draw_text(axes, str(count), place[0] + 0.68, place[1], 0.40)
+    return places
+
+
+def _draw_arrows(axes: Any, diagram: Diagram, hand: dict[int, _Point]) -> None:
+    """Draws the moves; the best is above the others."""
+    most = max((arrow.probability for arrow in diagram.arrows), default=1.0)
+    for arrow in reversed(diagram.arrows):
+        start = _start(arrow.move, hand)
+        strength = (arrow.probability / most) ** 0.5
+        end = _center(arrow.move.to_square)
+        draw_arrow(axes, start, end, 0.06 + 0.16 * strength, 0.35 + 0.5 * strength)
+    stacked: collections.Counter[int] = collections.Counter()
+    for arrow in diagram.arrows:
+        _draw_label(axes, arrow, stacked[arrow.move.to_square])
+        stacked[arrow.move.to_square] += 1
+
+
+def _start(move: shogi.Move, hand: dict[int, _Point]) -> _Point:
+    return hand[move.drop_piece_type] if move.drop_piece_type else _center(move.from_square)
+
+
+def _draw_label(axes: Any, arrow: Arrow, row: int) -> None:
+    """Writes the probability of a move on its target, below the labels of other moves there."""
+    from matplotlib.patches import FancyBboxPatch
+
+    x, y = _center(arrow.move.to_square)
+    y += 0.34 - 0.34 * row
+    percent = 100 * arrow.probability
+    text = f"{percent:.0f}%" if percent >= 0.95 else "<1%"
+    text += "成" if arrow.move.promotion else ""
+    half = 0.10 + 0.085 * len(text) + (0.09 if arrow.move.promotion else 0)
+    axes.add_patch(
+        FancyBboxPatch(
+            (x - half, y - 0.15), 2 * half, 0.30, boxstyle="round,pad=0,rounding_size=0.1",
+            facecolor="white", edgecolor=BLUE, linewidth=0.9, zorder=7,
+        )
+    )  # fmt: skip
+    draw_text_above(axes, text, x, y)
+
+
+def draw_text_above(axes: Any, text: str, x: float, y: float) -> None:
+    """Draws the text of a label, above everything else."""
+    draw_text(axes, text, x, y, 0.26, color=BLUE)
+    axes.patches[-1].set_zorder(8)
+
+
+def _draw_value(axes: Any, black_win: float) -> None:
+    """Draws the probability of winning as a bar, Black's part on the left."""
+    from matplotlib.patches import Rectangle
+
+    y, height, part = -0.95, 0.45, 9 * black_win
+    axes.add_patch(Rectangle((0, y), 9, height, facecolor="#f2f2f2", zorder=2))
+    axes.add_patch(Rectangle((0, y), part, height, facecolor="#3a3a3a", zorder=3))
+    axes.add_patch(Rectangle((0, y), 9, height, fill=False, edgecolor=INK, linewidth=1, zorder=4))
+    axes.plot((4.5, 4.5), (y, y + height), color="#999999", linewidth=0.8, zorder=4)
+    percent = f"{100 * black_win:.0f}%", f"{100 - round(100 * black_win):.0f}%"
+    draw_text(axes, f"{SIDES[0]} {percent[0]}", -0.85, y + height / 2, 0.36)
+    draw_text(axes, f"{SIDES[1]} {percent[1]}", 9.85, y + height / 2, 0.36)

@@ -1,0 +1,67 @@
+"""The Japanese font of pictures and pages: IPAexGothic, from the package matplotlib-fontja.
+
+Text looks the same on every machine. Pictures contain outlines of the characters; pages
+contain the part of the font that they need. The IPA Font License allows both.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from pathlib import Path
+
+from pydlshogi.errors import UserError
+
+_PACKAGE, _FILE = "matplotlib_fontja", "fonts/ipaexg.ttf"
+
+#: How to install what pictures need.
+INSTALL = 'python -m pip install "matplotlib>=3.5" matplotlib-fontja'
+
+
+class DrawingError(UserError):
+    """Something cannot be drawn or written."""
+
+
+def font_path() -> Path | None:
+    """Returns the font file; None if the package is not installed.
+
+    The package is not imported, because its import changes matplotlib's settings.
+    """
+    spec = importlib.util.find_spec(_PACKAGE)
+    for folder in (spec and spec.submodule_search_locations) or ():
+        if (path := Path(folder) / _FILE).exists():
+            return path
+    return None
+
+
+def required_font() -> Path:
+    """Returns the font file.
+
+    Raises:
+        DrawingError: the package is not installed.
+    """
+    path = font_path()
+    if path is None:
+        raise DrawingError(f"the Japanese font is not installed. Install it: {INSTALL}")
+    return path
+
+
+def font_subset(text: str) -> bytes | None:
+    """Returns a WOFF file with the characters of a text; None without the font.
+
+    Args:
+        text: The characters; those that the font lacks are passed over.
+    """
+    path = font_path()
+    if path is None:
+        return None
+    from fontTools import subset
+
+    options = subset.Options(flavor="woff", layout_features=[], name_IDs=[0, 13, 14])
+    font = subset.load_font(str(path), options)
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(text=text)
+    subsetter.subset(font)
+    buffer = io.BytesIO()
+    subset.save_font(font, buffer, options)
+    return buffer.getvalue()

@@ -1,0 +1,155 @@
+"""A game as one HTML page with a board to click through. It needs no internet.
+
+The page contains the viewer (the folder viewer beside this module), the game as JSON, and
+the characters of the Japanese font that it uses. Without the package of the font, the page
+is written all the same and uses the fonts of the machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydlshogi.drawing.font import DrawingError, font_subset
+from pydlshogi.drawing.notation import FILES, MARKS, PIECES, RANKS, SIDES
+from pydlshogi.drawing.words import word
+from pydlshogi.files import write_beside
+
+_VIEWER = Path(__file__).resolve().parent / "viewer"
+
+#: Texts of the viewer (:mod:`pydlshogi.drawing.words`).
+_WORDS = (
+    "black", "white", "moves", "rank", "policy", "before", "change", "time", "candidates", "line",
+    "flip", "first", "back", "forward", "last", "keys",
+)  # fmt: skip
+
+_ASCII = "".join(map(chr, range(32, 127)))
+
+
+@dataclass(frozen=True)
+class PageMove:
+    """A move played.
+
+    Attributes:
+        usi: The move in the notation of USI.
+        text: The move as players write it.
+        rank, p: Its place among the model's moves, from 1, and its probability.
+        before, after: Probability that its side wins, before and after it.
+        seconds: The time it took.
+
+    Everything but the move may be None, if it is unknown.
+    """
+
+    usi: str
+    text: str
+    rank: int | None = None
+    p: float | None = None
+    before: float | None = None
+    after: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class PageCandidate:
+    """A move of the model: USI notation, players' notation, probability or None."""
+
+    usi: str
+    text: str
+    p: float | None
+
+
+@dataclass(frozen=True)
+class PagePosition:
+    """A position of the game.
+
+    Attributes:
+        sfen: The position.
+        win: Probability that Black wins; None if unknown.
+        moves: The model's moves, the best first.
+        line: The line that a search expects; empty without one.
+    """
+
+    sfen: str
+    win: float | None = None
+    moves: Sequence[PageCandidate] = ()
+    line: str = ""
+
+
+@dataclass(frozen=True)
+class GamePage:
+    """A game to click through.
+
+    Attributes:
+        title: Title of the page.
+        notes: Lines below it.
+        positions: The positions from the start to the end, one more than moves.
+        moves: The moves.
+        end: How the game ended.
+    """
+
+    title: str
+    notes: Sequence[str]
+    positions: Sequence[PagePosition]
+    moves: Sequence[PageMove]
+    end: str
+
+
+def write_page(page: GamePage, output: str | os.PathLike[str], *, language: str = "en") -> None:
+    """Writes a page atomically; makes the folder if needed.
+
+    Args:
+        page: The game.
+        output: The .html file.
+        language: Language of the words, "en" or "ja".
+
+    Raises:
+        DrawingError: the file cannot be written.
+    """
+    try:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        with write_beside(output) as file:
+            file.write(render_page(page, language).encode("utf-8"))
+    except OSError as error:
+        raise DrawingError(
+            f"page {output} cannot be written ({error.strerror}). Choose another --output."
+        ) from None
+
+
+def render_page(page: GamePage, language: str) -> str:
+    """Returns the HTML of a page."""
+    data: dict[str, Any] = dataclasses.asdict(page)
+    del data["title"]
+    data["words"] = {key: word(key, language) for key in _WORDS}
+    content = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    parts = {
+        "language": language,
+        "title": html.escape(page.title),
+        "font": _font_face(content + page.title),
+        "style": _read("viewer.css"),
+        # "<" could end the element, or begin a comment.
+        "data": content.replace("<", "\\u003c"),
+        "script": _read("viewer.js"),
+    }
+    # Split first: what is filled in may contain a mark itself.
+    pieces = _read("page.html").split("@")
+    return "".join(parts[piece] if n % 2 else piece for n, piece in enumerate(pieces))
+
+
+def _read(name: str) -> str:
+    return (_VIEWER / name).read_text(encoding="utf-8")
+
+
+def _font_face(text: str) -> str:
+    """Makes the CSS rule with the characters of a text; empty without the font."""
+    font = font_subset(_ASCII + FILES + RANKS + PIECES + "王成" + MARKS + SIDES + text)
+    if font is None:
+        return ""
+    source = base64.b64encode(font).decode("ascii")
+    return f"@font-face {{ font-family: Shogi; src: url(data:font/woff;base64,{source}); }}"

@@ -1,0 +1,123 @@
+"""The input planes of a position, as small boards with labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy
+
+from pydlshogi.drawing.notation import PIECES
+from pydlshogi.drawing.picture import new_figure, save_figure
+from pydlshogi.drawing.shapes import BLUE, BOARD, INK, LINE, draw_text
+from pydlshogi.drawing.words import word
+from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
+
+#: Distance of two planes, in squares: to the right and down; width of a group's title.
+_RIGHT, _DOWN, _TITLE = 11.0, 14.6, 17.0
+
+#: Pieces in hand (0 pawn … 6 rook) in the rows of a side, below the row of the board pieces.
+_HAND_ROWS = ((0,), (1, 2, 3, 4), (5, 6))
+
+_INCHES = 0.088
+
+
+class Cell(NamedTuple):
+    """A plane's place in the picture.
+
+    Attributes:
+        plane: Number of the plane, 0..103.
+        row, column: Its place.
+        label: The piece, and for a hand its number, such as ``歩 3``.
+    """
+
+    plane: int
+    row: int
+    column: int
+    label: str
+
+
+def cells() -> list[Cell]:
+    """Places all planes: four rows for the side to move, then four for the opponent."""
+    return [*_side_cells(0, 0), *_side_cells(SIDE_PLANE_NUM, len(_HAND_ROWS) + 1)]
+
+
+def _side_cells(plane: int, row: int) -> Iterator[Cell]:
+    """Places the planes of a side, from its first plane and row on."""
+    for kind in range(1, PIECE_TYPE_NUM + 1):
+        yield Cell(plane + kind - 1, row, kind - 1, PIECES[kind])
+    for offset, kinds in enumerate(_HAND_ROWS, 1):
+        column = 0
+        for kind in kinds:
+            first = plane + PIECE_TYPE_NUM + sum(HAND_MAX[:kind])
+            for number in range(HAND_MAX[kind]):
+                label = f"{PIECES[kind + 1]} {number + 1}"
+                yield Cell(first + number, row + offset, column, label)
+                column += 1
+
+
+def save_planes(
+    planes: numpy.ndarray, output: str | os.PathLike[str], *, language: str = "en"
+) -> None:
+    """Writes a picture of all input planes.
+
+    Args:
+        planes: (104, 9, 9), numbers from 0 to 1.
+        output: A .png, .svg or .pdf file.
+        language: Language of the words, "en" or "ja".
+
+    Raises:
+        DrawingError: the file cannot be written, or matplotlib or the font is missing.
+    """
+    places = cells()
+    width = _TITLE + _RIGHT * (1 + max(cell.column for cell in places))
+    height = _DOWN * (1 + max(cell.row for cell in places)) + 16
+    with new_figure(width * _INCHES, height * _INCHES) as figure:
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, width), ylim=(-height, 0), aspect="equal")
+        axes.set_axis_off()
+        draw_text(axes, word("planes", language), width / 2, -3.2, 3.2)
+        for cell in places:
+            _draw_plane(axes, planes[cell.plane], cell)
+        _draw_titles(axes, language)
+        draw_text(axes, word("hand note", language), width * 0.62, _y(3) - 4.5, 2.2, color=BLUE)
+        save_figure(figure, output)
+
+
+def _y(row: int) -> float:
+    """Returns the upper edge of the planes of a row; the opponent's stand lower."""
+    return -8.6 - _DOWN * row - (4.0 if row > len(_HAND_ROWS) else 0)
+
+
+def _draw_plane(axes: Any, plane: numpy.ndarray, cell: Cell) -> None:
+    """Draws a plane with its label above and its number below."""
+    x, y = _TITLE + _RIGHT * cell.column, _y(cell.row)
+    # Squares as an image of 9×9 pixels: 8,424 shapes would take seconds.
+    axes.imshow(
+        plane, cmap=_colors(), vmin=0, vmax=1, extent=(x, x + 9, y - 9, y), zorder=2,
+        interpolation="nearest", aspect="equal",
+    )  # fmt: skip
+    for n in range(10):
+        width = 0.8 if n in (0, 9) else 0.15
+        axes.plot((x + n, x + n), (y - 9, y), color=LINE, linewidth=width, zorder=3)
+        axes.plot((x, x + 9), (y - n, y - n), color=LINE, linewidth=width, zorder=3)
+    draw_text(axes, cell.label, x + 4.5, y + 1.5, 2.1)
+    draw_text(axes, str(cell.plane), x + 4.5, y - 10.3, 1.5, color="#777777")
+
+
+def _colors() -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("planes", [BOARD, INK])
+
+
+def _draw_titles(axes: Any, language: str) -> None:
+    """Names the sides and the groups of their planes."""
+    rows = len(_HAND_ROWS) + 1
+    for side, key in enumerate(("own", "opponent")):
+        first = side * rows
+        draw_text(axes, word(key, language), _TITLE / 2 - 0.5, _y(first) - 2.5, 2.2, color=BLUE)
+        draw_text(axes, word("pieces", language), _TITLE / 2 - 0.5, _y(first) - 6.0, 1.6)
+        for row in range(first + 1, first + rows):
+            draw_text(axes, word("hand", language), _TITLE / 2 - 0.5, _y(row) - 4.5, 1.6)

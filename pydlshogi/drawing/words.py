@@ -1,0 +1,70 @@
+"""The words in pictures and pages, in Japanese and English."""
+
+from __future__ import annotations
+
+#: The languages.
+LANGUAGES = ("en", "ja")
+
+_WORDS: dict[str, tuple[str, str]] = {
+    # key: (English, Japanese)
+    "black": ("先手 Black", "先手"),
+    "white": ("後手 White", "後手"),
+    "to move": ("{side} to move", "{side}番"),
+    "after": ("after move {ply}, {move}", "{ply}手目 {move} まで"),
+    "start": ("start position", "開始局面"),
+    "none": ("-", "なし"),
+    "promotes": ("+", "成"),
+    "own": ("side to move", "手番側"),
+    "opponent": ("opponent", "相手側"),
+    "pieces": ("on the board", "盤上の駒"),
+    "hand": ("in hand", "持ち駒"),
+    "hand note": (
+        "The plane 歩 3 is 1 everywhere if at least 3 pawns are in hand.",
+        "平面「歩 3」は、歩を 3 枚以上持っているとき全マス 1",
+    ),
+    "planes": (
+        "the 104 input planes, seen from the side to move",
+        "104 枚の入力平面（手番側から見る）",
+    ),
+    "move number": ("move", "手数"),
+    "win of black": ("Black wins (%)", "先手の勝率 (%)"),
+    "probability": ("probability of the move played (%)", "指された手の確率 (%)"),
+    "best": ("first choice of the model", "モデルの第1候補と一致"),
+    "other": ("another move", "それ以外"),
+    "moves": ("Moves", "指し手"),
+    "rank": ("rank", "順位"),
+    "policy": ("policy", "確率"),
+    "before": ("before", "指す前"),
+    "change": ("change", "変化"),
+    "time": ("time", "時間"),
+    "candidates": ("The model's moves here", "この局面でのモデルの候補手"),
+    "line": ("line", "読み筋"),
+    "flip": ("turn the board", "盤を反転"),
+    "first": ("start", "最初"),
+    "back": ("back", "前"),
+    "forward": ("next", "次"),
+    "last": ("end", "最後"),
+    "keys": (
+        "Keys: ← → one move, Home and End. Click a move or the graph.",
+        "キー: ← → で1手、Home と End で最初と最後。指し手やグラフもクリックできます。",
+    ),
+    "agreement": (
+        "{side}: {count} of {total} moves are the model's first choice ({share:.0%})",
+        "{side}: {total} 手中 {count} 手がモデルの第1候補と一致 ({share:.0%})",
+    ),
+    "wins": ("{side} wins", "{side}の勝ち"),
+    "loss": ("mean loss of winning probability {loss:.1%}", "1手あたりの勝率の損 平均 {loss:.1%}"),
+    "model": ("model {name}", "モデル {name}"),
+    "searched": ("{seconds:g} s of search a position", "1局面 {seconds:g} 秒の探索"),
+}
+
+
+def word(key: str, language: str, **values: object) -> str:
+    """Returns a text in a language, with the values filled in.
+
+    Args:
+        key: Name of the text.
+        language: One of :data:`LANGUAGES`.
+        **values: What the text has places for.
+    """
+    return _WORDS[key][LANGUAGES.index(language)].format(**values)

@@ -1,0 +1,15 @@
+"""All that waits for a GPU, in one run: tests, speed, training, play.
+
+The program is :mod:`pydlshogi.commands.gpu_check`. Each part runs in processes of its own
+with a time limit, so that a part that fails, hangs or breaks CUDA stops no other part.
+
+===========  ======================================================================
+process      a command with a time limit, its output and its end
+table        the results, as text and in files
+parts        what each part runs and reads from its output
+check        the run: the parts in order, and their share of the time
+machine      child process: versions of the GPU, CUDA and the packages
+rate         child process: training iterations a second
+moves        child process: moves of an engine, with their times
+===========  ======================================================================
+"""

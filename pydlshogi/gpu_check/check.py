@@ -1,0 +1,100 @@
+"""The run: the parts in order, each with its share of the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydlshogi.errors import UserError
+from pydlshogi.gpu_check.job import Job, PartError, Request
+from pydlshogi.gpu_check.parts import PARTS
+from pydlshogi.gpu_check.table import OUTCOME, Row, Table
+
+#: Largest size of a file in bytes; larger ones are divided.
+LARGEST = 16_000_000
+
+
+class ChecksFailed(UserError):
+    """Some parts failed; the table names them."""
+
+
+def check(request: Request, names: Sequence[str]) -> None:
+    """Runs parts, and prints and writes their results.
+
+    Args:
+        request: What to do; its folder exists.
+        names: The parts, among ``PARTS``.
+
+    Raises:
+        ChecksFailed: a part failed; all others have run, except after ``machine``.
+        KeyboardInterrupt: the run was interrupted; the table has the results so far.
+        OSError: the table cannot be written.
+    """
+    (request.output / "logs").mkdir(exist_ok=True)
+    table = Table(request.output)
+    end = time.monotonic() + 60 * request.minutes
+    weights = [PARTS[name].weight for name in names]
+    failed = []
+    try:
+        for number, name in enumerate(names):
+            share = weights[number] / sum(weights[number:])
+            seconds = max(0.0, end - time.monotonic()) * share
+            if not _run_part(Job(name, request, seconds), seconds, table):
+                failed.append(name)
+                if name == "machine":  # nothing else can work
+                    break
+    finally:
+        print(f"\n{table.markdown()}", flush=True)
+    if failed:
+        raise ChecksFailed(
+            f"{len(failed)} of {len(names)} parts failed: {', '.join(failed)}. "
+            f"{request.output / 'table.md'} says why, and the folder logs has their output."
+        )
+
+
+def _run_part(job: Job, seconds: float, table: Table) -> bool:
+    """Runs a part and writes its rows; returns whether it succeeded."""
+    print(f"{job.name} (at most {seconds:.0f} s)", flush=True)
+    start = time.monotonic()
+    outcome = "interrupted"
+    try:
+        outcome = _outcome(job)
+    finally:
+        outcome += f" ({time.monotonic() - start:.0f} s)"
+        print(f"  {outcome}", flush=True)
+        for name in divide_large_files(job.request.output):
+            job.add("divided", f"{name}; to join its parts: cat {name}.part* > {name}")
+        table.replace(job.name, [Row(job.name, OUTCOME, outcome), *job.rows])
+    return not outcome.startswith("FAILED")
+
+
+def _outcome(job: Job) -> str:
+    """Runs a part; an error of any kind becomes its outcome."""
+    try:
+        PARTS[job.name].run(job)
+    except PartError as error:
+        return f"FAILED: {error}"
+    except Exception as error:  # a fault of a part must not end the run
+        return f"FAILED: {type(error).__name__}: {error}"
+    return "done"
+
+
+def divide_large_files(folder: Path, largest: int = LARGEST) -> list[str]:
+    """Divides the files that are larger than ``largest`` bytes.
+
+    A file ``NAME`` becomes ``NAME.part0``, ``NAME.part1`` and so on.
+
+    Returns:
+        The names of the divided files, relative to the folder.
+    """
+    divided = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.stat().st_size > largest:
+            data = path.read_bytes()
+            for number, start in enumerate(range(0, len(data), largest)):
+                part = path.with_name(f"{path.name}.part{number}")
+                part.write_bytes(data[start : start + largest])
+            path.unlink()
+            divided.append(path.relative_to(folder).as_posix())
+    return divided

@@ -1,0 +1,82 @@
+"""The results of the parts: one table, written after each part."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from pydlshogi.files import write_beside
+
+#: Item of the row that says how a part ended.
+OUTCOME = "outcome"
+
+_TITLES = ("part", "item", "result")
+
+
+class Row(NamedTuple):
+    """One result.
+
+    Attributes:
+        part: Name of the part.
+        item: What was measured.
+        result: The figure, or a sentence.
+    """
+
+    part: str
+    item: str
+    result: str
+
+
+class Table:
+    """The rows of all parts, in the order in which the parts are first named.
+
+    Args:
+        folder: Folder of ``table.md`` and ``table.tsv``. The rows of an earlier
+            ``table.tsv`` are kept until their part runs again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rows: dict[str, list[Row]] = {}
+        for row in _read(folder / "table.tsv"):
+            self._rows.setdefault(row.part, []).append(row)
+
+    def replace(self, part: str, rows: Iterable[Row]) -> None:
+        """Replaces the rows of a part and writes both files.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        self._rows[part] = [Row(*map(_one_line, row)) for row in rows]
+        for name, text in (("table.md", self.markdown()), ("table.tsv", self._tsv())):
+            with write_beside(self._folder / name) as file:
+                file.write(text.encode("utf-8"))
+
+    def markdown(self) -> str:
+        """Formats the table in Markdown."""
+        lines = [f"| {' | '.join(_TITLES)} |", "|---|---|---|"]
+        for row in self._all():
+            cells = [cell.replace("|", "\\|") for cell in row]
+            lines.append(f"| {' | '.join(cells)} |")
+        return "\n".join(lines) + "\n"
+
+    def _tsv(self) -> str:
+        return "".join("\t".join(row) + "\n" for row in (_TITLES, *self._all()))
+
+    def _all(self) -> list[Row]:
+        return [row for rows in self._rows.values() for row in rows]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _read(path: Path) -> list[Row]:
+    """Reads the rows of an earlier run; a file that is missing or damaged has none."""
+    if not os.path.exists(path):
+        return []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    cells = [line.split("\t") for line in lines[1:]]
+    return [Row(*row) for row in cells if len(row) == len(_TITLES)]

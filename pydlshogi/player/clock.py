@@ -1,0 +1,110 @@
+"""How long a player thinks.
+
+Source of the share of the remaining time: dlshogi.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from pydlshogi.usi.protocol import Clock, Go, parse_go
+
+#: The remaining time is divided among so many moves, and early in the game among more.
+_MOVES_LEFT, _OPENING_PLIES = 14, 30
+
+#: How much longer than planned to think about an unclear choice.
+_EXTENSION = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    """The time for a move, in seconds.
+
+    Attributes:
+        planned: Time after which a clear choice is played.
+        extended: Time after which any choice is played.
+    """
+
+    planned: float
+    extended: float
+
+
+def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
+    """Plans the time for a move.
+
+    Args:
+        go: The command with the clocks.
+        color: The side to move, 0 for Black, 1 for White.
+        ply: Number of plies played.
+        margin: Reserve for delays of the GUI and of the system, in seconds.
+
+    Returns:
+        The budget; None where there is no limit.
+    """
+    if go.movetime is not None:
+        seconds = max(0.0, go.movetime / 1000 - margin)
+        return Budget(seconds, seconds)
+    clock = go.clock(color)
+    if clock == Clock():
+        return None
+    remaining, increment, byoyomi = (
+        max(0, number or 0) / 1000 for number in dataclasses.astuple(clock)
+    )
+    share = remaining / (_MOVES_LEFT + max(0, _OPENING_PLIES - ply)) + increment
+    # Some GUIs add the increment only after the move, so it is no part of the limit.
+    limit = max(0.0, remaining + byoyomi - margin)
+    planned = min(limit, max(share, byoyomi) - margin)
+    return Budget(max(0.0, planned), min(limit, max(0.0, _EXTENSION * planned, planned)))
+
+
+class Timer:
+    """The time of one search.
+
+    Args:
+        go: The command.
+        color: The side to move.
+        ply: Number of plies played.
+        margin: As in :func:`make_budget`.
+    """
+
+    def __init__(self, go: Go, color: int, ply: int, margin: float) -> None:
+        self._go = go
+        self._place = color, ply, margin
+        self._start = self._clock_start = time.perf_counter()
+        self._is_pondering = go.ponder
+        self._budget = None if self._is_held() else make_budget(go, *self._place)
+
+    def elapsed(self) -> float:
+        """Seconds since the command."""
+        return time.perf_counter() - self._start
+
+    def budget(self) -> Budget | None:
+        """The budget; None while there is no limit. ``ponderhit`` switches the clock on."""
+        if self._is_pondering and self._go.ponderhit.is_set():
+            self._is_pondering = False
+            self._clock_start = time.perf_counter()
+            self._budget = self._budget_of_ponderhit()
+        return self._budget
+
+    def _budget_of_ponderhit(self) -> Budget | None:
+        """The budget by the clock of ``ponderhit``, else by that of ``go ponder``."""
+        hit, _ = parse_go(self._go.ponderhit.text)
+        budget = make_budget(hit, *self._place) or make_budget(self._go, *self._place)
+        has_limit = budget or self._go.nodes is not None or self._go.depth is not None
+        return budget if has_limit else Budget(0, 0)  # the GUI waits, and has told no limit
+
+    def spent(self) -> float:
+        """Seconds on the clock: since the command or since ``ponderhit``."""
+        return time.perf_counter() - self._clock_start
+
+    def is_over(self) -> bool:
+        """Says whether the move is wanted now."""
+        if self._go.stop.is_set():
+            return True
+        budget = self.budget()
+        return budget is not None and self.spent() >= budget.extended
+
+    def _is_held(self) -> bool:
+        """Says whether the move must wait for another command."""
+        return self._go.infinite or self._go.ponder

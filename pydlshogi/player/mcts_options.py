@@ -1,0 +1,65 @@
+"""What a GUI can set of the player that searches.
+
+A module of its own, because the engine answers ``usi`` from here before it imports numpy,
+Chainer or the board. Where dlshogi has such an option, this one has its name.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pydlshogi.player.options import DEVICES, MOST_MOVES, THREADS_VARIABLE
+from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
+
+#: The default of ``modelfile`` stands for the default model.
+POLICY_VALUE_MODEL = "model/model_policy_value"
+
+_MOST_THREADS = 512
+_MOST_PLIES = 100000
+_MOST_NODES = 10**9
+
+
+def mcts_options() -> Options:
+    """Declares the options of the player that searches; docs/search.md explains each."""
+    return Options(
+        Filename("modelfile", POLICY_VALUE_MODEL),
+        Button("reload_model"),
+        Combo("device", "auto", DEVICES),
+        Spin("Threads", _default_threads(), low=1, high=_MOST_THREADS),
+        Check("USI_Ponder", True),
+        Spin("USI_Hash", 1024, low=16, high=1 << 20),
+        Spin("MultiPV", 1, low=1, high=MOST_MOVES),
+        Spin("PV_Interval", 500, low=0, high=3600000),
+        Spin("Byoyomi_Margin", 200, low=0, high=10000),
+        Spin("nodes", 0, low=0, high=_MOST_NODES),
+        Spin("batch_size", 0, low=0, high=1024),
+        Spin("Softmax_Temperature", 140, low=1, high=1000),
+        Spin("C_init", 144, low=0, high=1000),
+        Spin("C_base", 28288, low=1, high=10**6),
+        Spin("C_fpu_reduction", 27, low=0, high=100),
+        Spin("C_init_root", 116, low=0, high=1000),
+        Spin("C_base_root", 25617, low=1, high=10**6),
+        Spin("C_fpu_reduction_root", 0, low=0, high=100),
+        Spin("mate_plies", 5, low=0, high=9),
+        Check("Mate_Root_Search", True),
+        Check("declaration_win", True),
+        Spin("Draw_Ply", 0, low=0, high=_MOST_PLIES, aliases=("MaxMovesToDraw",)),
+        Spin("Draw_Value_Black", 500, low=0, high=1000),
+        Spin("Draw_Value_White", 500, low=0, high=1000),
+        Spin("resign_threshold", 0, low=0, high=50),
+        Spin("random_plies", 0, low=0, high=_MOST_PLIES),
+        Spin("random_seed", -1, low=-1, high=2**31 - 1),
+        Check("OwnBook", True),
+        Filename("Book_File"),
+        Filename("debug_log"),
+    )
+
+
+def _default_threads() -> int:
+    """Returns the number of processors that this process may use, or what the environment says."""
+    text = os.environ.get(THREADS_VARIABLE, "").strip()
+    if text.isdecimal() and int(text):
+        return min(int(text), _MOST_THREADS)
+    if hasattr(os, "sched_getaffinity"):  # not on Windows and macOS
+        return min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+    return min(os.cpu_count() or 1, _MOST_THREADS)

@@ -1,0 +1,326 @@
+"""The player that searches: a network with two heads guides a Monte-Carlo tree search.
+
+Source of the idea: 「将棋AIで学ぶディープラーニング」, the chapter on Monte-Carlo tree search.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from pydlshogi import rules
+from pydlshogi.player.book import Book, BookMove, book_key, read_book
+from pydlshogi.player.clock import Budget, Timer
+from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.player.network_player import NetworkPlayer
+from pydlshogi.player.search_info import info_lines
+from pydlshogi.uct.boards import board_library, make_board
+from pydlshogi.uct.collector import no_collection
+from pydlshogi.uct.evaluation import Answer
+from pydlshogi.uct.game import Game
+from pydlshogi.uct.line import Candidate, best_lines, candidates
+from pydlshogi.uct.mate import find_mate
+from pydlshogi.uct.move import from_usi, to_usi
+from pydlshogi.uct.search import Search
+from pydlshogi.uct.settings import Settings
+from pydlshogi.usi.protocol import FatalError, Go
+
+__all__ = ["MCTSPlayer"]
+
+#: ``batch_size`` 0 stands for these, on a CPU and on a GPU.
+_CPU_BATCH, _GPU_BATCH = 16, 128
+
+#: How long a search that is stopped at once waits for the network's first answer, in seconds.
+_PATIENCE = 0.05
+
+#: The most visited move is clear if the second has at most this part of its visits.
+_CLEAR = 0.6
+
+#: Part of the planned time after which a search may end early.
+_LEAST = 0.1
+
+#: Occurrences of a position that end the game in the tree: of a game, of an analysis.
+_IN_GAME, _IN_ANALYSIS = 2, 4
+
+#: Visits of a move without limits, as the book's players made them.
+_BOOK_PLAYOUTS = 300
+
+
+class MCTSPlayer(NetworkPlayer):
+    """Plays the most visited move of a Monte-Carlo tree search."""
+
+    name = "mcts_player"
+    default_options = staticmethod(mcts_options)
+    default_go = Go(nodes=_BOOK_PLAYOUTS)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._search = Search(self._evaluate, Settings())
+        self._has_told_board = False
+        self._book: Book = {}
+        self._book_file = ""
+
+    def check_network(self) -> None:
+        """Refuses a network without a policy head; says what is missing without a value head."""
+        if not self._evaluator.has_policy:
+            raise FatalError(
+                f"model file {self.model_path()} is a value network and has no policy. Play it "
+                "with search1_player, or choose another file with the option modelfile."
+            )
+        if not self._evaluator.has_value:
+            self.send(
+                "info string the network has no value head: it plays by the policy alone. For "
+                "a search choose a modelfile trained with --network policy_value."
+            )
+        self._search.forget()
+
+    def prepare(self) -> None:
+        """Loads the network and the book, unless they are loaded already."""
+        super().prepare()
+        if self.options["Book_File"] != self._book_file:
+            self._book_file = self.options["Book_File"]
+            self._book = read_book(self._folder / self._book_file) if self._book_file else {}
+        if not self._has_told_board:
+            self.send(f"info string the search uses the board of {board_library()}")
+            self._has_told_board = True
+
+    def new_game(self) -> None:
+        """Forgets the tree; its memory is freed during the next search."""
+        self._search.tree.clear()
+
+    def choose(self, go: Go) -> str:
+        """Declares, plays from the book, searches, or resigns."""
+        timer = Timer(go, self.board.turn, self._ply(), self.options["Byoyomi_Margin"] / 1000)
+        if self.options["declaration_win"] and rules.can_declare_win(self.board):
+            self.send("info string the 27-point declaration holds")
+            return "win"
+        if not rules.has_legal_move(self.board):
+            return "resign"
+        if not self._loaded:  # a GUI without isready
+            self.prepare()
+        book_move = None if go.infinite or go.ponder else self._book_move(go.searchmoves)
+        if book_move:
+            return self._play_book(book_move)
+        with no_collection():
+            self._begin(go)
+            nodes = self._run(go, timer)
+            return self._answer(timer, nodes)
+
+    def find_mate(self, go: Go) -> str:
+        """Searches a mate by df-pn."""
+        seconds = None if go.mate_ms is None else go.mate_ms / 1000
+        timer = Timer(Go(infinite=True, stop=go.stop), self.board.turn, 0, 0.0)
+
+        def is_stopped() -> bool:
+            return timer.is_over() or (seconds is not None and timer.elapsed() >= seconds)
+
+        with no_collection():
+            line = find_mate(self._make_game().board, is_stopped, self.options["USI_Hash"])
+        if line is None:
+            return "timeout"
+        return " ".join(map(to_usi, line)) or "nomate"
+
+    # The search
+
+    def _evaluate(self, planes: numpy.ndarray) -> Answer:
+        """Asks the network, in the thread of the search."""
+        self.device.use()  # each thread has a current device of its own
+        evaluation = self.evaluate_planes(planes)
+        assert evaluation.logits is not None  # by check_network
+        return evaluation.logits, evaluation.wins
+
+    def _begin(self, go: Go) -> None:
+        """Sets up the search of the position on the board."""
+        game, settings = self._make_game(), self._settings(go)
+        moves = [from_usi(move) for move in self._moves]
+        only = self._excluded(game, go.searchmoves)
+        if only is not None:
+            self._search.tree.clear()
+        else:
+            self._search.tree.move_to((self._sfen, settings), moves, keep=go.ponder)
+        self._search.begin(game, settings, only)
+
+    def _run(self, go: Go, timer: Timer) -> int:
+        """Searches until the time or another limit is reached.
+
+        Returns:
+            Number of visits.
+        """
+        search, known = self._search, self._search.root.visits
+        most = known + self._most_nodes(go)
+        interval = self.options["PV_Interval"] / 1000
+        due = interval
+
+        def is_over() -> bool:
+            nonlocal due
+            if interval and timer.elapsed() >= due:
+                due += interval
+                self._report(timer, search.root.visits - known)
+            has_answer = search.root.policy or timer.elapsed() > _PATIENCE
+            return timer.is_over() and bool(has_answer)
+
+        try:
+            while not (is_over() or self._is_done(go, most) or self._is_settled(timer, known)):
+                search.step(most, is_over)
+            search.finish(is_over)
+        finally:
+            search.give_up()
+        return search.root.visits - known
+
+    def _is_done(self, go: Go, most: int) -> bool:
+        """Says whether there is nothing more to search."""
+        search = self._search
+        root = search.root
+        if root.proof or root.visits >= most or search.is_full():
+            return True
+        return go.depth is not None and _depth(search) >= go.depth
+
+    def _is_settled(self, timer: Timer, known: int) -> bool:
+        """Says whether to play before the time is up: the choice is clear, or cannot change."""
+        budget, root = timer.budget(), self._search.root
+        if budget is None or root.policy is None or root.children is None:
+            return False
+        if len(root.policy.moves) == 1:
+            return True
+        if timer.spent() < _LEAST * budget.planned:
+            return False  # the number of visits to come is not known yet
+        first, second = (heapq.nlargest(2, root.child_visits) + [0, 0])[:2]
+        rate = (root.visits - known) / max(timer.elapsed(), 1e-3)
+        left = self._time_left(budget, timer, is_clear=second <= _CLEAR * first)
+        return left <= 0 or first - second > rate * left
+
+    def _time_left(self, budget: Budget, timer: Timer, is_clear: bool) -> float:
+        """Seconds until a move must be played, more for a choice that is not clear."""
+        limit = budget.planned if is_clear else budget.extended
+        return limit - timer.spent()
+
+    def _answer(self, timer: Timer, nodes: int) -> str:
+        """Shows the result and returns the text behind ``bestmove``."""
+        self._report(timer, nodes)
+        lines = best_lines(self._search, 1)
+        if not lines:  # stopped before the network could answer
+            return to_usi(int(self._search.board.moves()[0]))
+        best = lines[0]
+        threshold = self.options["resign_threshold"] / 100
+        if self._evaluator.has_value and best.value < threshold:
+            return "resign"
+        moves = self._drawn_by_visits() or best.moves
+        words = [to_usi(move) for move in moves[:2]]
+        if len(words) == 1 or not self.options["USI_Ponder"]:
+            return words[0]
+        return f"{words[0]} ponder {words[1]}"
+
+    def _drawn_by_visits(self) -> Sequence[int]:
+        """Draws a move of the opening by its visits; empty where none is to be drawn."""
+        root = self._search.root
+        if self._ply() >= self.options["random_plies"] or root.proof:
+            return []
+        rows: list[Candidate] = [row for row in candidates(root) if row.visits and not row.proof]
+        if not rows:
+            return []
+        visits = numpy.array([row.visits for row in rows], numpy.float64)
+        return [rows[self.random().choice(len(rows), p=visits / visits.sum())].move]
+
+    def _report(self, timer: Timer, nodes: int) -> None:
+        """Sends the ``info`` lines."""
+        for line in info_lines(
+            self._search,
+            self.options["MultiPV"],
+            seconds=timer.elapsed(),
+            nodes=nodes,
+            has_value=self._evaluator.has_value,
+        ):
+            self.send(line)
+
+    # What the search is about
+
+    def _ply(self) -> int:
+        """Number of plies played."""
+        return self.board.move_number - 1
+
+    def _make_game(self) -> Game:
+        """Sets up the game on a board of the search."""
+        sfen = self._sfen
+        if sfen is not None and len(sfen.split()) == 3:
+            sfen += " 1"
+        moves = [from_usi(move) for move in self._moves]
+        return Game(make_board(sfen, []), moves, self._ply() - len(moves))
+
+    def _excluded(self, game: Game, searchmoves: Sequence[str]) -> frozenset[int] | None:
+        """Returns the moves to choose from; None for all.
+
+        Left out are moves that ``searchmoves`` does not name, and moves that lose at once by
+        perpetual check.
+        """
+        legal = rules.legal_moves(self.board)
+        allowed = self._allowed(legal, tuple(searchmoves))
+        if rules.may_repeat(self.board):
+            allowed = [
+                move
+                for move in allowed
+                if rules.repetition_after(self.board, move) != rules.Repetition.LOSS
+            ] or allowed
+        if len(allowed) == len(legal):
+            return None
+        return frozenset(from_usi(move.usi()) for move in allowed)
+
+    def _most_nodes(self, go: Go) -> int:
+        """Most visits of this search; without values a single one shows all there is."""
+        if not self._evaluator.has_value:
+            return 1
+        limits = [go.nodes, self.options["nodes"] or None]
+        return max(1, min((limit for limit in limits if limit is not None), default=10**12))
+
+    def _settings(self, go: Go) -> Settings:
+        """Reads the constants of the search from the options."""
+        options = self.options
+        on_gpu = self.device.xp is not numpy
+        color = self.board.turn
+        value = options["Draw_Value_White" if color else "Draw_Value_Black"] / 1000
+        return Settings(
+            c_init=options["C_init"] / 100,
+            c_base=options["C_base"],
+            c_init_root=options["C_init_root"] / 100,
+            c_base_root=options["C_base_root"],
+            fpu_reduction=options["C_fpu_reduction"] / 100,
+            fpu_reduction_root=options["C_fpu_reduction_root"] / 100,
+            temperature=options["Softmax_Temperature"] / 100,
+            batch_size=options["batch_size"] or (_GPU_BATCH if on_gpu else _CPU_BATCH),
+            batches=2 if on_gpu else 1,
+            mate_plies=options["mate_plies"],
+            root_mate=options["Mate_Root_Search"],
+            declaration=options["declaration_win"],
+            draw_black=1 - value if color else value,
+            draw_ply=options["Draw_Ply"],
+            occurrences=_IN_ANALYSIS if go.infinite else _IN_GAME,
+            megabytes=options["USI_Hash"],
+        )
+
+    # The book
+
+    def _book_move(self, searchmoves: Sequence[str]) -> BookMove | None:
+        """Draws a move of the book, by how often it was played."""
+        if not self.options["OwnBook"] or searchmoves:
+            return None
+        legal = {move.usi() for move in rules.legal_moves(self.board)}
+        moves = [
+            move for move in self._book.get(book_key(self.board.sfen()), ()) if move.move in legal
+        ]
+        if not moves:
+            return None
+        counts = numpy.array([max(1, move.times) for move in moves], numpy.float64)
+        return moves[self.random().choice(len(moves), p=counts / counts.sum())]
+
+    def _play_book(self, move: BookMove) -> str:
+        self.send(f"info string book move {move.move}, played {move.times} times")
+        if move.answer and self.options["USI_Ponder"]:
+            return f"{move.move} ponder {move.answer}"
+        return move.move
+
+
+def _depth(search: Search) -> int:
+    """Number of moves of the best line."""
+    return len(next((line.moves for line in best_lines(search, 1)), ()))

@@ -1,0 +1,1 @@
+"""The Monte-Carlo tree search. It knows neither USI nor a network."""

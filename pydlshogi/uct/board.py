@@ -1,0 +1,83 @@
+"""What the search asks of a board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy
+
+
+class Mate(NamedTuple):
+    """A forced mate.
+
+    Attributes:
+        move: The first move, as in :mod:`pydlshogi.uct.move`.
+        plies: Number of plies to the mate, odd.
+    """
+
+    move: int
+    plies: int
+
+
+class SearchBoard(Protocol):
+    """A position and the moves that led to it.
+
+    Moves are the numbers of :mod:`pydlshogi.uct.move`. A side may lack its king, as in mate
+    problems: that side is then never in check, and no mate of it is found.
+    """
+
+    @property
+    def turn(self) -> int:
+        """The side to move: 0 for Black, 1 for White."""
+
+    def push(self, move: int) -> object:
+        """Plays a legal move."""
+
+    def pop(self) -> object:
+        """Takes back the last move."""
+
+    def key(self) -> int:
+        """Hash of the position, the side to move and the hands."""
+
+    def in_check(self) -> bool:
+        """Says whether the side to move is in check."""
+
+    def moves(self) -> numpy.ndarray:
+        """Lists the legal moves: (n,) uint16."""
+
+    def checks(self) -> list[int]:
+        """Lists the legal moves that give check."""
+
+    def can_declare(self) -> bool:
+        """Says whether the side to move wins by the 27-point declaration."""
+
+    def mate(self, plies: int) -> Mate | None:
+        """Finds a mate in at most ``plies`` plies, the shortest first."""
+
+    def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
+        """Searches a mate by df-pn, if the board's library can; not to be interrupted.
+
+        Args:
+            nodes: Most positions to look at.
+            plies: Longest mate.
+
+        Returns:
+            The moves of a mate, empty where none was found; and whether more nodes would
+            make no difference.
+        """
+
+    def write_planes(self, out: numpy.ndarray) -> None:
+        """Writes the network's input (:mod:`pydlshogi.features`) into (104, 9, 9) float32."""
+
+
+def play(board: SearchBoard, moves: Sequence[int]) -> None:
+    """Plays moves."""
+    for move in moves:
+        board.push(move)
+
+
+def take_back(board: SearchBoard, number: int) -> None:
+    """Takes back moves."""
+    for _ in range(number):
+        board.pop()

@@ -1,0 +1,203 @@
+"""A mate search by df-pn that can be stopped at any time and goes on where it was.
+
+An attacker's node is proven by one move, a defender's by all. The proof number of a position
+is the least number of open positions below it that must be proven to prove it, the disproof
+number likewise. The search goes where they are smallest, and keeps them in a table.
+
+Source: A. Nagai, Df-pn algorithm for searching AND/OR trees and its applications (2002).
+"""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple
+
+from pydlshogi.uct.board import SearchBoard
+
+#: Proof or disproof number of what cannot be proven or disproven any more.
+INFINITE = 1 << 40
+
+#: Most plies of a mate; each takes a Python frame.
+MOST_PLIES = 400
+
+#: Memory of an entry of the table in bytes, about.
+_ENTRY_BYTES = 300
+
+#: Positions between two looks at whether to stop, about 2 ms.
+_LOOK = 64
+
+
+class _Numbers(NamedTuple):
+    """What the table holds of a position.
+
+    Attributes:
+        phi: For the attacker to move the proof number, for the defender the disproof number.
+        delta: The other of the two.
+        plies: Number of plies to the mate, where it is proven.
+    """
+
+    phi: int
+    delta: int
+    plies: int = 0
+
+
+_UNKNOWN = _Numbers(1, 1)
+#: The side to move does not reach its aim: no check is left, or no evasion.
+_FAILED = _Numbers(INFINITE, 0)
+#: The side to move reaches its aim, because the other may not repeat the position.
+_REACHED = _Numbers(0, INFINITE)
+
+
+class _Stopped(Exception):
+    """The search was told to stop, or its table is full."""
+
+
+class MateSearch:
+    """A mate search of one position.
+
+    Args:
+        board: The position; the side to move attacks.
+        megabytes: Memory of the table.
+
+    Attributes:
+        nodes: Number of positions visited so far.
+    """
+
+    def __init__(self, board: SearchBoard, megabytes: int = 1024) -> None:
+        self._board = board
+        self._capacity = megabytes * 10**6 // _ENTRY_BYTES
+        self._root = board.key()
+        self._table: dict[int, _Numbers] = {}
+        self._path: set[int] = set()
+        self._pushed = 0
+        self.nodes = 0
+
+    def run(self, is_stopped: Callable[[], bool]) -> bool | None:
+        """Searches.
+
+        Args:
+            is_stopped: Says whether to stop; asked every few milliseconds.
+
+        Returns:
+            Whether there is a mate; None where the search was stopped or its table is full.
+        """
+        self._is_stopped = is_stopped
+        try:
+            self._search(True, INFINITE, INFINITE, MOST_PLIES)
+        except _Stopped:
+            self._take_back()
+            return None
+        return self._table[self._root].phi == 0
+
+    def line(self) -> list[int]:
+        """The moves of the mate that was found: the attacker's shortest, the longest defence.
+
+        Lengths are those of the lines searched; there may be a shorter mate.
+        """
+        moves: list[int] = []
+        attacks = True
+        while len(moves) < MOST_PLIES and (move := self._best_move(attacks)):
+            moves.append(move)
+            self._push(move)
+            attacks = not attacks
+        self._take_back()
+        return moves
+
+    def _best_move(self, attacks: bool) -> int | None:
+        """Chooses the move of a mating line; None at its end."""
+        children = [
+            (self._table[key].plies, move)
+            for move, key in self._children(attacks)
+            if key in self._table and _is_mate(self._table[key], not attacks)
+        ]
+        if not children:
+            return None
+        return min(children)[1] if attacks else max(children)[1]
+
+    def _search(self, attacks: bool, phi_limit: int, delta_limit: int, plies: int) -> None:
+        """Searches below a position until one of its numbers reaches its limit."""
+        key = self._board.key()
+        self._count_node()
+        children = self._children(attacks) if plies else []
+        self._path.add(key)
+        while True:
+            best, second, numbers = self._sum_up(children, attacks)
+            self._table[key] = numbers
+            if numbers.phi >= phi_limit or numbers.delta >= delta_limit:
+                break
+            move, child = children[best]
+            child_phi = self._numbers(child, not attacks).phi
+            self._push(move)
+            self._search(
+                not attacks,
+                min(INFINITE, delta_limit - numbers.delta + child_phi),
+                min(phi_limit, second + 1),
+                plies - 1,
+            )
+            self._pop()
+        self._path.discard(key)
+
+    def _sum_up(self, children: list[tuple[int, int]], attacks: bool) -> tuple[int, int, _Numbers]:
+        """Computes a position's numbers from its children's.
+
+        Returns:
+            The number of the child with the smallest ``delta``, the second smallest
+            ``delta``, and the position's numbers.
+        """
+        if not children:
+            return 0, INFINITE, _FAILED
+        numbers = [self._numbers(key, not attacks) for _, key in children]
+        best = min(range(len(numbers)), key=lambda index: numbers[index].delta)
+        second = min(
+            (other.delta for index, other in enumerate(numbers) if index != best),
+            default=INFINITE,
+        )
+        phi = numbers[best].delta
+        delta = min(INFINITE, sum(child.phi for child in numbers))
+        return best, second, _Numbers(phi, delta, self._plies(numbers, attacks))
+
+    def _plies(self, children: list[_Numbers], attacks: bool) -> int:
+        """Number of plies to the mate, where it is proven."""
+        mates = [child.plies for child in children if _is_mate(child, not attacks)]
+        if not mates:
+            return 0
+        return 1 + (min(mates) if attacks else max(mates))
+
+    def _numbers(self, key: int, attacks: bool) -> _Numbers:
+        """Numbers of a child; whoever repeats a position of the path gives perpetual check."""
+        if key in self._path:
+            return _FAILED if attacks else _REACHED
+        return self._table.get(key, _UNKNOWN)
+
+    def _children(self, attacks: bool) -> list[tuple[int, int]]:
+        """Lists the moves of the attacker or the defender, each with the key behind it."""
+        board = self._board
+        children = []
+        for move in board.checks() if attacks else board.moves().tolist():
+            board.push(move)
+            children.append((move, board.key()))
+            board.pop()
+        return children
+
+    def _count_node(self) -> None:
+        self.nodes += 1
+        if self.nodes % _LOOK == 0 and (self._is_stopped() or len(self._table) >= self._capacity):
+            raise _Stopped
+
+    def _push(self, move: int) -> None:
+        self._board.push(move)
+        self._pushed += 1
+
+    def _pop(self) -> None:
+        self._board.pop()
+        self._pushed -= 1
+
+    def _take_back(self) -> None:
+        """Returns to the position searched."""
+        while self._pushed:
+            self._pop()
+        self._path.clear()
+
+
+def _is_mate(numbers: _Numbers, attacks: bool) -> bool:
+    """Says whether a mate is proven."""
+    return (numbers.phi if attacks else numbers.delta) == 0

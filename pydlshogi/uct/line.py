@@ -1,0 +1,144 @@
+"""The best moves of a node and the lines that follow them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pydlshogi.uct.board import SearchBoard, play, take_back
+from pydlshogi.uct.mate import mate_line
+from pydlshogi.uct.node import Node
+from pydlshogi.uct.proof import DRAW, WIN, Proof
+from pydlshogi.uct.search import Search
+
+
+class Candidate(NamedTuple):
+    """A move at the root.
+
+    Attributes:
+        move: The move.
+        visits: Number of visits.
+        value: Probability that the side that makes it wins.
+        proof: Its proven result for that side, from the position before the move; or None.
+        prior: Probability of the policy.
+        node: The position behind it; None where it was not visited.
+    """
+
+    move: int
+    visits: int
+    value: float
+    proof: Proof | None
+    prior: float
+    node: Node | None
+
+
+class Line(NamedTuple):
+    """A line of best moves.
+
+    Attributes:
+        moves: At least one.
+        value: Probability that the side to move wins.
+        proof: The proven result for the side to move; None while there is none.
+        visits: Number of visits of its first move.
+    """
+
+    moves: list[int]
+    value: float
+    proof: Proof | None
+    visits: int
+
+
+def candidates(node: Node) -> list[Candidate]:
+    """Lists all moves of a node that the network has answered for, the best first.
+
+    Proven wins come first, the shortest before the others; proven losses last, the longest
+    before the others; between them the most visited moves.
+    """
+    if node.policy is None:
+        return []
+    visited = node.children or []
+    others = [
+        Candidate(node.move(index), 0, node.value(), None, node.policy.priors.item(index), None)
+        for index in range(len(visited), len(node.policy.moves))
+    ]
+    return sorted(_visited(node) + others, key=_rank, reverse=True)
+
+
+def best_lines(search: Search, number: int) -> list[Line]:
+    """Lists the best lines of a search.
+
+    Args:
+        search: A search whose root has been visited.
+        number: Most lines.
+
+    Returns:
+        The best first; a single one where a mate search at the root found a mate, none where
+        there is no legal move or the network has not answered yet.
+    """
+    root, board = search.root, search.board
+    if root.proof and root.proof.outcome == WIN:
+        mate = search.mate or mate_line(board, root.proof.plies if root.mate_move else 0)
+        if mate:
+            return [Line(mate, 1.0, root.proof, root.visits)]
+    lines = []
+    for candidate in candidates(root)[:number]:
+        moves = [candidate.move, *_continuation(board, candidate)]
+        lines.append(Line(moves, candidate.value, candidate.proof, candidate.visits))
+    return lines
+
+
+def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
+    """The moves that follow a candidate, to the mate where there is one."""
+    if candidate.node is None:
+        return []
+    moves, leaf = line_of(candidate.node)
+    if leaf.mate_move is None or leaf.proof is None:
+        return moves
+    way = [candidate.move, *moves]
+    play(board, way)
+    moves += mate_line(board, leaf.proof.plies)
+    take_back(board, len(way))
+    return moves
+
+
+def line_of(node: Node) -> tuple[list[int], Node]:
+    """Follows the best moves of a node.
+
+    Returns:
+        The moves, and the node behind the last of them.
+    """
+    moves = []
+    while node.children:
+        best = max(_visited(node), key=_rank)
+        moves.append(best.move)
+        assert best.node is not None
+        node = best.node
+    return moves, node
+
+
+def _visited(node: Node) -> list[Candidate]:
+    """Lists the moves of a node that have been visited."""
+    return [
+        Candidate(
+            move=node.move(index),
+            visits=node.child_visits[index],
+            value=node.child_totals[index] / max(1, node.child_visits[index]),
+            proof=_before(child.proof),
+            prior=node.policy.priors.item(index),  # type: ignore[union-attr]
+            node=child,
+        )
+        for index, child in enumerate(node.children or ())
+    ]
+
+
+def _before(proof: Proof | None) -> Proof | None:
+    """Turns a result behind a move into one of the side that makes the move."""
+    return Proof(-proof.outcome, 1 + proof.plies) if proof else None
+
+
+def _rank(candidate: Candidate) -> tuple[int, float, float]:
+    """Orders the moves of a node; the best has the highest rank."""
+    proof = candidate.proof
+    if proof and proof.outcome != DRAW:
+        return (proof.outcome, -proof.outcome * proof.plies, 0)
+    # Outcomes are -1 and 1: 0 stands between them.
+    return (0, candidate.visits, candidate.value if candidate.visits else candidate.prior)

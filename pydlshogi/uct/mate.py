@@ -1,0 +1,95 @@
+"""Mates from the root: searched between the batches, and their whole lines."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from pydlshogi.uct.board import SearchBoard, play, take_back
+from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
+
+#: Longest mate that is looked for beside the search of the tree, in plies.
+_ROOT_PLIES = 31
+
+#: Positions of the first slice and of the last, 1 ms and about 20 ms: a slice cannot be
+#: interrupted. The library keeps nothing from one to the next, so each is twice as long.
+_FIRST_SLICE, _LAST_SLICE = 1000, 16000
+
+
+class RootMate:
+    """Looks for a mate, a slice at a time.
+
+    Args:
+        board: The position; it must be there again at each call of :meth:`step`.
+        plies: Longest mate to look for.
+    """
+
+    def __init__(self, board: SearchBoard, plies: int = _ROOT_PLIES) -> None:
+        self._board = board
+        self._plies = min(plies, _ROOT_PLIES)
+        self._nodes = _FIRST_SLICE
+
+    def step(self) -> list[int]:
+        """Searches a slice, unless all have been searched.
+
+        Returns:
+            The moves of a mate; empty where none was found.
+        """
+        if self._nodes > _LAST_SLICE or self._plies < 1:
+            return []
+        line, is_complete = self._board.search_mate(self._nodes, self._plies)
+        self._nodes = _LAST_SLICE + 1 if is_complete else 2 * self._nodes
+        return line if _ends_in_mate(self._board, line) else []
+
+
+def find_mate(
+    board: SearchBoard, is_stopped: Callable[[], bool], megabytes: int
+) -> list[int] | None:
+    """Searches a mate of any length.
+
+    The board's library, which is fast but cannot be interrupted, has the first try.
+
+    Args:
+        board: The position; the side to move mates.
+        is_stopped: Says whether to stop; asked every few milliseconds.
+        megabytes: Memory of the search.
+
+    Returns:
+        The moves; empty where there is no mate; None where the search was stopped or its
+        memory is full.
+    """
+    line, is_complete = board.search_mate(_LAST_SLICE, MOST_PLIES)
+    if _ends_in_mate(board, line) or (is_complete and not line):
+        return line
+    search = MateSearch(board, megabytes)
+    is_mate = search.run(is_stopped)
+    return None if is_mate is None else search.line()
+
+
+def mate_line(board: SearchBoard, plies: int) -> list[int]:
+    """Lists the moves of a mate that the board's mate search finds, with the longest defence.
+
+    Args:
+        board: The position; the side to move mates.
+        plies: Most plies of the mate.
+    """
+    mate = board.mate(plies)
+    if mate is None:
+        return []
+    board.push(mate.move)
+    defences = []
+    for move in board.moves().tolist():
+        board.push(move)
+        defences.append([move, *mate_line(board, mate.plies - 2)])
+        board.pop()
+    board.pop()
+    return [mate.move, *max(defences, key=len, default=[])]
+
+
+def _ends_in_mate(board: SearchBoard, line: list[int]) -> bool:
+    """Checks a line of the library: its table may have lost the end of it."""
+    if not line:
+        return False
+    play(board, line)
+    is_mate = board.in_check() and not len(board.moves())
+    take_back(board, len(line))
+    return is_mate

@@ -1,0 +1,92 @@
+"""Moves as numbers of 15 bits, the form in which boards and tree hold them.
+
+======  ============================================================
+bits    content
+======  ============================================================
+0–6     the square moved to
+7–13    the square moved from; for a drop 80 + the kind (pawn 1, lance
+        2, knight 3, silver 4, bishop 5, rook 6, gold 7)
+14      1 where the piece promotes
+======  ============================================================
+
+Squares are 9 · (file − 1) + rank, counted from 1a (0) to 9i (80). These are the low 15
+bits of cshogi's moves, so its board needs no conversion.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy
+import shogi
+
+from pydlshogi.common import SQUARE_NUM
+from pydlshogi.features import make_output_label
+
+#: Number of values that a move can have.
+MOVE_NUM = 1 << 15
+
+_PROMOTION = 1 << 14
+_SQUARE_BITS = 7
+_SQUARE_MASK = (1 << _SQUARE_BITS) - 1
+#: Kinds in the order of the numbers of drops.
+_DROPS = "PLNSBRG"
+_FILES = "123456789"
+_RANKS = "abcdefghi"
+_NAMES = [file + rank for file in _FILES for rank in _RANKS]
+_SQUARES = {name: square for square, name in enumerate(_NAMES)}
+
+
+def from_usi(text: str) -> int:
+    """Converts a move of USI, such as ``7g7f``, ``8h2b+`` or ``P*5e``.
+
+    Raises:
+        KeyError: the text names no square or no kind.
+    """
+    to = _SQUARES[text[2:4]]
+    if text[1] == "*":
+        return to | SQUARE_NUM + _DROPS.index(text[0]) << _SQUARE_BITS
+    return to | _SQUARES[text[:2]] << _SQUARE_BITS | _PROMOTION * text.endswith("+")
+
+
+def to_usi(move: int) -> str:
+    """Converts a move to the notation of USI."""
+    to, origin = _NAMES[move & _SQUARE_MASK], move >> _SQUARE_BITS & _SQUARE_MASK
+    if origin >= SQUARE_NUM:
+        return f"{_DROPS[origin - SQUARE_NUM]}*{to}"
+    return _NAMES[origin] + to + ("+" if move & _PROMOTION else "")
+
+
+@functools.cache
+def label_table() -> numpy.ndarray:
+    """Makes the table of labels: ``label_table()[color, move]`` is the move's label.
+
+    Returns:
+        (2, 32768) uint16; 0 where no piece can make the move.
+    """
+    labels = numpy.zeros((2, MOVE_NUM), numpy.uint16)
+    for move in _all_moves():
+        shogi_move = shogi.Move.from_usi(to_usi(move))
+        for color in shogi.COLORS:
+            try:
+                labels[color, move] = make_output_label(shogi_move, color)
+            except ValueError:  # no piece moves between these squares
+                continue
+    return labels
+
+
+def _all_moves() -> list[int]:
+    """Lists every pair of squares, with and without promotion, and every drop."""
+    board = [
+        to | origin << _SQUARE_BITS | promotion
+        for origin in range(SQUARE_NUM)
+        for to in range(SQUARE_NUM)
+        for promotion in (0, _PROMOTION)
+        if to != origin
+    ]
+    drops = [
+        to | SQUARE_NUM + kind << _SQUARE_BITS
+        for kind in range(len(_DROPS))
+        for to in range(SQUARE_NUM)
+    ]
+    return board + drops

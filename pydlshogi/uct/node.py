@@ -1,0 +1,108 @@
+"""A position in the tree."""
+
+from __future__ import annotations
+
+from pydlshogi.uct.policy import Policy
+from pydlshogi.uct.proof import Proof, combine
+
+#: Memory in bytes, about: a node without children, and its entries in its parent's lists.
+NODE_BYTES = 340
+
+#: Memory in bytes, about, of the four lists of a node that has children.
+LISTS_BYTES = 320
+
+
+class Node:
+    """A position reached by one path from the root, with the statistics of its children.
+
+    The children are in the order of their prior probabilities, and only the visited ones are
+    here: child number k is that of ``policy.moves[k]``. Their statistics stand in plain lists
+    of the parent, which Python reads faster than attributes of many objects or numpy arrays.
+
+    Attributes:
+        visits: Number of visits, those under way included.
+        total: Sum of the values backed up, each for the side to move here.
+        policy: The legal moves; None until the network has answered.
+        pending: Whether the network is being asked about this position.
+        proof: The proven result; None while there is none.
+        mate_move: First move of a mate that the mate search found; None if there is none.
+        children: Nodes of the visited moves; None before the second visit, like the lists.
+        child_visits: Visits by way of this node, those under way included.
+        child_totals: Sums of the values backed up, each for the side to move *here*.
+        child_priors: Prior probabilities; −∞ where the move is proven to lose.
+        prior_sum: Prior probability of all visited children together.
+    """
+
+    __slots__ = (
+        "child_priors",
+        "child_totals",
+        "child_visits",
+        "children",
+        "mate_move",
+        "pending",
+        "policy",
+        "prior_sum",
+        "proof",
+        "total",
+        "visits",
+    )
+
+    def __init__(self) -> None:
+        self.visits = 0
+        self.total = 0.0
+        self.policy: Policy | None = None
+        self.pending = False
+        self.proof: Proof | None = None
+        self.mate_move: int | None = None
+        self.children: list[Node] | None = None
+        self.child_visits: list[int] = _NOTHING
+        self.child_totals: list[float] = _NOTHING
+        self.child_priors: list[float] = _NOTHING
+        self.prior_sum = 0.0
+
+    def expand(self, temperature: float) -> None:
+        """Prepares for children; the network must have answered."""
+        assert self.policy is not None
+        self.policy.sort(temperature)
+        self.children = []
+        self.child_visits, self.child_totals, self.child_priors = [], [], []
+
+    def add_child(self) -> Node:
+        """Adds the most probable move that has not been visited."""
+        assert self.policy is not None and self.children is not None
+        prior = self.policy.priors.item(len(self.children))
+        child = Node()
+        self.children.append(child)
+        self.child_visits.append(0)
+        self.child_totals.append(0.0)
+        self.child_priors.append(prior)
+        self.prior_sum += prior
+        return child
+
+    def move(self, index: int) -> int:
+        """The move that leads to a child."""
+        assert self.policy is not None
+        return self.policy.moves.item(index)
+
+    def child_after(self, move: int) -> Node | None:
+        """Finds the child of a move; None where the move has not been visited."""
+        for index, child in enumerate(self.children or ()):
+            if self.move(index) == move:
+                return child
+        return None
+
+    def value(self) -> float:
+        """Mean of what was backed up: the probability that the side to move wins."""
+        return self.total / self.visits if self.visits else 0.5
+
+    def derive_proof(self) -> Proof | None:
+        """Derives the result from the children's."""
+        assert self.policy is not None and self.children is not None
+        return combine(
+            [child.proof for child in self.children],
+            all_moves=len(self.children) == len(self.policy.moves),
+        )
+
+
+#: The lists of every node without children; never changed.
+_NOTHING: list = []

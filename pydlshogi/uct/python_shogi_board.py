@@ -1,0 +1,106 @@
+"""The board of python-shogi, which runs everywhere."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy
+import shogi
+
+from pydlshogi import rules
+from pydlshogi.features import make_input_features_from_board
+from pydlshogi.uct.board import Mate
+from pydlshogi.uct.move import from_usi, to_usi
+from pydlshogi.uct.python_shogi_moves import checks, legal_moves
+
+#: What this board is called in messages.
+LIBRARY = "python-shogi"
+
+
+class PythonShogiBoard:
+    """A :class:`pydlshogi.uct.board.SearchBoard` on top of python-shogi.
+
+    Args:
+        sfen: The start position; None for the usual one.
+        moves: Legal moves from there, in USI's notation.
+    """
+
+    def __init__(self, sfen: str | None = None, moves: Sequence[str] = ()) -> None:
+        self._board = shogi.Board(sfen)
+        self._legal: list[shogi.Move] | None = None
+        self.key = self._board.zobrist_hash
+        self.in_check = self._board.is_check
+        for move in moves:
+            self._board.push(shogi.Move.from_usi(move))
+
+    @property
+    def turn(self) -> int:
+        """The side to move."""
+        return self._board.turn
+
+    def push(self, move: int) -> None:
+        """Plays a legal move."""
+        self._board.push(_shogi_move(move))
+        self._legal = None
+
+    def pop(self) -> None:
+        """Takes back the last move."""
+        self._board.pop()
+        self._legal = None
+
+    def moves(self) -> numpy.ndarray:
+        """Lists the legal moves."""
+        return numpy.array(_numbers(self._legal_moves()), numpy.uint16)
+
+    def checks(self) -> list[int]:
+        """Lists the legal moves that give check."""
+        return _numbers(checks(self._board, self._legal_moves()))
+
+    def can_declare(self) -> bool:
+        """Says whether the side to move wins by the 27-point declaration."""
+        return rules.can_declare_win(self._board)
+
+    def mate(self, plies: int) -> Mate | None:
+        """Finds a mate in one; longer ones would take too long."""
+        if plies < 1:
+            return None
+        for move in checks(self._board, self._legal_moves()):
+            self._board.push(move)
+            is_mate = not rules.has_legal_move(self._board)
+            self._board.pop()
+            if is_mate:
+                return Mate(from_usi(move.usi()), 1)
+        return None
+
+    def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
+        """Finds nothing: python-shogi has no mate search."""
+        return [], False
+
+    def write_planes(self, out: numpy.ndarray) -> None:
+        """Writes the network's input."""
+        out[...] = make_input_features_from_board(self._board)
+
+    def _legal_moves(self) -> list[shogi.Move]:
+        """The legal moves, kept until the position changes."""
+        if self._legal is None:
+            self._legal = legal_moves(self._board)
+        return self._legal
+
+
+@functools.cache
+def _shogi_move(move: int) -> shogi.Move:
+    return shogi.Move.from_usi(to_usi(move))
+
+
+def _numbers(moves: list[shogi.Move]) -> list[int]:
+    """Numbers moves."""
+    return [
+        _number(move.from_square, move.to_square, move.promotion, move.drop_piece_type)
+        for move in moves
+    ]
+
+
+@functools.cache
+def _number(origin: int | None, to: int, promotion: bool, drop: int | None) -> int:
+    return from_usi(shogi.Move(origin, to, promotion, drop).usi())

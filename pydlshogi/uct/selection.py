@@ -1,0 +1,52 @@
+"""Which child to visit next: PUCT.
+
+A child's score is Q + U: Q is the mean of its values, and
+
+    U = c · P · √N / (1 + n),    c = ln((N + base + 1) / base) + init,
+
+where P is its prior probability, n its visits and N its parent's. An unvisited child's Q is
+its parent's less a reduction that grows with the prior probability already visited (FPU,
+"first play urgency"). Of the unvisited children only the most probable can have the highest
+score, so the others are not looked at.
+
+A visit under way counts in n, but adds nothing to the sum of values: the virtual loss, which
+sends the other visits of a batch elsewhere.
+
+Sources: D. Silver et al., A general reinforcement learning algorithm that masters chess,
+shogi, and Go through self-play, Science 362 (2018); dlshogi for FPU.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pydlshogi.uct.node import Node
+
+
+def select(node: Node, c_init: float, c_base: float, fpu_reduction: float) -> int:
+    """Chooses the child with the highest score.
+
+    Args:
+        node: Expanded, and visited at least once before.
+        c_init: ``init`` of the formula above.
+        c_base: ``base`` of the formula above.
+        fpu_reduction: Reduction for unvisited children.
+
+    Returns:
+        Number of the child; the number of children for the first unvisited one.
+    """
+    visits = node.visits
+    exploration = (math.log((visits + c_base + 1) / c_base) + c_init) * math.sqrt(visits)
+    first_play = node.total / visits - fpu_reduction * math.sqrt(node.prior_sum)
+    best, best_score = 0, -math.inf
+    index = 0
+    for n, total, prior in zip(node.child_visits, node.child_totals, node.child_priors):
+        # A batch that was given up leaves children without a visit.
+        score = (total / n if n else first_play) + exploration * prior / (1 + n)
+        if score > best_score:
+            best, best_score = index, score
+        index += 1
+    priors = node.policy.priors  # type: ignore[union-attr]
+    if index < len(priors) and first_play + exploration * priors.item(index) > best_score:
+        return index
+    return best

@@ -1,0 +1,90 @@
+"""The tree: its root follows the game, and what the game left behind is freed in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydlshogi.uct.node import LISTS_BYTES, NODE_BYTES, Node
+
+
+class Tree:
+    """All nodes.
+
+    Attributes:
+        root: The position to be searched.
+        size: Memory in bytes, about; what is still to be freed counts.
+    """
+
+    def __init__(self) -> None:
+        self.size = NODE_BYTES
+        self._anchor = self.root = Node()
+        self._start: object = None
+        self._moves: list[int] = []
+        self._garbage: list[Node] = []
+
+    @property
+    def has_garbage(self) -> bool:
+        """Whether there are nodes to be freed."""
+        return bool(self._garbage)
+
+    def move_to(self, start: object, moves: Sequence[int], keep: bool = False) -> None:
+        """Moves the root to a position, with what is known of it.
+
+        Args:
+            start: Identifies the start of the game, and all that makes a tree unusable.
+            moves: The moves from there, as in :mod:`pydlshogi.uct.move`.
+            keep: Whether to keep the positions beside it until the next call, because the
+                last of the moves is only expected (ponder).
+        """
+        moves = list(moves)
+        known = len(self._moves)
+        if start != self._start or moves[:known] != self._moves:
+            self.clear()
+            self._start, self._moves = start, moves
+            return
+        nodes = [self._anchor]
+        for move in moves[known:]:
+            nodes.append(nodes[-1].child_after(move) or self._new_node())
+        self.root = nodes[-1]
+        if not keep:
+            self._moves, self._anchor = moves, self.root
+            for node, kept in zip(nodes, nodes[1:]):
+                self._discard(node, kept)
+
+    def clear(self) -> None:
+        """Drops all nodes."""
+        self._garbage.append(self._anchor)
+        self._anchor = self.root = self._new_node()
+        self._start, self._moves = None, []
+
+    def free(self, nodes: int) -> None:
+        """Frees some of the nodes that were dropped: 60,000 at once would take 0.4 s.
+
+        Args:
+            nodes: How many at most.
+        """
+        garbage = self._garbage
+        while garbage and nodes > 0:
+            node = garbage.pop()
+            garbage.extend(node.children or ())
+            self.size -= size_of(node)
+            nodes -= 1
+
+    def _new_node(self) -> Node:
+        self.size += NODE_BYTES
+        return Node()
+
+    def _discard(self, node: Node, kept: Node) -> None:
+        """Drops a node and all its children but one."""
+        self.size -= size_of(node)
+        self._garbage += [child for child in node.children or () if child is not kept]
+
+
+def size_of(node: Node) -> int:
+    """Memory of a node without its children, in bytes, about."""
+    size = NODE_BYTES
+    if node.policy:
+        size += node.policy.size()
+    if node.children is not None:
+        size += LISTS_BYTES
+    return size

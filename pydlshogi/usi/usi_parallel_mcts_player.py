@@ -1,0 +1,8 @@
+"""Runs the engine as the book does: ``python -m pydlshogi.usi.usi_parallel_mcts_player``."""
+
+import sys
+
+from pydlshogi.commands.mcts_player_usi import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""Analyzed games as KIF."""
+
+import re
+
+import pytest
+import shogi
+import shogi.KIF
+from analysis_helpers import GAME, ROOT, game_of, small_network
+
+from pydlshogi.analysis.game import analyze
+from pydlshogi.analysis.kif import kif_lines, write_kif
+from pydlshogi.analysis.opinion import Opinion
+from pydlshogi.analysis.record import GameRecord, read_record
+from pydlshogi.kifu.kif import parse_kif
+
+HANDICAP = "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
+WITH_HANDS = "4k4/9/4P4/9/9/9/9/9/4K4 w G16Pr2b 1"
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    return small_network(tmp_path_factory.mktemp("model"))
+
+
+def without_opinion(record):
+    return analyze(record, [Opinion([], None)] * (len(record.moves) + 1))
+
+
+@pytest.mark.parametrize("suffix, encoding", [(".kif", "cp932"), (".kifu", "utf-8")])
+def test_the_file_reads_back_as_the_same_game(suffix, encoding, network, tmp_path):
+    record = read_record(GAME)
+    path = tmp_path / f"new/a{suffix}"
+    write_kif(analyze(record, network.opinions(record.boards())), path, "model")
+    again = read_record(path)
+    assert (again.names, again.moves, again.end_mark, again.winner) == (
+        record.names,
+        record.moves,
+        record.end_mark,
+        record.winner,
+    )
+    assert "第1候補" in path.read_bytes().decode(encoding)
+
+
+def test_python_shogi_reads_the_same_moves(network, tmp_path):
+    record = read_record(GAME)
+    write_kif(analyze(record, network.opinions(record.boards())), tmp_path / "a.kif", "model")
+    (game,) = shogi.KIF.Parser.parse_file(str(tmp_path / "a.kif"))
+    assert game["moves"] == [move.usi() for move in record.moves]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "kifu/test").glob("*.csa"))[:10], ids=lambda p: p.name
+)
+def test_games_keep_their_moves_and_results(path):
+    record = read_record(path)
+    text = "\n".join(kif_lines(without_opinion(record), "m")).encode()
+    game = parse_kif(text)
+    assert len(game.moves) == len(record.moves)
+    assert game.winner == record.winner
+
+
+@pytest.mark.parametrize("sfen, move", [(HANDICAP, "7a6b"), (WITH_HANDS, "R*5b")])
+def test_other_start_positions_are_kept(sfen, move, tmp_path):
+    write_kif(without_opinion(game_of(move, sfen=sfen)), tmp_path / "a.kif", "m")
+    again = read_record(tmp_path / "a.kif")
+    assert again.start.sfen() == shogi.Board(sfen).sfen()
+    assert [m.usi() for m in again.moves] == [move]
+
+
+@pytest.mark.parametrize(
+    "mark, winner",
+    [
+        ("%TORYO", 1),
+        ("%KACHI", 0),
+        ("%SENNICHITE", None),
+        ("%JISHOGI", None),
+        ("%CHUDAN", None),
+        ("%ILLEGAL_MOVE", 1),
+        ("%-ILLEGAL_ACTION", 0),
+        ("%+ILLEGAL_ACTION", 1),
+        (None, None),
+    ],
+)
+def test_ends_keep_their_winner(mark, winner):
+    base = game_of("7g7f", "3c3d")
+    record = GameRecord(base.names, base.start, base.moves, mark, winner)
+    text = "\n".join(kif_lines(without_opinion(record), "m")).encode()
+    assert parse_kif(text).winner == winner
+
+
+def test_the_values_are_centipawns_for_black(network):
+    record = read_record(GAME)
+    game = analyze(record, network.opinions(record.boards()))
+    lines = list(kif_lines(game, "m"))
+    home = [int(line.partition("=")[2]) for line in lines if line.startswith("*#評価値=")]
+    gui = [int(re.search("評価値 (-?[0-9]+)", line)[1]) for line in lines if "**解析" in line]
+    assert home == gui
+    assert len(home) == len(game.opinions)
+    for value, win in zip(home, game.black_wins()):
+        assert (value > 0) == (win > 0.5) or value == 0
+
+
+def test_a_model_without_values_writes_none(network):
+    lines = list(kif_lines(without_opinion(read_record(GAME)), "m"))
+    assert not [line for line in lines if "評価値" in line or "勝率" in line]
+
+
+def test_names_cannot_add_lines():
+    record = GameRecord(("a\n   1 投了", "b"), shogi.Board(), game_of("7g7f").moves)
+    lines = list(kif_lines(without_opinion(record), "m\r\nx"))
+    assert all("\n" not in line and "\r" not in line for line in lines)

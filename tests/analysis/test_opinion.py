@@ -1,0 +1,149 @@
+"""Opinions of networks and searches, and games analyzed with them."""
+
+import random
+
+import numpy
+import pytest
+import shogi
+from analysis_helpers import GAME, MATE, game_of, small_network
+
+from pydlshogi import rules
+from pydlshogi.analysis.game import analyze
+from pydlshogi.analysis.opinion import Candidate, Opinion
+from pydlshogi.analysis.record import AnalysisError, read_record
+from pydlshogi.analysis.searcher import Searcher
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    return small_network(tmp_path_factory.mktemp("model"))
+
+
+def random_boards(count):
+    choice = random.Random(3).choice
+    board = shogi.Board()
+    for _ in range(count):
+        yield shogi.Board(board.sfen())
+        board.push(choice(list(board.legal_moves)))
+
+
+def test_the_candidates_are_the_legal_moves_sorted_by_probability(network):
+    for board in random_boards(30):
+        (opinion,) = network.opinions([board])
+        probabilities = [row.probability for row in opinion.candidates]
+        assert {row.move for row in opinion.candidates} == set(rules.legal_moves(board))
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert sum(probabilities) == pytest.approx(1)
+        assert sum(opinion.heat().values()) == pytest.approx(1)
+        for place, (move, probability) in enumerate(opinion.candidates, 1):
+            assert opinion.rank(move) == place
+            assert opinion.probability(move) == probability
+
+
+def test_many_positions_give_the_opinions_of_each_alone(network):
+    boards = list(random_boards(70))  # more than a batch
+    together = network.opinions(boards)
+    for board, opinion in zip(boards, together):
+        (alone,) = network.opinions([board])
+        assert [row.move for row in alone.candidates] == [row.move for row in opinion.candidates]
+        assert alone.win == pytest.approx(opinion.win, abs=1e-5)
+
+
+def test_a_position_seen_from_the_other_side_gives_the_same_opinion(network):
+    for board in random_boards(20):
+        rows, turn, hands, number = board.sfen().split()
+        turned = shogi.Board(
+            f"{rows[::-1].swapcase()} {'bw'[turn == 'b']} {hands.swapcase()} {number}"
+            if "+" not in rows
+            else board.sfen()
+        )
+        if "+" in rows:
+            continue
+        one, other = network.opinions([board, turned])
+        assert one.win == pytest.approx(other.win, abs=1e-5)
+        assert [row.probability for row in one.candidates] == pytest.approx(
+            [row.probability for row in other.candidates], abs=1e-5
+        )
+        assert one.candidates[0].move.to_square == 80 - other.candidates[0].move.to_square
+
+
+@pytest.mark.parametrize("name, has_moves, has_win", [("policy", 1, 0), ("value", 0, 1)])
+def test_a_network_with_one_head_gives_what_it_knows(name, has_moves, has_win, tmp_path):
+    (opinion,) = small_network(tmp_path, name).opinions([shogi.Board()])
+    assert bool(opinion.candidates) == has_moves
+    assert (opinion.win is not None) == has_win
+    assert opinion.rank(shogi.Move.from_usi("7g7f")) is None or has_moves
+
+
+def test_a_mated_side_has_lost(network):
+    board = shogi.Board(MATE)
+    board.push_usi("G*5b")
+    (opinion,) = network.opinions([board])
+    assert opinion == Opinion([], 0.0)
+
+
+def test_numbers_that_are_not_finite_are_refused(tmp_path):
+    network = small_network(tmp_path, "policy")
+    evaluate = network.evaluator.evaluate
+    network.evaluator.evaluate = lambda planes: evaluate(planes)._replace(
+        logits=numpy.full((1, 2187), numpy.nan)
+    )
+    with pytest.raises(AnalysisError, match="training diverged. Choose another --model"):
+        network.opinions([shogi.Board()])
+
+
+def test_values_before_and_after_a_move_are_those_of_its_side(network):
+    record = read_record(GAME)
+    opinions = network.opinions(record.boards())
+    game = analyze(record, opinions)
+    wins = game.black_wins()
+    assert len(wins) == len(opinions) == len(game.moves) + 1
+    for move, before, after in zip(game.moves, wins, wins[1:]):
+        pair = (before, after) if move.color == shogi.BLACK else (1 - before, 1 - after)
+        assert (move.before, move.after) == pytest.approx(pair)
+        assert move.loss == pytest.approx(max(0, move.before - move.after))
+
+
+def test_the_summary_counts_the_models_choices():
+    best, second = map(shogi.Move.from_usi, ("7g7f", "2g2f"))
+    record = game_of("7g7f", "3c3d", "2g2f")
+    reply = shogi.Move.from_usi("3c3d")
+    candidates = [Candidate(best, 0.6), Candidate(second, 0.3)]
+    opinions = [
+        Opinion(candidates, 0.5),
+        Opinion([Candidate(reply, 0.9)], 0.6),
+        Opinion(candidates, 0.5),
+        Opinion([], None),
+    ]
+    game = analyze(record, opinions)
+    assert [(move.rank, move.probability) for move in game.moves] == [(1, 0.6), (1, 0.9), (2, 0.3)]
+    black, white = game.summary(shogi.BLACK), game.summary(shogi.WHITE)
+    assert (black.moves, black.first, white.moves, white.first) == (2, 1, 1, 1)
+    assert black.loss == pytest.approx(0.1)  # 50 % before, 40 % after; the last value is unknown
+    assert white.loss == pytest.approx(0.1)
+    assert game.black_wins() == [0.5, pytest.approx(0.4), 0.5, None]
+
+
+def test_a_search_finds_a_mate_that_the_network_does_not_see(network):
+    (before, after) = Searcher(network, 5).opinions(game_of("G*5b", sfen=MATE))
+    assert before.win == 1.0
+    board = shogi.Board(MATE)
+    board.push(before.candidates[0].move)
+    assert board.is_checkmate()
+    assert before.line == [before.candidates[0].move]
+    assert after.win == 0.0
+
+
+def test_a_search_keeps_the_probabilities_of_the_policy(network):
+    record = game_of("7g7f", "3c3d")
+    plain = network.opinions(record.boards())
+    for one, searched in zip(plain, Searcher(network, 0.3).opinions(record)):
+        assert dict(one.candidates) == dict(searched.candidates)
+        assert searched.nodes > 1
+        assert searched.line[0] == searched.candidates[0].move
+
+
+@pytest.mark.parametrize("name", ["policy", "value"])
+def test_a_search_needs_both_heads(name, tmp_path):
+    with pytest.raises(AnalysisError, match="--seconds needs a policy and a value"):
+        Searcher(small_network(tmp_path, name), 1)

@@ -1,0 +1,139 @@
+"""show_position, analyze_kifu and export_onnx as whole programs."""
+
+import subprocess
+import sys
+
+import pytest
+import shogi
+from analysis_helpers import GAME, ROOT, game_of, save_small
+
+from pydlshogi.analysis.record import read_record
+from pydlshogi.commands import analyze_kifu, export_onnx, show_position
+
+pytest.importorskip("matplotlib_fontja")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return str(save_small(tmp_path_factory.mktemp("model") / "small"))
+
+
+def fails(main, *arguments, capsys):
+    """Runs a program that must fail, and returns its only line."""
+    assert main([str(argument) for argument in arguments]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        [str(GAME), "--ply", "30"],
+        ["startpos"],
+        ["startpos", "moves", "7g7f", "3c3d"],
+        [shogi.STARTING_SFEN],
+        ["sfen", *shogi.STARTING_SFEN.split(), "moves", "7g7f"],
+    ],
+)
+def test_a_position_becomes_a_picture(position, model, tmp_path):
+    output = tmp_path / "new" / "a.svg"
+    status = show_position.main([*position, "--model", model, "-o", str(output), "-g", "-1"])
+    assert status == 0
+    assert "<svg" in output.read_text(encoding="utf-8")
+
+
+def test_the_options_change_the_picture(model, tmp_path):
+    pictures = set()
+    for options in ([], ["--board"], ["--planes"], ["--arrows", "0"], ["--language", "ja"]):
+        arguments = [str(GAME), "--ply", "30", "-m", model, "-o", str(tmp_path / "a.png")]
+        assert show_position.main([*arguments, *options]) == 0
+        pictures.add((tmp_path / "a.png").read_bytes())
+    assert len(pictures) == 5
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["no.csa"], "record no.csa cannot be read"),
+        (["startpos", "moves", "7g7e"], "move 1, '7g7e', cannot be played"),
+        ([str(GAME), "--ply", "110"], "has 109 moves"),
+        ([str(GAME), "--game", "2"], "no game number 2"),
+        (["startpos", "-m", "no_model"], "no_model"),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments, message, tmp_path, capsys):
+    line = fails(show_position.main, *arguments, "-o", tmp_path / "a.png", capsys=capsys)
+    assert line.startswith("show_position: error: ")
+    assert message in line
+    assert not (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_a_game_becomes_kif_graph_and_page(language, model, tmp_path, capsys):
+    arguments = [str(GAME), "-m", model, "-o", str(tmp_path / "new"), "--language", language]
+    assert analyze_kifu.main(arguments) == 0
+    printed = capsys.readouterr().out.splitlines()
+    names = [f"02027_analysis{suffix}" for suffix in (".kif", ".png", ".html")]
+    assert printed == [str(tmp_path / "new" / name) for name in names]
+    again = read_record(tmp_path / "new" / names[0])
+    assert again.moves == read_record(GAME).moves
+    page = (tmp_path / "new" / names[2]).read_text(encoding="utf-8")
+    assert ("先手 Black: " in page) == (language == "en")
+    assert "model_policy" not in page
+
+
+def test_a_game_is_analyzed_by_a_search(model, tmp_path):
+    game = game_of("7g7f", "3c3d")
+    record = tmp_path / "short.csa"
+    record.write_text("PI\n+\n+7776FU\n-3334FU\n%TORYO\n")
+    arguments = [str(record), "-m", model, "-o", str(tmp_path), "--seconds", "0.2"]
+    assert analyze_kifu.main(arguments) == 0
+    assert read_record(tmp_path / "short_analysis.kif").moves == game.moves
+    text = (tmp_path / "short_analysis.kif").read_bytes().decode("cp932")
+    assert "読み筋 ▲" in text
+    assert "ノード数 1 " not in text
+
+
+def test_a_policy_model_cannot_search(tmp_path, capsys):
+    model = save_small(tmp_path / "policy", "policy")
+    line = fails(analyze_kifu.main, GAME, "-m", model, "--seconds", 1, capsys=capsys)
+    assert "--seconds needs a policy and a value" in line
+
+
+def test_a_policy_model_analyzes_without_values(tmp_path):
+    model = save_small(tmp_path / "policy", "policy")
+    assert analyze_kifu.main([str(GAME), "-m", str(model), "-o", str(tmp_path)]) == 0
+    assert "評価値" not in (tmp_path / "02027_analysis.kif").read_bytes().decode("cp932")
+
+
+@pytest.mark.parametrize("options", [[], ["--dlshogi"]])
+def test_a_model_becomes_onnx(options, model, tmp_path, capsys):
+    pytest.importorskip("onnxruntime")
+    output = tmp_path / "new" / "a.onnx"
+    assert export_onnx.main([model, str(output), *options]) == 0
+    assert output.exists()
+    assert capsys.readouterr().out.count("largest difference to the network") == 2
+
+
+def test_a_model_is_not_overwritten_by_its_conversion(model, capsys):
+    pytest.importorskip("onnxruntime")
+    assert "is the model file itself" in fails(export_onnx.main, model, model, capsys=capsys)
+
+
+def test_a_policy_model_is_refused_for_dlshogi(tmp_path, capsys):
+    pytest.importorskip("onnxruntime")
+    model = save_small(tmp_path / "policy", "policy")
+    line = fails(export_onnx.main, model, tmp_path / "a.onnx", "--dlshogi", capsys=capsys)
+    assert line.startswith(f"export_onnx: error: model file {model}: dlshogi needs")
+    assert not (tmp_path / "a.onnx").exists()
+
+
+@pytest.mark.parametrize("name", ["show_position", "analyze_kifu", "export_onnx"])
+def test_help_imports_nothing_heavy(name):
+    code = (
+        f"import sys; from pydlshogi.commands.{name} import build_parser; build_parser(); "
+        "heavy = 'numpy', 'chainer', 'matplotlib', 'onnx', 'shogi'; "
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert result.stdout.strip() == "[]"

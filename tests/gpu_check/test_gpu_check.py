@@ -1,0 +1,337 @@
+"""The run of all parts: failures, time limits, the table, and the program around it."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pydlshogi.commands import gpu_check
+from pydlshogi.commands.train_options import build_parser as training_parser
+from pydlshogi.gpu_check import check as checking
+from pydlshogi.gpu_check import parts
+from pydlshogi.gpu_check.check import ChecksFailed, check, divide_large_files
+from pydlshogi.gpu_check.job import Job, PartError, Request, pairs
+from pydlshogi.gpu_check.process import Ended
+from pydlshogi.gpu_check.table import Row, Table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def request_of(tmp_path):
+    def make(gpu=-1, **changes):
+        lists = {
+            name: ROOT / "kifu" / f"{name}.txt" for name in ("kifulist_train", "kifulist_test")
+        }
+        return Request(
+            **{"gpu": gpu, "minutes": 1.0, "epoch": 2, "output": tmp_path, **lists, **changes}
+        )
+
+    return make
+
+
+@pytest.fixture
+def fake_parts(monkeypatch):
+    """Replaces the parts; each function notes the seconds it was given."""
+    given = {}
+
+    def replace(**functions):
+        def noting(name, function):
+            def run(job):
+                given[name] = job.left
+                return function(job)
+
+            return parts.Part(run, 1)
+
+        made = {name: noting(name, function) for name, function in functions.items()}
+        monkeypatch.setattr(checking, "PARTS", made)
+        return given
+
+    return replace
+
+
+def fail(job):
+    job.add("half", "done")
+    raise PartError("the reason")
+
+
+def test_a_part_that_fails_is_named_and_the_others_go_on(fake_parts, request_of, tmp_path):
+    def broken(job):
+        raise ZeroDivisionError("a fault")
+
+    fake_parts(first=fail, second=broken, third=lambda job: job.add("speed", "7"))
+    with pytest.raises(ChecksFailed, match="2 of 3 parts failed: first, second") as error:
+        check(request_of(), ["first", "second", "third"])
+    assert "table.md" in str(error.value)
+    rows = [line.split("\t") for line in (tmp_path / "table.tsv").read_text().splitlines()]
+    assert rows == [
+        ["part", "item", "result"],
+        ["first", "outcome", "FAILED: the reason (0 s)"],
+        ["first", "half", "done"],
+        ["second", "outcome", "FAILED: ZeroDivisionError: a fault (0 s)"],
+        ["third", "outcome", "done (0 s)"],
+        ["third", "speed", "7"],
+    ]
+
+
+def test_the_time_that_a_part_leaves_goes_to_the_later_ones(fake_parts, request_of):
+    given = fake_parts(**dict.fromkeys("abc", lambda job: None))
+    check(request_of(), ["a", "b", "c"])
+    assert [round(given[name]) for name in "abc"] == [20, 30, 60]
+
+
+def test_without_a_gpu_that_computes_nothing_else_runs(fake_parts, request_of):
+    given = fake_parts(machine=fail, later=lambda job: None)
+    with pytest.raises(ChecksFailed):
+        check(request_of(), ["machine", "later"])
+    assert list(given) == ["machine"]
+
+
+def test_after_ctrl_c_the_table_has_the_results_so_far(fake_parts, request_of, tmp_path, capsys):
+    def interrupted(job):
+        job.add("half", "done")
+        raise KeyboardInterrupt
+
+    given = fake_parts(first=interrupted, later=lambda job: None)
+    with pytest.raises(KeyboardInterrupt):
+        check(request_of(), ["first", "later"])
+    assert list(given) == ["first"]
+    assert "| first | outcome | interrupted (0 s) |\n| first | half | done |" in (
+        tmp_path / "table.md"
+    ).read_text(encoding="utf-8")
+    assert "| first | half | done |" in capsys.readouterr().out
+
+
+def test_another_run_replaces_the_rows_of_its_parts_only(tmp_path):
+    table = Table(tmp_path)
+    table.replace("a", [Row("a", "x", "1"), Row("a", "y", "2|3\n4")])
+    table.replace("b", [Row("b", "x", "5")])
+    again = Table(tmp_path)
+    again.replace("a", [Row("a", "z", "6")])
+    assert (tmp_path / "table.tsv").read_text().splitlines()[1:] == ["a\tz\t6", "b\tx\t5"]
+    assert "| a | y | 2\\|3 4 |" in table.markdown()
+
+
+def test_large_files_are_divided_and_can_be_joined(tmp_path):
+    data = bytes(range(256)) * 10
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "model").write_bytes(data)
+    (tmp_path / "small").write_bytes(data[:1000])
+    assert divide_large_files(tmp_path, 1000) == ["sub/model"]
+    pieces = [tmp_path / "sub" / f"model.part{number}" for number in range(3)]
+    assert b"".join(piece.read_bytes() for piece in pieces) == data
+    assert max(piece.stat().st_size for piece in tmp_path.rglob("*") if piece.is_file()) <= 1000
+    assert not (tmp_path / "sub" / "model").exists()
+
+
+def test_children_see_the_chosen_gpu_alone(request_of, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert request_of(gpu=2).environment()["CUDA_VISIBLE_DEVICES"] == "2"
+    assert (request_of(gpu=2).child_gpu, request_of(gpu=2).device) == (0, "gpu0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
+    assert request_of(gpu=1).environment()["CUDA_VISIBLE_DEVICES"] == "3"
+
+
+class FakeJob(Job):
+    """Runs nothing; gives outputs by label and notes the commands."""
+
+    def __init__(self, name, request, outputs):
+        super().__init__(name, request, 100)
+        self.outputs = outputs
+        self.commands = {}
+
+    def run(self, label, *command, share=1.0, variables=None):
+        self.commands[label] = [str(word) for word in command]
+        status, lines = self.outputs.get(label, (0, []))
+        return Ended(status, 1.0, lines)
+
+
+def results(job):
+    return {row.item: row.result for row in job.rows}
+
+
+def tsv(loss, accuracy):
+    return (0, ["moves\tpositions\tloss\ttop_1", f"all\t100\t{loss}\t{accuracy}\t0.9\t0.9"])
+
+
+@pytest.mark.parametrize(("accuracy", "good"), [(0.4, True), (0.41, False)])
+def test_an_evaluation_that_differs_from_the_cpus_fails(request_of, accuracy, good):
+    labels = ("cpu", "chainer", "chainer-tf32", "winograd")
+    outputs = dict.fromkeys(labels, tsv(2.0, 0.4))
+    job = FakeJob("evaluation", request_of(gpu=0), {**outputs, "winograd-tf32": tsv(2.0, accuracy)})
+    if good:
+        parts.evaluation(job)
+    else:
+        with pytest.raises(PartError, match="differs from the CPU's: winograd tf32"):
+            parts.evaluation(job)
+    assert results(job)["cpu"] == "loss 2.000000, accuracy 0.40000 on 100 positions"
+
+
+@pytest.mark.parametrize(
+    ("status", "last", "reason"),
+    [
+        (0, "159 passed, 800 deselected in 9.1s", ""),
+        (1, "1 failed, 158 passed in 9.1s", "exit status 1"),
+        (0, "159 skipped, 800 deselected in 9.1s", "no test ran"),
+        (1, "/usr/bin/python: No module named pytest", "No module named pytest"),
+    ],
+)
+def test_the_tests_count_only_if_they_ran(request_of, status, last, reason):
+    lines = ["....", "FAILED tests/a.py::test_b - assert 1 == 2", last]
+    job = FakeJob("tests", request_of(gpu=0), {"": (status, lines)})
+    if reason:
+        with pytest.raises(PartError, match=reason):
+            parts.tests(job)
+    else:
+        parts.tests(job)
+        assert results(job)["summary"] == last
+    assert results(job)["failed"] == "tests/a.py::test_b - assert 1 == 2"
+    assert "-m gpu and not slow" in " ".join(job.commands[""])
+
+
+def test_the_engine_must_play_the_moves_of_the_cpu(request_of):
+    same = [f"move\t7g7f\t{time}\t" for time in (10, 20, 90)]
+    job = FakeJob("engine", request_of(gpu=0), {"cpu": (0, same), "gpu0": (0, same)})
+    parts.engine(job)
+    assert results(job)["gpu0"] == "median 20.0 ms from go to bestmove, 3 positions"
+    assert results(job)["same move on CPU and GPU"] == "3 of 3"
+    other = ["move\t2g2f\t1\t"] * 3
+    job = FakeJob("engine", request_of(gpu=0), {"cpu": (0, same), "gpu0": (0, other)})
+    with pytest.raises(PartError, match="only 0 of 3 moves"):
+        parts.engine(job)
+
+
+def test_figures_of_a_benchmark_are_grouped_by_task_and_batch():
+    lines = ["train\t32\tchainer float32\t10", "train\t32\twinograd tf32\tout of memory"]
+    assert parts._by_task(lines) == [
+        ("train, batch 32, positions a second", "chainer float32 10; winograd tf32 out of memory")
+    ]
+
+
+TRAININGS = [name for name in parts.PARTS if name.startswith("train_")]
+RATES = {f"rate-{name}": (0, ["iterations a second\t50"]) for name in ("auto", "winograd")}
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_training_is_a_command_that_fits_into_the_time(request_of, name, tmp_path):
+    job = FakeJob(name, request_of(gpu=0), RATES)
+    with pytest.raises(PartError, match="curve"):  # nothing was drawn
+        parts.PARTS[name].run(job)
+    script, *words = job.commands[""]
+    options = training_parser().parse_args(words)
+    assert script == "train_policy.py"
+    assert 2500 <= options.iterations <= 3500  # 50 a second, 60 of 100 seconds
+    assert options.iterations // options.eval_interval == 8
+    assert (options.epoch, options.gpu) == (2, 0)
+    assert Path(options.model).parent == tmp_path / name.partition("_")[2]
+    assert results(job)["speed, convolution auto"] == f"{50 * options.batchsize} positions a second"
+
+
+def test_the_trainings_are_the_recipes_of_the_makefile_and_of_the_book(request_of):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    best = next(line for line in makefile.splitlines() if line.startswith("BEST :="))
+    expected = vars(training_parser().parse_args(["a", "b", *best.split()[2:]]))
+    book = vars(training_parser().parse_args(["a", "b"]))
+    for name, other in (("train_best", expected), ("train_published", book)):
+        job = FakeJob(name, request_of(gpu=0), RATES)
+        with pytest.raises(PartError):
+            parts.PARTS[name].run(job)
+        options = vars(training_parser().parse_args(job.commands[""][1:]))
+        for option in [
+            "network",
+            "batchsize",
+            "lr",
+            "momentum",
+            "nesterov",
+            "weight_decay",
+            "dirac",
+            "lr_schedule",
+        ]:
+            assert options[option] == other[option]
+
+
+def test_a_training_whose_speed_is_unknown_is_not_started(request_of):
+    job = FakeJob("train_best", request_of(gpu=0), {"rate-auto": (1, ["CUDA error"])})
+    with pytest.raises(PartError, match="could not be measured"):
+        parts.train_best(job)
+    assert "" not in job.commands
+    assert "CUDA error" in results(job)["speed, convolution auto"]
+
+
+def test_pairs_are_lines_with_one_tab():
+    assert pairs(["a\tb", "c", "d\te\tf"]) == [("a", "b")]
+
+
+def test_on_a_machine_without_a_gpu_there_is_one_sentence(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert gpu_check.main(["-o", str(tmp_path / "run")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("gpu_check: error: GPU 0 cannot be checked: CuPy is not installed")
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_part_is_refused(capsys):
+    with pytest.raises(SystemExit) as end:
+        gpu_check.main(["--gpu", "-1", "--parts", "machine,speed"])
+    assert end.value.code == 2
+    assert "part 'speed' is unknown" in capsys.readouterr().err
+
+
+def test_a_list_that_is_missing_is_named(tmp_path, capsys):
+    arguments = ["--gpu", "-1", "-o", str(tmp_path), "--kifulist_train", "no.txt"]
+    assert gpu_check.main(arguments) == 1
+    assert "no.txt: the list does not exist" in capsys.readouterr().err
+
+
+def test_parts_run_on_the_cpu_as_a_rehearsal(tmp_path, capsys):
+    arguments = ["--gpu", "-1", "-o", str(tmp_path), "--parts", "reading,machine"]
+    assert gpu_check.main(arguments) == 0
+    table = (tmp_path / "table.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in table] == sorted(
+        (line.split("\t")[0] for line in table), key=["part", "machine", "reading"].index
+    )
+    assert any("positions from the" in line for line in table)
+    assert (tmp_path / "logs" / "machine.txt").exists()
+    assert "| machine | outcome | done (" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no Ctrl-C for a process")
+def test_ctrl_c_ends_the_program_and_what_it_started(tmp_path):
+    arguments = ["--gpu", "-1", "-o", str(tmp_path), "--parts", "machine,train_published"]
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "utils" / "gpu_check.py"), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    log = tmp_path / "logs" / "train_published-rate-auto.txt"
+    end = time.monotonic() + 60
+    while not log.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    output, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error == "gpu_check: interrupted. The table has the results so far.\n"
+    assert "| train_published | outcome | interrupted (" in output
+    assert "interrupted" in (tmp_path / "table.tsv").read_text()
+
+
+@pytest.mark.slow
+def test_all_parts_run_on_the_cpu_as_a_rehearsal(tmp_path, capsys):
+    names = [
+        name for name in parts.PARTS if name != "search" or (ROOT / "mcts_player_usi.py").exists()
+    ]
+    arguments = ["--gpu", "-1", "-o", str(tmp_path), "--parts", ",".join(names), "--minutes", "20"]
+    assert gpu_check.main(arguments) == 0, capsys.readouterr()
+    for name, file in itertools.product(TRAININGS, ("log.txt", "log.png")):
+        assert (tmp_path / name.partition("_")[2] / file).stat().st_size
+    assert (tmp_path / "best" / "model").exists()
+    assert (tmp_path / "two_heads" / "model.part0").exists()  # 17 MB
+    assert max(path.stat().st_size for path in tmp_path.rglob("*")) <= checking.LARGEST

@@ -1,0 +1,206 @@
+"""Networks as ONNX models, computed by ONNX Runtime."""
+
+import random
+
+import numpy
+import pytest
+import shogi
+from network_helpers import make_trained, outputs, some_planes
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+import onnx
+
+from pydlshogi.compat import chainer
+from pydlshogi.features import make_input_features_from_board, make_output_label
+from pydlshogi.network import onnx_check
+from pydlshogi.network.network import Network, split_output
+from pydlshogi.network.onnx_dlshogi import export_dlshogi, label_numbers, to_dlshogi
+from pydlshogi.network.onnx_export import (
+    OPSET,
+    TOLERANCE,
+    ExportError,
+    export,
+    largest_difference,
+    run,
+    save,
+)
+from pydlshogi.network.policy_value import PolicyValueNetwork
+from pydlshogi.network.registry import NETWORKS
+from pydlshogi.network.value_kind import ValueKind
+
+F = chainer.functions
+
+
+def small(name, seed=1):
+    return make_trained(name, seed, **({} if name == "policy_value_small" else {"channels": 8}))
+
+
+def expected(network, planes):
+    """What the network answers as in play, by the names of the model's outputs."""
+    found = outputs(network, planes)
+    logits, values = split_output(network, found if len(found) > 1 else found[0])
+    answers = {} if logits is None else {"policy": logits}
+    if values is not None:
+        wins = network.value_kind.win_probabilities(chainer.Variable(values))
+        answers["value"] = wins[:, None]
+    return answers
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("batch", [1, 5])
+def test_onnx_runtime_computes_what_the_network_computes(name, batch):
+    network, planes = small(name), some_planes(batch)
+    results = run(export(network), {"planes": planes})
+    answers = expected(network, planes)
+    assert results.keys() == answers.keys()
+    for key, array in answers.items():
+        assert results[key].shape == array.shape
+        assert results[key].dtype == numpy.float32
+        assert largest_difference(results[key], array) < TOLERANCE
+
+
+def test_the_file_is_a_checked_model_of_an_old_operator_set(tmp_path):
+    save(export(small("policy_value")), tmp_path / "new" / "m.onnx")
+    model = onnx.load(str(tmp_path / "new" / "m.onnx"))
+    onnx.checker.check_model(model, full_check=True)
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", OPSET)]
+    (planes,) = model.graph.input
+    sizes = [dim.dim_param or dim.dim_value for dim in planes.type.tensor_type.shape.dim]
+    assert sizes == ["batch_size", 104, 9, 9]
+    assert [output.name for output in model.graph.output] == ["policy", "value"]
+    assert not [node for node in model.graph.node if node.op_type == "BatchNormalization"]
+
+
+def test_the_network_is_not_changed():
+    network = small("policy_value_resnet")
+    before = {path: parameter.array.copy() for path, parameter in network.namedparams()}
+    export(network)
+    for path, parameter in network.namedparams():
+        numpy.testing.assert_array_equal(parameter.array, before[path])
+
+
+class Readers(Network):
+    """A network of a reader, with functions that ours do not use."""
+
+    value_kind = PolicyValueNetwork.value_kind
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.a = chainer.links.Convolution2D(104, 4, ksize=3, pad=1)
+            self.bn = chainer.links.BatchNormalization(4)
+            self.b = chainer.links.Convolution2D(8, 27, ksize=1)
+            self.c = chainer.links.Linear(27 * 81, 1)
+
+    def forward(self, x):
+        h = F.relu(self.bn(self.a(x)))
+        h = F.concat((h, F.sigmoid(h) * F.tanh(h)), axis=1)
+        h = self.b(0.5 * h + 1.0 - h)
+        h = F.transpose(F.transpose(h, (0, 2, 3, 1)), (0, 3, 1, 2))
+        return F.reshape(h, (len(x), 2187)), self.c(F.softplus(h))
+
+
+def test_a_network_of_a_reader_is_converted():
+    numpy.random.seed(1)
+    network, planes = Readers(), some_planes(3)
+    results = run(export(network), {"planes": planes})
+    for key, array in expected(network, planes).items():
+        assert largest_difference(results[key], array) < TOLERANCE
+
+
+def test_an_unknown_function_is_named():
+    class Unknown(Readers):
+        def forward(self, x):
+            logits, values = super().forward(x)
+            return F.sin(logits), values
+
+    with pytest.raises(ExportError, match="uses the function Sin, which .* Known: "):
+        export(Unknown())
+
+
+def test_an_unknown_kind_of_value_is_named():
+    network = small("policy_value")
+    network.value_kind = type("Own", (ValueKind,), {})
+    with pytest.raises(ExportError, match="kind Own"):
+        export(network)
+
+
+# dlshogi's inputs and outputs
+
+
+def some_games(plies):
+    """Yields boards of random games with cshogi's board of the same position."""
+    cshogi = pytest.importorskip("cshogi")
+    choice = random.Random(4).choice
+    board, other = shogi.Board(), cshogi.Board()
+    for _ in range(plies):
+        yield board, other
+        moves = list(other.legal_moves)
+        if not moves:
+            board, other = shogi.Board(), cshogi.Board()
+            continue
+        move = choice(moves)
+        board.push_usi(cshogi.move_to_usi(move))
+        other.push(move)
+
+
+def dlshogis_planes(board):
+    """dlshogi's input of a position, as cshogi makes it."""
+    dlshogi = pytest.importorskip("cshogi.dlshogi")
+    planes1 = numpy.zeros((62, 9, 9), numpy.float32)
+    planes2 = numpy.zeros((57, 9, 9), numpy.float32)
+    dlshogi.make_input_features(board, planes1, planes2)
+    return planes1, planes2
+
+
+def test_our_planes_become_those_of_cshogi_but_for_attacks_and_check():
+    pieces = [*range(14), *range(31, 45)]
+    for board, other in some_games(250):
+        ours = to_dlshogi(make_input_features_from_board(board)[None])
+        theirs = dlshogis_planes(other)
+        numpy.testing.assert_array_equal(ours[0][0, pieces], theirs[0][pieces])
+        numpy.testing.assert_array_equal(ours[1][0, :56], theirs[1][:56])
+
+
+def test_our_labels_are_those_of_cshogi_in_another_order():
+    cshogi = pytest.importorskip("cshogi")
+    dlshogi = pytest.importorskip("cshogi.dlshogi")
+    ours_of = label_numbers()
+    assert sorted(ours_of) == list(range(2187))
+    for board, other in some_games(400):
+        for move in other.legal_moves:
+            ours = make_output_label(shogi.Move.from_usi(cshogi.move_to_usi(move)), board.turn)
+            assert ours_of[dlshogi.make_move_label(move, other.turn)] == ours
+
+
+@pytest.mark.parametrize("name", ["policy_value", "policy_value_resnet", "policy_value_small"])
+def test_with_cshogis_planes_the_model_answers_as_the_network(name):
+    network = small(name)
+    ours, theirs = [], []
+    for board, other in some_games(60):
+        ours.append(make_input_features_from_board(board))
+        theirs.append(dlshogis_planes(other))
+    inputs = {f"input{n + 1}": numpy.stack([pair[n] for pair in theirs]) for n in range(2)}
+    results = run(export_dlshogi(network), inputs)
+    answers = expected(network, numpy.stack(ours))
+    policy = answers["policy"][:, label_numbers()]
+    assert largest_difference(results["output_policy"], policy) < TOLERANCE
+    assert largest_difference(results["output_value"], answers["value"]) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["policy", "value"])
+def test_dlshogi_needs_both_heads(name):
+    with pytest.raises(ExportError, match="needs a model with a policy and a value"):
+        export_dlshogi(small(name))
+
+
+@pytest.mark.parametrize("make", [export, export_dlshogi])
+def test_the_check_compares_and_notices_a_difference(make):
+    network, other = small("policy_value"), small("policy_value", seed=2)
+    differences = onnx_check.check(make(network), network)
+    assert len(differences) == 2
+    assert max(differences.values()) < TOLERANCE
+    with pytest.raises(ExportError, match="computes another .*policy.* Nothing was written"):
+        onnx_check.check(make(other), network)

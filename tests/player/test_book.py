@@ -1,0 +1,58 @@
+"""Opening books in YaneuraOu's text format."""
+
+import pytest
+
+from pydlshogi.player.book import BookError, BookMove, book_key, read_book, write_book
+
+START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
+
+TEXT = f"""\ufeff#YANEURAOU-DB2016 1.00\r
+# a comment\r
+sfen {START} 1\r
+7g7f 3c3d 83 32 12\r
+2g2f none -5 30\r
+5g5f\r
+sfen {START.replace(" b ", " w ")} 2
+8c8d 2g2f 0 0 1
+"""
+
+
+def test_a_book_is_read(tmp_path):
+    path = tmp_path / "a book.db"
+    path.write_bytes(TEXT.encode())
+    book = read_book(path)
+    assert book[START] == [
+        BookMove("7g7f", "3c3d", 83, 32, 12),
+        BookMove("2g2f", "", -5, 30, 1),
+        BookMove("5g5f"),
+    ]
+    assert len(book) == 2
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    path = tmp_path / "book.db"
+    path.write_bytes(TEXT.encode())
+    book = read_book(path)
+    write_book(tmp_path / "again.db", book)
+    assert read_book(tmp_path / "again.db") == book
+    assert (tmp_path / "again.db").read_text().startswith("#YANEURAOU-DB2016 1.00\nsfen ")
+
+
+def test_the_move_number_does_not_matter():
+    assert book_key(f"{START} 1") == book_key(f"{START} 17") == START
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["7g7f none 0 0 1\n", f"sfen {START} 1\nhello\n", "PK\x03\x04\n", f"sfen {START} 1\n7g\n"],
+)
+def test_another_file_is_refused_with_its_line(tmp_path, text):
+    path = tmp_path / "no book.db"
+    path.write_text(text)
+    with pytest.raises(BookError, match=r"no book.db, line \d: .* Choose another file\."):
+        read_book(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(BookError, match="missing.db cannot be read: No such file"):
+        read_book(tmp_path / "missing.db")

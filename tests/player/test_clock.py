@@ -1,0 +1,103 @@
+"""How long the player that searches may think."""
+
+import itertools
+import time
+
+import pytest
+
+from pydlshogi.player.clock import Budget, Timer, make_budget
+from pydlshogi.usi.protocol import Clock, Go
+
+MARGIN = 0.2
+
+
+def budget(ply=40, color=0, **clock):
+    return make_budget(Go(black=Clock(**clock)), color, ply, MARGIN)
+
+
+def test_byoyomi_alone_is_used_up_to_the_margin():
+    assert budget(remaining=0, byoyomi=1000) == Budget(0.8, 0.8)
+    assert budget(byoyomi=1000) == Budget(0.8, 0.8)
+
+
+def test_movetime_is_used_up_to_the_margin():
+    assert make_budget(Go(movetime=3000), 0, 1, MARGIN) == Budget(2.8, 2.8)
+    assert make_budget(Go(movetime=50), 0, 1, MARGIN) == Budget(0, 0)
+
+
+def test_without_a_clock_there_is_no_limit():
+    assert make_budget(Go(), 0, 0, MARGIN) is None
+    assert make_budget(Go(nodes=5), 0, 0, MARGIN) is None
+    # The clock is that of the other side.
+    assert make_budget(Go(white=Clock(remaining=1)), 0, 0, MARGIN) is None
+
+
+def test_the_remaining_time_is_shared_among_the_moves_to_come():
+    assert budget(ply=0, remaining=440000).planned == pytest.approx(10 - MARGIN)
+    assert budget(ply=100, remaining=140000).planned == pytest.approx(10 - MARGIN)
+    assert budget(ply=100, remaining=140000).extended == pytest.approx(2 * (10 - MARGIN))
+
+
+@pytest.mark.parametrize(
+    "remaining, increment, byoyomi",
+    list(itertools.product([0, 1, 150, 10**3, 10**4, 10**7], [0, 100, 5000], [0, 100, 1000])),
+)
+def test_no_budget_oversteps_the_clock(remaining, increment, byoyomi):
+    for ply in (0, 20, 50, 300):
+        found = budget(ply, remaining=remaining, increment=increment, byoyomi=byoyomi)
+        assert 0 <= found.planned <= found.extended
+        assert found.extended <= max(0, (remaining + byoyomi) / 1000 - MARGIN)
+
+
+def test_a_game_with_increment_never_runs_out_of_time():
+    remaining, latency = 10.0, 0.15
+    for ply in range(0, 2000, 2):
+        found = budget(ply, remaining=int(1000 * remaining), increment=100)
+        remaining -= found.extended + (latency if found.extended else 0.02)
+        assert remaining > 0
+        remaining += 0.1
+
+
+def test_ponder_has_no_limit_until_ponderhit():
+    go = Go(ponder=True, black=Clock(byoyomi=1000))
+    timer = Timer(go, 0, 0, MARGIN)
+    time.sleep(0.05)
+    assert timer.budget() is None
+    assert not timer.is_over()
+    go.ponderhit.set()
+    assert timer.budget() == Budget(0.8, 0.8)
+    assert timer.spent() < timer.elapsed() - 0.04
+    assert not timer.is_over()
+
+
+def test_ponderhit_may_bring_a_clock():
+    go = Go(ponder=True)
+    timer = Timer(go, 0, 0, MARGIN)
+    go.ponderhit.set("btime 0 wtime 0 byoyomi 3000")
+    assert timer.budget() == Budget(2.8, 2.8)
+
+
+def test_ponderhit_without_any_limit_wants_the_move_at_once():
+    go = Go(ponder=True)
+    timer = Timer(go, 0, 0, MARGIN)
+    go.ponderhit.set()
+    assert timer.is_over()
+    with_nodes = Go(ponder=True, nodes=100)
+    timer = Timer(with_nodes, 0, 0, MARGIN)
+    with_nodes.ponderhit.set()
+    assert not timer.is_over()
+
+
+def test_stop_ends_everything():
+    for go in (Go(infinite=True), Go(ponder=True), Go(), Go(black=Clock(byoyomi=10**6))):
+        timer = Timer(go, 0, 0, MARGIN)
+        assert not timer.is_over()
+        go.stop.set()
+        assert timer.is_over()
+
+
+def test_the_time_ends_at_the_budget():
+    timer = Timer(Go(movetime=230), 0, 0, MARGIN)
+    assert not timer.is_over()
+    time.sleep(0.04)
+    assert timer.is_over()

@@ -1,0 +1,471 @@
+"""The player that searches, with a fake network: what each option and each limit does."""
+
+import re
+import threading
+import time
+
+import cshogi
+import numpy
+import pytest
+from uct_helpers import FakeNetwork, endgames, searched
+
+from pydlshogi.network.evaluator import Evaluation
+from pydlshogi.player.book import BookMove, write_book
+from pydlshogi.player.mcts_player import MCTSPlayer
+from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
+from pydlshogi.uct import boards
+from pydlshogi.uct.proof import LOSS
+from pydlshogi.usi.protocol import Clock, FatalError, Go
+
+MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+MATED = "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
+DECLARED = "KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1"
+
+
+@pytest.fixture(scope="module")
+def lost():
+    """A position in which the side to move can play, but is mated soon."""
+    for sfen in endgames(200, plies=4):
+        proof = searched(300, sfen).root.proof
+        if proof and proof.outcome == LOSS and proof.plies:
+            return sfen
+    raise AssertionError
+
+
+class FakeEvaluator:
+    """The evaluator of a fake network.
+
+    Attributes:
+        asked: Number of positions evaluated.
+    """
+
+    def __init__(self, has_policy=True, has_value=True, seconds=0.0):
+        self.has_policy, self.has_value, self._seconds = has_policy, has_value, seconds
+        self._network = FakeNetwork()
+        self.asked = 0
+
+    def evaluate(self, planes):
+        self.asked += len(planes)
+        time.sleep(self._seconds)
+        logits, wins = self._network(numpy.stack(planes))
+        return Evaluation(logits, wins if self.has_value else None)
+
+
+class CpuDevice:
+    xp = numpy
+
+    def use(self):
+        pass
+
+
+class Player(MCTSPlayer):
+    """A player whose network is fake, and whose lines are kept.
+
+    Attributes:
+        said: The lines that were sent.
+    """
+
+    def __init__(self, **fake):
+        self.said = []
+        super().__init__(send=self.said.append)
+        self._fake = fake
+
+    def _load(self, path):
+        self.device = CpuDevice()
+        self._evaluator = FakeEvaluator(**self._fake)
+        self.check_network()
+
+    def set(self, **options):
+        for name, value in options.items():
+            self.options.set(name, str(value))
+
+
+def make_player(sfen=None, moves=(), fake=None, **options):
+    player = Player(**(fake or {}))
+    player.set(**options)
+    player.prepare()
+    player.set_position(sfen, list(moves))
+    return player
+
+
+def number(player, name):
+    """Returns a number of the last info line."""
+    line = [line for line in player.said if line.startswith("info depth")][-1]
+    return int(re.search(rf" {name} (-?\d+)", line)[1])
+
+
+def asked(player):
+    return player._evaluator.asked
+
+
+def legal(answer, sfen=None, moves=()):
+    """Checks a bestmove and its ponder move."""
+    board = cshogi.Board(sfen or cshogi.STARTING_SFEN)
+    for move in moves:
+        board.push_usi(move)
+    words = answer.split()
+    for move in words[::2]:
+        assert board.is_legal(board.move_from_usi(move)), answer
+        board.push_usi(move)
+    assert words[1:2] in ([], ["ponder"])
+    return words[0]
+
+
+def test_it_is_made_without_arguments():
+    assert MCTSPlayer().name == "mcts_player"
+    assert ParallelMCTSPlayer().name == "parallel_mcts_player"
+    assert isinstance(ParallelMCTSPlayer(), MCTSPlayer)
+
+
+def test_the_books_go_visits_as_often_as_the_books_player(capsys):
+    player = Player()
+    player.isready()
+    player.position(["startpos", "moves", "7g7f"])
+    player.go()
+    assert number(player, "nodes") == 300
+    assert legal(player.said[-1].partition(" ")[2], moves=["7g7f"])
+
+
+# Limits
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 50, 333])
+def test_nodes_are_visited_exactly(nodes):
+    player = make_player()
+    legal(player.choose(Go(nodes=nodes)))
+    assert number(player, "nodes") == nodes
+    assert asked(player) <= nodes
+
+
+def test_the_option_nodes_limits_every_search():
+    player = make_player(nodes=40)
+    player.choose(Go(black=Clock(byoyomi=10**6)))
+    assert number(player, "nodes") == 40
+    player.choose(Go(nodes=30))
+    assert number(player, "nodes") == 30
+
+
+def test_depth_is_that_of_the_line():
+    player = make_player()
+    player.choose(Go(depth=3))
+    assert number(player, "depth") == 3
+
+
+def test_byoyomi_is_used_and_kept():
+    player = make_player(Byoyomi_Margin=100)
+    start = time.perf_counter()
+    player.choose(Go(black=Clock(remaining=0, byoyomi=700)))
+    assert 0.3 < time.perf_counter() - start < 0.7
+
+
+def test_movetime_is_kept():
+    player = make_player(Byoyomi_Margin=100)
+    start = time.perf_counter()
+    player.choose(Go(movetime=500))
+    assert time.perf_counter() - start < 0.5
+
+
+def test_the_clock_is_that_of_the_side_to_move():
+    player = make_player(moves=["7g7f"])
+    start = time.perf_counter()
+    player.choose(Go(black=Clock(byoyomi=10**6), white=Clock(byoyomi=400)))
+    assert time.perf_counter() - start < 1
+
+
+def test_a_forced_move_is_played_at_once():
+    sfen = "4k4/9/9/9/9/9/9/3r5/r3K4 b - 1"
+    assert len(list(cshogi.Board(sfen).legal_moves)) == 1
+    player = make_player(sfen)
+    start = time.perf_counter()
+    legal(player.choose(Go(black=Clock(byoyomi=10**5))), sfen)
+    assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("batch_size", [1, 16, 128])
+@pytest.mark.parametrize("kind", [{"infinite": True}, {"ponder": True}, {}])
+def test_stop_is_answered_within_a_tenth_of_a_second_while_the_network_computes(kind, batch_size):
+    go = Go(**kind)
+    player = make_player(batch_size=batch_size)
+    player.choose(Go(nodes=2000))  # batches are large from the start
+    player._evaluator = FakeEvaluator(seconds=1.0)
+    # The dataclass is frozen, but its events are not.
+    threading.Timer(0.5, go.stop.set).start()
+    start = time.perf_counter()
+    legal(player.choose(go))
+    assert 0.45 < time.perf_counter() - start < 0.62
+
+
+def test_a_search_that_is_stopped_before_it_begins_has_a_move():
+    player = make_player(fake={"seconds": 1.0})
+    go = Go(infinite=True)
+    go.stop.set()
+    start = time.perf_counter()
+    legal(player.choose(go))
+    assert time.perf_counter() - start < 0.2
+
+
+def test_ponderhit_switches_the_clock_on_and_is_no_stop():
+    player = make_player(Byoyomi_Margin=100)
+    go = Go(ponder=True, black=Clock(byoyomi=600))
+    threading.Timer(0.4, go.ponderhit.set).start()
+    start = time.perf_counter()
+    legal(player.choose(go))
+    assert 0.6 < time.perf_counter() - start < 1.05
+
+
+def test_searchmoves_are_the_only_ones():
+    player = make_player(MultiPV=10)
+    for moves in (["1g1f"], ["9g9f", "1i1h"]):
+        answer = player.choose(Go(nodes=100, searchmoves=tuple(moves)))
+        assert legal(answer) in moves
+        lines = [line for line in player.said if line.startswith("info depth")]
+        shown = {re.search(r" pv (\S+)", line)[1] for line in lines[-len(moves) :]}
+        assert shown == set(moves)
+    player.choose(Go(nodes=10, searchmoves=("5a5b",)))
+    assert "names no legal move" in " ".join(player.said)
+
+
+# What the GUI sees
+
+
+def test_info_comes_every_interval_and_at_the_end():
+    player = make_player(PV_Interval=100)
+    player.choose(Go(movetime=900))
+    times = [int(re.search(r" time (\d+)", line)[1]) for line in player.said if " time " in line]
+    assert 5 <= len(times) <= 9
+    assert all(80 < b - a < 200 for a, b in zip(times[:-1], times[1:-1]))
+    player.said.clear()
+    player.set(PV_Interval=0)
+    player.choose(Go(movetime=500))
+    assert len(player.said) == 1
+
+
+def test_multipv_shows_lines_best_last_and_legal():
+    player = make_player(MultiPV=4)
+    best = legal(player.choose(Go(nodes=300)))
+    lines = [line for line in player.said if line.startswith("info depth")][-4:]
+    assert [int(re.search(r"multipv (\d)", line)[1]) for line in lines] == [4, 3, 2, 1]
+    for line in lines:
+        assert re.fullmatch(
+            r"info depth \d+ seldepth \d+ time \d+ nodes 300 nps \d+ hashfull \d+ multipv \d "
+            r"score cp -?\d+ pv \S+( \S+)*",
+            line,
+        )
+        board = cshogi.Board()
+        for move in line.partition(" pv ")[2].split():
+            assert board.is_legal(board.move_from_usi(move))
+            board.push_usi(move)
+    assert lines[-1].partition(" pv ")[2].split()[0] == best
+
+
+def test_a_mate_is_played_and_shown():
+    player = make_player(MATE_IN_ONE)
+    assert player.choose(Go(black=Clock(byoyomi=10**5))).split() == ["G*5b"]
+    assert "score mate 1 pv G*5b" in player.said[-1]
+
+
+def test_a_lost_position_is_shown_as_a_mate_against_us(lost):
+    player = make_player(lost)
+    legal(player.choose(Go(nodes=3000)), lost)
+    assert re.search(r"score mate -\d+", player.said[-1]), player.said[-1]
+
+
+def test_no_legal_move_resigns_and_a_declaration_wins():
+    assert make_player(MATED).choose(Go()) == "resign"
+    assert make_player(DECLARED).choose(Go()) == "win"
+    sfen = DECLARED
+    legal(make_player(sfen, declaration_win="false").choose(Go(nodes=50)), sfen)
+
+
+def test_the_board_is_named_once_at_isready(monkeypatch):
+    player = make_player()
+    player.prepare()
+    assert player.said.count("info string the search uses the board of cshogi") == 1
+    monkeypatch.setitem(__import__("sys").modules, "pydlshogi.uct.cshogi_board", None)
+    boards._implementation.cache_clear()
+    try:
+        slow = make_player()
+        assert "info string the search uses the board of python-shogi" in slow.said
+        legal(slow.choose(Go(nodes=60)))
+        assert slow.find_mate(Go(mate=True)) == "nomate"
+    finally:
+        boards._implementation.cache_clear()
+
+
+def test_ponder_moves_are_named_only_where_the_gui_ponders():
+    assert " ponder " in make_player().choose(Go(nodes=200))
+    assert " ponder " not in make_player(USI_Ponder="false").choose(Go(nodes=200))
+
+
+# Networks
+
+
+def test_a_network_without_values_plays_by_the_policy_alone():
+    player = make_player(fake={"has_value": False}, MultiPV=3)
+    said = [line for line in player.said if "no value head" in line]
+    assert len(said) == 1
+    answer = player.choose(Go(black=Clock(byoyomi=10**5)))
+    legal(answer)
+    assert asked(player) == 1
+    assert not [line for line in player.said if " score " in line]
+    mate = make_player(MATE_IN_ONE, fake={"has_value": False})
+    assert mate.choose(Go()) == "G*5b"
+
+
+def test_a_network_without_policy_is_refused():
+    with pytest.raises(FatalError, match="value network and has no policy"):
+        make_player(fake={"has_policy": False})
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    player = make_player()
+    answer = FakeEvaluator().evaluate(numpy.zeros((1, 104, 9, 9), numpy.float32))
+    spoiled = Evaluation(answer.logits, numpy.array([numpy.nan], numpy.float32))
+    player._evaluator.evaluate = lambda planes: spoiled
+    with pytest.raises(FatalError, match="not finite"):
+        player.choose(Go(nodes=10))
+
+
+# Options
+
+
+def test_the_tree_is_kept_for_the_next_move_and_forgotten_for_a_new_game():
+    player = make_player()
+    first, _, answer = player.choose(Go(nodes=500)).split()
+    player.set_position(None, [first, answer])
+    player.choose(Go(nodes=1))
+    assert player._search.root.visits > 10
+    player.new_game()
+    player.choose(Go(nodes=1))
+    assert player._search.root.visits == 1
+
+
+def test_the_tree_is_kept_through_ponder():
+    player = make_player()
+    first, _, answer = player.choose(Go(nodes=300)).split()
+    player.set_position(None, [first, answer])
+    go = Go(ponder=True)
+    threading.Timer(0.5, go.stop.set).start()
+    player.choose(go)
+    known = player._search.root.visits
+    player.choose(Go(nodes=1))
+    assert player._search.root.visits == known + 1
+
+
+def test_an_analysis_does_not_use_the_trees_of_a_game():
+    player = make_player()
+    player.choose(Go(nodes=200))
+    go = Go(infinite=True)
+    go.stop.set()
+    player.choose(go)
+    assert player._search.root.visits <= 2
+
+
+def test_a_full_hash_ends_a_game_move_and_is_told():
+    player = make_player(USI_Hash=16, PV_Interval=0)
+    player._search.tree.size = 13.9e6
+    legal(player.choose(Go(black=Clock(byoyomi=10**5))))
+    assert number(player, "hashfull") == 1000
+
+
+def test_resign_threshold(lost):
+    legal(make_player(resign_threshold=0).choose(Go(nodes=50)))
+    player = make_player(lost, resign_threshold=1)
+    assert player.choose(Go(nodes=3000)) == "resign"
+
+
+def test_draw_values_are_those_of_the_side_at_the_root():
+    for turn, option in (([], "Draw_Value_Black"), (["7g7f"], "Draw_Value_White")):
+        for value in (100, 900):
+            player = make_player(None, turn, Draw_Ply=len(turn) + 1, **{option: value})
+            player.choose(Go(nodes=300))
+            score = number(player, "cp")
+            assert (score > 1000) == (value == 900)
+            assert (score < -1000) == (value == 100)
+
+
+def test_draw_ply_counts_from_the_move_number_of_the_position():
+    sfen = f"{cshogi.STARTING_SFEN[:-1]}100"
+    player = make_player(sfen, Draw_Ply=100, Draw_Value_Black=900)
+    player.choose(Go(nodes=200))
+    assert number(player, "cp") > 1000
+
+
+def test_the_constants_of_the_search_come_from_the_options():
+    player = make_player(
+        C_init=200, C_base=1000, C_fpu_reduction=50, C_init_root=90, C_base_root=2000,
+        C_fpu_reduction_root=10, Softmax_Temperature=100, batch_size=7, mate_plies=3,
+        Mate_Root_Search="false",
+    )  # fmt: skip
+    player.choose(Go(nodes=1))
+    settings = player._search.settings
+    assert (settings.c_init, settings.c_base, settings.fpu_reduction) == (2.0, 1000, 0.5)
+    assert (settings.c_init_root, settings.c_base_root) == (0.9, 2000)
+    assert (settings.fpu_reduction_root, settings.temperature) == (0.1, 1.0)
+    assert (settings.batch_size, settings.mate_plies, settings.root_mate) == (7, 3, False)
+    assert player._search.settings.batches == 1
+
+
+def test_a_random_opening_follows_the_seed():
+    def moves(seed, **options):
+        player = make_player(random_seed=seed, **options)
+        found = []
+        for _ in range(4):
+            player.new_game()
+            found.append(player.choose(Go(nodes=60)).split()[0])
+        return found
+
+    assert moves(1, random_plies=1) == moves(1, random_plies=1)
+    assert len(set(moves(1, random_plies=1))) > 1
+    assert len(set(moves(1, random_plies=0))) == 1
+
+
+def test_the_book_is_played_and_can_be_switched_off(tmp_path):
+    start = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
+    write_book(tmp_path / "my book.db", {start: [BookMove("9i9h", "1a1b"), BookMove("9i1a")]})
+    player = make_player(Book_File=tmp_path / "my book.db")
+    assert player.choose(Go(black=Clock(byoyomi=10**5))) == "9i9h ponder 1a1b"
+    assert asked(player) == 0
+    assert player.choose(Go(nodes=50, searchmoves=("7g7f",))).startswith("7g7f")
+    player.set(OwnBook="false")
+    assert not player.choose(Go(nodes=50)).startswith("9i9h")
+    player.set(OwnBook="true")
+    player.set_position(None, ["7g7f"])
+    legal(player.choose(Go(nodes=50)), moves=["7g7f"])
+
+
+def test_perpetual_check_is_avoided_at_the_fourth_time():
+    sfen, chase = "4k4/9/9/9/9/9/9/9/R3K4 b - 1", ["9a9b", "5b5a", "9b9a", "5a5b"]
+    moves = ["9i9a", "5a5b", *chase * 2, *chase[:2]]
+    for fake in ({}, {"has_value": False}):
+        player = make_player(sfen, [*moves, "9b9a", "5a5b"], fake=fake)
+        assert legal(player.choose(Go(nodes=50)), sfen, [*moves, "9b9a", "5a5b"]) != "9a9b"
+
+
+# Mates
+
+
+def test_find_mate():
+    assert make_player(MATE_IN_ONE).find_mate(Go(mate=True)) == "G*5b"
+    assert make_player().find_mate(Go(mate=True, mate_ms=1000)) == "nomate"
+
+
+def test_find_mate_keeps_its_time(monkeypatch):
+    from pydlshogi.uct import dfpn
+    from pydlshogi.uct.cshogi_board import CshogiBoard
+
+    def endless(self, is_stopped):
+        while not is_stopped():
+            time.sleep(0.001)
+
+    player = make_player()
+    monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], False))
+    monkeypatch.setattr(dfpn.MateSearch, "run", endless)
+    start = time.perf_counter()
+    assert player.find_mate(Go(mate=True, mate_ms=300)) == "timeout"
+    assert 0.25 < time.perf_counter() - start < 0.6
+    go = Go(mate=True)
+    threading.Timer(0.2, go.stop.set).start()
+    start = time.perf_counter()
+    assert player.find_mate(go) == "timeout"
+    assert time.perf_counter() - start < 0.5

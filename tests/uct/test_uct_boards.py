@@ -1,0 +1,148 @@
+"""Both boards say the same of every position."""
+
+import itertools
+import random
+
+import cshogi
+import numpy
+import pytest
+import shogi
+from uct_helpers import endgames, games, random_sfens, sfens_of
+
+from pydlshogi.features import make_input_features_from_board, make_output_label
+from pydlshogi.uct import boards
+from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.move import from_usi, label_table, to_usi
+from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+
+
+def planes(board):
+    out = numpy.full((104, 9, 9), numpy.nan, numpy.float32)
+    board.write_planes(out)
+    return out
+
+
+def compare(sfen):
+    fast, slow = CshogiBoard(sfen), PythonShogiBoard(sfen)
+    assert fast.turn == slow.turn
+    assert fast.in_check() == slow.in_check()
+    assert fast.can_declare() == slow.can_declare()
+    moves = sorted(fast.moves().tolist())
+    assert moves == sorted(slow.moves().tolist()), sfen
+    assert numpy.array_equal(planes(fast), planes(slow)), sfen
+    assert sorted(fast.checks()) == sorted(slow.checks()), sfen
+    assert (fast.mate(1) is None) == (slow.mate(1) is None), sfen
+    board = shogi.Board(sfen)
+    for move in moves:
+        label = make_output_label(shogi.Move.from_usi(to_usi(move)), board.turn)
+        assert label_table()[board.turn, move] == label
+
+
+def real_sfens(count):
+    everything = itertools.chain.from_iterable(map(sfens_of, games("train")))
+    return itertools.islice(everything, 0, None, max(1, 25000 // count))
+
+
+def test_both_boards_agree_on_random_positions():
+    for sfen in random_sfens(500):
+        compare(sfen)
+
+
+def test_both_boards_agree_on_positions_of_games():
+    for sfen in itertools.islice(real_sfens(300), 300):
+        compare(sfen)
+
+
+@pytest.mark.slow
+def test_both_boards_agree_on_a_hundred_thousand_positions():
+    for sfen in itertools.chain(random_sfens(77000, seed=2), real_sfens(25000)):
+        compare(sfen)
+
+
+@pytest.mark.parametrize("make", [CshogiBoard, PythonShogiBoard])
+def test_push_and_pop_leave_the_position_and_its_key(make):
+    rng = random.Random(1)
+    board = make()
+    for _ in range(60):
+        before = board.key(), board.turn, planes(board).tobytes()
+        move = rng.choice(board.moves().tolist())
+        board.push(move)
+        assert (board.key(), board.turn) != before[:2]
+        board.pop()
+        assert (board.key(), board.turn, planes(board).tobytes()) == before
+        board.push(move)
+
+
+def test_keys_tell_positions_apart_and_know_equal_ones():
+    for make in (CshogiBoard, PythonShogiBoard):
+        one = make(None, ["7g7f", "3c3d", "2g2f"])
+        other = make(None, ["2g2f", "3c3d", "7g7f"])
+        assert one.key() == other.key()
+        assert one.key() != make(None, ["7g7f", "3c3d"]).key()
+
+
+def test_planes_are_those_of_the_features():
+    for sfen in random_sfens(50, seed=4):
+        assert numpy.array_equal(
+            planes(CshogiBoard(sfen)), make_input_features_from_board(shogi.Board(sfen))
+        )
+
+
+def test_moves_keep_their_meaning_in_every_notation():
+    for sfen in random_sfens(200, seed=3):
+        board = cshogi.Board(sfen)
+        for move in board.legal_moves:
+            text = cshogi.move_to_usi(move)
+            assert from_usi(text) == move & 0x7FFF
+            assert to_usi(from_usi(text)) == text
+
+
+@pytest.mark.parametrize(
+    "sfen",
+    [
+        "4k4/9/4P4/9/9/9/9/9/9 b G 1",  # the attacker has no king
+        "9/9/9/9/9/9/9/9/4K4 b G 1",  # the defender has none
+        "9/9/9/9/9/9/9/9/9 b G 1",
+    ],
+)
+def test_a_side_without_a_king_is_never_mated(sfen):
+    compare(sfen)
+    for make in (CshogiBoard, PythonShogiBoard):
+        board = make(sfen)
+        assert (board.mate(5) is not None) == ("k" in sfen)
+        if "k" not in sfen:
+            assert board.checks() == []
+            assert board.search_mate(1000, 31)[0] == []
+
+
+@pytest.mark.parametrize("make", [CshogiBoard, PythonShogiBoard])
+def test_a_mate_in_one_is_found_also_in_check(make):
+    board = make("4k4/4r4/3G5/5N3/9/9/9/9/4K4 b - 1")
+    assert board.in_check()
+    move, plies = board.mate(1)
+    assert plies == 1
+    assert to_usi(move) in ("6c5b", "4d5b+")
+
+
+def test_the_shortest_mate_is_found():
+    found = set()
+    for sfen in endgames(160, plies=10):
+        mate = CshogiBoard(sfen).mate(5)
+        if mate:
+            found.add(mate.plies)
+            assert CshogiBoard(sfen).mate(mate.plies - 2) is None
+            assert CshogiBoard(sfen).mate(mate.plies) == mate
+    assert found == {1, 3, 5}
+
+
+def test_without_cshogi_python_shogis_board_is_used(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pydlshogi.uct.cshogi_board", None)
+    boards._implementation.cache_clear()
+    try:
+        assert boards.board_library() == "python-shogi"
+        assert isinstance(boards.make_board(None, ["7g7f"]), PythonShogiBoard)
+    finally:
+        boards._implementation.cache_clear()
+    monkeypatch.undo()
+    assert boards.board_library() == "cshogi"
+    assert boards.make_board(None, ["7g7f"]).turn == 1

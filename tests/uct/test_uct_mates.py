@@ -1,0 +1,127 @@
+"""The mate searches at the root."""
+
+import itertools
+
+import cshogi
+import pytest
+from uct_helpers import endgames
+
+from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.dfpn import MateSearch
+from pydlshogi.uct.mate import RootMate, find_mate, mate_line
+from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+
+#: A mate in three with two golds.
+THREE = "4k4/9/4P4/9/9/9/9/9/4K4 b 2G 1"
+
+
+def never():
+    return False
+
+
+def is_mating(sfen, line):
+    board = cshogi.Board(sfen)
+    for move in line:
+        full = board.move_from_move16(move)
+        assert board.is_legal(full)
+        board.push(full)
+    return board.is_check() and not list(board.legal_moves) and len(line) % 2 == 1
+
+
+def limited(search, nodes):
+    """Runs a search for a number of nodes."""
+    return search.run(lambda: search.nodes > nodes)
+
+
+def test_df_pn_agrees_with_cshogis():
+    results = []
+    for sfen in itertools.islice(endgames(400, plies=8), 0, None, 5):
+        reference = cshogi.DfPn(depth=1000, nodes=20000)
+        expected = reference.search(cshogi.Board(sfen))
+        if not expected and reference.searched_node >= 20000:
+            continue
+        search = MateSearch(CshogiBoard(sfen))
+        results.append(limited(search, 4000))
+        assert results[-1] in (None, expected), sfen
+        if results[-1]:
+            assert is_mating(sfen, search.line()), sfen
+    assert results.count(True) > 15
+    assert results.count(False) > 15
+    assert results.count(None) < 15
+
+
+def test_df_pn_needs_no_fast_board():
+    slow, fast = (MateSearch(board(THREE)) for board in (PythonShogiBoard, CshogiBoard))
+    assert slow.run(never) is fast.run(never) is True
+    assert is_mating(THREE, slow.line())
+
+
+@pytest.fixture(scope="module")
+def hard():
+    """A position with a mate that takes df-pn hundreds of nodes."""
+    return next(
+        sfen
+        for sfen in endgames(1000, plies=12)
+        if limited(search := MateSearch(CshogiBoard(sfen)), 5000) and search.nodes > 600
+    )
+
+
+def test_df_pn_can_be_stopped_and_goes_on(hard):
+    board = CshogiBoard(hard)
+    key = board.key()
+    search = MateSearch(board)
+    stops = 0
+    while search.run(lambda: True) is None:
+        stops += 1
+        assert board.key() == key
+    assert stops > 3
+    assert board.key() == key
+    assert is_mating(hard, search.line())
+
+
+def test_df_pn_stops_when_its_memory_is_full(hard):
+    search = MateSearch(CshogiBoard(hard), megabytes=0)
+    assert search.run(never) is None
+
+
+def test_no_mate_is_told_from_a_stopped_search():
+    assert find_mate(CshogiBoard(), never, 16) == []
+    assert find_mate(PythonShogiBoard(), never, 16) == []
+    assert find_mate(CshogiBoard("9/9/9/9/9/9/9/9/9 b G 1"), never, 16) == []
+    middle = list(endgames(1, plies=40))[0]
+    assert find_mate(PythonShogiBoard(middle), lambda: True, 16) in (None, [])
+
+
+def test_mates_are_found_with_their_lines():
+    found = 0
+    for sfen in endgames(40, plies=5):
+        line = find_mate(CshogiBoard(sfen), lambda: True, 64)
+        if line:
+            found += 1
+            assert is_mating(sfen, line)
+    assert found > 5
+
+
+def test_the_root_is_searched_in_slices_that_end():
+    for sfen in endgames(60, plies=8):
+        board = CshogiBoard(sfen)
+        search = RootMate(board)
+        lines = [search.step() for _ in range(7)]
+        assert lines[5:] == [[], []] or any(lines)
+        for line in filter(None, lines):
+            assert is_mating(sfen, line)
+
+
+def test_a_mate_line_is_the_longest_defence():
+    for sfen in endgames(120, plies=8):
+        mate = CshogiBoard(sfen).mate(5)
+        if mate:
+            line = mate_line(CshogiBoard(sfen), 5)
+            assert len(line) == mate.plies
+            assert is_mating(sfen, line)
+
+
+@pytest.mark.parametrize("plies", [0, 1])
+def test_no_line_where_the_mate_is_longer(plies):
+    three = next(s for s in endgames(500) if (m := CshogiBoard(s).mate(5)) and m.plies == 3)
+    assert mate_line(CshogiBoard(three), plies) == []

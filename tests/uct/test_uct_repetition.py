@@ -1,0 +1,112 @@
+"""Repetitions inside the tree and of the game."""
+
+import pytest
+from uct_helpers import FakeNetwork, make_search, nodes_of
+
+from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.game import Game, Repetition
+from pydlshogi.uct.move import from_usi
+from pydlshogi.uct.proof import DRAW, LOSS, WIN
+from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+
+SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"]
+#: White's king runs from the checks of Black's rook, and back.
+CHECKS = "4k4/9/9/9/9/9/9/9/R3K4 b - 1"
+CHASE = ["9i9a", "5a5b", "9a9b", "5b5a"]
+
+
+def played(moves, sfen=None, board=CshogiBoard):
+    return Game(board(sfen), list(map(from_usi, moves)))
+
+
+@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+def test_a_position_counts_from_the_occurrence_that_is_asked_for(board):
+    for times in range(5):
+        game = played(SHUFFLE * times, board=board)
+        for occurrences in (2, 3, 4):
+            found = game.repetition(occurrences)
+            assert (found is not None) == (times + 1 >= occurrences)
+            if found:
+                assert found == Repetition(DRAW, is_final=times >= 3)
+
+
+@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+def test_perpetual_check_loses(board):
+    game = played(CHASE, CHECKS, board)
+    assert game.repetition(2) is None  # the rook came from another square
+    # White, to move in check for the second time, wins; Black to move loses.
+    game.push(from_usi("9b9a"))
+    assert game.repetition(2) == Repetition(WIN, is_final=False)
+    game.push(from_usi("5a5b"))
+    assert game.repetition(2) == Repetition(LOSS, is_final=False)
+    for move in ["9a9b", "5b5a", "9b9a", "5a5b"] * 2:
+        game.push(from_usi(move))
+    assert game.repetition(4) == Repetition(LOSS, is_final=True)
+
+
+def test_a_quiet_move_in_between_makes_it_a_draw():
+    game = played(["9i9a", "5a5b", "9a9c", "5b5a", "9c9a"], CHECKS)
+    assert game.repetition(2) == Repetition(DRAW, is_final=False)
+
+
+def test_judging_leaves_board_and_game_as_they_were():
+    game = played(SHUFFLE * 3)
+    key, ply = game.board.key(), game.ply
+    game.repetition(2)
+    assert (game.board.key(), game.ply) == (key, ply)
+    for _ in range(12):
+        game.pop()
+    assert game.board.key() == CshogiBoard().key()
+
+
+def search_after(moves, visits, sfen=None, **settings):
+    search = make_search(FakeNetwork(2), batch_size=1, **settings)
+    search.begin(played(moves, sfen))
+    while search.root.visits < visits and not search.root.proof:
+        search.step(visits)
+    return search
+
+
+def child(search, move):
+    return search.root.child_after(from_usi(move))
+
+
+def visit_all_moves(moves, sfen=None, **settings):
+    """Searches with so much exploration that every move is visited."""
+    return search_after(moves, 600, sfen, c_init_root=500, temperature=10, **settings)
+
+
+def test_in_a_game_the_second_occurrence_is_worth_a_draw_and_proves_nothing():
+    node = child(visit_all_moves(SHUFFLE[:3]), "7b8b")
+    assert node.children is None
+    assert node.value() == 0.5
+    assert node.proof is None
+
+
+def test_in_an_analysis_only_the_fourth_occurrence_counts():
+    settings = {"occurrences": 4, "draw_black": 0.75}
+    third = child(visit_all_moves(SHUFFLE + SHUFFLE[:3], **settings), "7b8b")
+    assert third.children
+    fourth = child(visit_all_moves(SHUFFLE * 2 + SHUFFLE[:3], **settings), "7b8b")
+    assert fourth.children is None
+    assert fourth.proof == (DRAW, 0)
+    assert fourth.value() == 0.75  # Black is to move there
+
+
+def test_perpetual_check_in_the_tree_is_worth_a_loss():
+    # The game has seen the position after 9a9b; Black checks there again.
+    moves = [*CHASE, "9b9a", "5a5b"]
+    node = child(visit_all_moves(moves, CHECKS, mate_plies=0, root_mate=False), "9a9b")
+    assert node.value() == 1.0  # for White
+
+
+def test_the_root_is_searched_though_it_is_a_repetition():
+    search = search_after(SHUFFLE * 3, 100)
+    assert search.root.visits == 100
+    assert search.root.proof is None
+
+
+def test_forecasts_are_not_kept_for_other_ways_to_the_position():
+    search = search_after([], 3000)
+    for node in nodes_of(search.root):
+        assert node.proof is None or node.policy is None or node.children is not None

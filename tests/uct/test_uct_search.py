@@ -1,0 +1,228 @@
+"""What holds of every tree, whatever the network says."""
+
+import cshogi
+import numpy
+import pytest
+from uct_helpers import (
+    FakeNetwork,
+    endgames,
+    games,
+    make_search,
+    nodes_of,
+    run,
+    searched,
+    sfens_of,
+    shape,
+)
+
+from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.game import Game
+from pydlshogi.uct.move import from_usi
+from pydlshogi.uct.node import Node
+from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+from pydlshogi.uct.selection import select
+
+#: Positions from the middle of real games.
+MIDDLE = [list(sfens_of(moves))[60] for _, moves in zip(range(4), games())]
+
+
+def check_statistics(root):
+    """Checks the sums of a tree in which no visit is under way."""
+    for node in nodes_of(root):
+        assert not node.pending
+        if node.visits:
+            assert 0 <= node.value() <= 1
+        if node.children is None:
+            continue
+        assert sum(node.child_visits) == node.visits - 1
+        for child, visits, total in zip(node.children, node.child_visits, node.child_totals):
+            assert child.visits == visits
+            assert 0 <= total <= visits
+            assert total == pytest.approx(visits - child.total)
+        # The first visit brought the network's own value, the others those of the children.
+        own = node.total - sum(node.child_totals)
+        assert own == pytest.approx(node.policy.value, abs=1e-6)
+
+
+@pytest.mark.parametrize("sfen", [None, *MIDDLE])
+@pytest.mark.parametrize("batch_size", [1, 8, 32])
+def test_the_sums_of_visits_and_values_are_right(sfen, batch_size):
+    check_statistics(searched(400, sfen, batch_size=batch_size).root)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+def test_the_sums_are_right_with_several_batches_under_way(batches):
+    search = searched(500, MIDDLE[0], batches=batches)
+    check_statistics(search.root)
+    assert search.root.visits == 500
+
+
+def test_the_sums_are_right_near_the_end_of_games():
+    for sfen in endgames(40, plies=10):
+        root = searched(150, sfen).root
+        for node in nodes_of(root):
+            assert 0 <= node.total <= node.visits
+            if node.children is not None:
+                assert sum(node.child_visits) == node.visits - 1
+
+
+def test_the_roots_value_is_the_mean_of_what_was_backed_up(monkeypatch):
+    from pydlshogi.uct import search as module
+
+    backed_up = []
+
+    def noting(path, leaf, value):
+        backed_up.append(value if len(path) % 2 == 0 else 1 - value)
+        back_up(path, leaf, value)
+
+    back_up = module.back_up
+    monkeypatch.setattr(module, "back_up", noting)
+    root = searched(300, MIDDLE[1]).root
+    assert len(backed_up) == root.visits == 300
+    assert root.value() == pytest.approx(numpy.mean(backed_up))
+
+
+@pytest.mark.parametrize("batch_size", [1, 16])
+def test_the_same_seed_and_number_of_visits_give_the_same_tree(batch_size):
+    one, two = (searched(400, MIDDLE[2], seed=5, batch_size=batch_size) for _ in range(2))
+    assert shape(one.root) == shape(two.root)
+    other = searched(400, MIDDLE[2], seed=6, batch_size=batch_size)
+    assert shape(one.root) != shape(other.root)
+
+
+@pytest.mark.parametrize("sfen", MIDDLE[:2])
+def test_both_boards_give_the_same_tree(sfen):
+    settings = {"mate_plies": 1, "root_mate": False}
+    fast = searched(120, sfen, board=CshogiBoard, **settings)
+    slow = searched(120, sfen, board=PythonShogiBoard, **settings)
+    assert shape(fast.root) == shape(slow.root)
+
+
+def test_a_batch_is_filled_and_grows_with_the_visits():
+    network = FakeNetwork()
+    run(make_search(network, batch_size=16), 1000)
+    assert network.batches[:3] == [1, 1, 1]
+    assert sorted(network.batches)[len(network.batches) // 2] == 16
+    assert max(network.batches) == 16
+
+
+def test_the_limit_of_visits_is_exact():
+    for visits in (1, 2, 17, 100):
+        assert searched(visits, MIDDLE[0]).root.visits == visits
+
+
+def test_a_stopped_batch_gives_its_virtual_losses_back():
+    search = make_search()
+    run(search, 200, MIDDLE[0])
+    before = shape_of_visits(search.root)
+    network = FakeNetwork()
+    release = __import__("threading").Event()
+    slow = make_search(lambda planes: release.wait(60) and network(planes))
+    slow.tree.root = slow.tree._anchor = search.root
+    slow.begin(Game(CshogiBoard(MIDDLE[0])))
+    slow.step(400, is_stopped=lambda: True)
+    slow.give_up()
+    release.set()
+    assert shape_of_visits(search.root) == before
+    # Children that were new in that batch have no visits; the search goes on from there.
+    run(slow, 400, MIDDLE[0])
+    assert slow.root.visits == 400
+    for node in nodes_of(slow.root):
+        assert not node.pending
+        if node.children is not None:
+            assert sum(node.child_visits) == node.visits - 1
+
+
+def shape_of_visits(node):
+    """Describes a tree without the children that have no visits."""
+    children = [shape_of_visits(child) for child in node.children or () if child.visits]
+    return node.visits, round(node.total, 9), children
+
+
+def test_an_error_of_the_network_comes_out_and_leaves_no_virtual_loss():
+    network = FakeNetwork()
+
+    def failing(planes):
+        if sum(network.batches) > 100:
+            raise RuntimeError("the network is gone")
+        return network(planes)
+
+    search = make_search(failing)
+    with pytest.raises(RuntimeError, match="gone"):
+        run(search, 1000)
+    search.give_up()
+    check_statistics_after_error(search.root)
+
+
+def check_statistics_after_error(root):
+    for node in nodes_of(root):
+        assert not node.pending
+        if node.children is not None:
+            assert sum(node.child_visits) == node.visits - 1
+
+
+def test_children_stand_in_the_order_of_their_probabilities():
+    for node in nodes_of(searched(300, MIDDLE[3]).root):
+        if node.children is None:
+            continue
+        priors = node.policy.priors
+        assert (numpy.diff(priors) <= 0).all()
+        assert priors.sum() == pytest.approx(1, abs=1e-5)
+        assert node.prior_sum == pytest.approx(priors[: len(node.children)].sum(), abs=1e-5)
+
+
+def test_selection_looks_at_one_unvisited_child_and_misses_nothing():
+    """The formula over all children, visited or not, has the same maximum."""
+    for node in nodes_of(searched(600, MIDDLE[0], batch_size=1).root):
+        if node.children is None or node.proof:
+            continue
+        c_init, c_base, reduction = 1.44, 28288, 0.27
+        c = numpy.log((node.visits + c_base + 1) / c_base) + c_init
+        visits = numpy.zeros(len(node.policy.priors))
+        visits[: len(node.children)] = node.child_visits
+        first_play = node.total / node.visits - reduction * numpy.sqrt(node.prior_sum)
+        means = numpy.full(len(visits), first_play)
+        means[: len(node.children)] = numpy.divide(node.child_totals, node.child_visits)
+        priors = node.policy.priors.astype(numpy.float64)
+        for index, prior in enumerate(node.child_priors):
+            priors[index] = prior  # −∞ where proven
+        scores = means + c * priors * numpy.sqrt(node.visits) / (1 + visits)
+        assert select(node, c_init, c_base, reduction) == int(numpy.argmax(scores))
+
+
+def test_only_the_moves_asked_for_are_visited():
+    only = frozenset(map(from_usi, ["7g7f", "9g9f", "1i1h"]))
+    root = run(make_search(), 200, only=only)
+    assert {root.move(index) for index in range(len(root.policy.moves))} == only
+    assert root.policy.priors.sum() == pytest.approx(1)
+    check_statistics(root)
+
+
+def test_a_mate_is_not_played_where_its_move_is_excluded():
+    sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+    root = run(make_search(), 50, sfen, only=frozenset([from_usi("5i4i")]))
+    assert root.visits == 50
+    assert not root.proof or root.proof.outcome < 1
+
+
+def test_a_network_without_values_is_worth_a_half_everywhere():
+    network = FakeNetwork()
+    search = make_search(lambda planes: (network(planes)[0], None))
+    assert run(search, 100).value() == 0.5
+
+
+def test_transpositions_share_an_evaluation():
+    network = FakeNetwork()
+    search = make_search(network)
+    root = run(search, 2000)
+    assert sum(network.batches) == search.evaluations < root.visits
+    cold = make_search(network)
+    cold._cache.resize(0)
+    run(cold, 500)
+    assert cold.evaluations == 500
+
+
+def test_a_new_node_knows_nothing():
+    node = Node()
+    assert (node.visits, node.value(), node.children, node.proof) == (0, 0.5, None, None)
+    assert cshogi.Board().sfen() == CshogiBoard()._board.sfen()

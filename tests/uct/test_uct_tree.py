@@ -1,0 +1,162 @@
+"""The tree follows the game, keeps what it knows and stays within its memory."""
+
+import gc
+import time
+import tracemalloc
+
+import pytest
+from uct_helpers import FakeNetwork, make_search, nodes_of, run, shape
+
+from pydlshogi.uct.cache import Cache
+from pydlshogi.uct.collector import no_collection
+from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.game import Game
+from pydlshogi.uct.move import to_usi
+from pydlshogi.uct.tree import Tree, size_of
+
+
+def searched_tree(visits=600, **settings):
+    search = make_search(FakeNetwork(4), **settings)
+    search.tree.move_to("start", [])
+    run(search, visits)
+    return search
+
+
+def best(node):
+    """Gives the most visited move and its node."""
+    index = max(range(len(node.children)), key=node.child_visits.__getitem__)
+    return node.move(index), node.children[index]
+
+
+def all_bytes(tree):
+    return sum(map(size_of, nodes_of(tree._anchor)))
+
+
+def test_a_reused_tree_is_the_subtree_that_it_came_from():
+    search = searched_tree()
+    first, child = best(search.root)
+    second, grandchild = best(child)
+    before = shape(grandchild)
+    assert before[0] > 20
+    search.tree.move_to("start", [first, second])
+    assert search.root is grandchild
+    assert shape(search.root) == before
+    # The search goes on with it.
+    moves = [to_usi(first), to_usi(second)]
+    run(search, before[0] + 100, moves=moves)
+    assert search.root.visits == before[0] + 100
+    for node in nodes_of(search.root):
+        if node.children is not None:
+            assert sum(node.child_visits) == node.visits - 1
+
+
+def test_a_move_that_was_not_searched_starts_an_empty_tree():
+    search = searched_tree(3)
+    unvisited = int(search.root.policy.moves[-1])
+    search.tree.move_to("start", [unvisited])
+    assert search.root.visits == 0
+
+
+@pytest.mark.parametrize("start, moves", [("other", []), ("start", [1])])
+def test_another_game_starts_an_empty_tree(start, moves):
+    tree = Tree()
+    tree.move_to("start", [7, 8])
+    old = tree.root
+    tree.move_to(start, moves)
+    assert tree.root is not old
+    assert tree.has_garbage
+
+
+def test_a_wrong_guess_at_the_answer_loses_nothing():
+    search = searched_tree()
+    own, child = best(search.root)
+    guess, expected = best(child)
+    others = [i for i in range(len(child.children)) if child.children[i] is not expected]
+    surprise = max(others, key=child.child_visits.__getitem__)
+    known = shape(child.children[surprise])
+    search.tree.move_to("start", [own, guess], keep=True)  # ponder
+    assert search.root is expected
+    search.tree.move_to("start", [own, child.move(surprise)])
+    assert shape(search.root) == known
+
+
+def test_a_ponder_that_was_right_goes_on():
+    search = searched_tree()
+    own, child = best(search.root)
+    guess, expected = best(child)
+    search.tree.move_to("start", [own, guess], keep=True)
+    run(search, expected.visits + 64, moves=[to_usi(own), to_usi(guess)])
+    visits = search.root.visits
+    search.tree.move_to("start", [own, guess])
+    assert (search.root, search.root.visits) == (expected, visits)
+
+
+def test_the_size_is_that_of_the_nodes_and_what_is_dropped_is_freed_in_slices():
+    search = searched_tree(1500)
+    tree = search.tree
+    assert tree.size == all_bytes(tree)
+    first, child = best(search.root)
+    tree.move_to("start", [first])
+    assert tree.size > all_bytes(tree)
+    steps = 0
+    while tree.has_garbage:
+        before = tree.size
+        tree.free(100)
+        assert tree.size < before
+        steps += 1
+    assert steps > 3
+    assert tree.size == all_bytes(tree)
+    tree.clear()
+    while tree.has_garbage:
+        tree.free(100)
+    assert tree.size == all_bytes(tree) == size_of(tree.root)
+
+
+def test_a_search_stops_growing_at_its_limit():
+    search = make_search(megabytes=16)
+    search.settings = search.settings.__class__(megabytes=1)
+    search.begin(Game(CshogiBoard()))
+    while not search.is_full():
+        search.step(10**9)
+        assert search.root.visits < 5000
+    assert 1 <= search.fullness() < 1.1
+
+
+def test_the_estimate_of_memory_is_near_the_truth():
+    searched_tree(10)  # tables that are made once
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        search = searched_tree(4000)
+        used = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.8 < search.tree.size / used < 1.25
+    assert used / search.evaluations < 2500
+
+
+def test_the_cache_forgets_the_oldest():
+    cache = Cache(3)
+    for key in range(5):
+        cache.put(key, str(key))
+    assert [cache.get(key) for key in range(5)] == [None, None, "2", "3", "4"]
+    cache.resize(1)
+    assert (len(cache), cache.get(4)) == (1, "4")
+    cache.clear()
+    assert len(cache) == 0
+    Cache(0).put(1, "1")
+
+
+def test_the_collector_stays_away_from_the_tree():
+    with no_collection():
+        assert not gc.isenabled()
+        search = searched_tree(6000)
+    assert gc.isenabled()
+    start = time.perf_counter()
+    gc.collect()
+    frozen = time.perf_counter() - start
+    gc.unfreeze()
+    start = time.perf_counter()
+    gc.collect()
+    assert frozen < time.perf_counter() - start
+    assert search.root.visits == 6000

@@ -1,0 +1,282 @@
+"""The faults of real engines, tried on the engine that searches, as a program of its own."""
+
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import cshogi
+import numpy
+import pytest
+
+from pydlshogi.player.mcts_options import mcts_options
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAM = REPOSITORY / "mcts_player_usi.py"
+
+MATED = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
+STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
+MATE = "position sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+MOST_MOVES = "position sfen R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
+#: The fourth occurrence of the usual start, without any check.
+REPETITION = "position startpos moves " + " ".join(["2h3h 8b7b 3h2h 7b8b"] * 3)
+
+SCORE = r" score (cp -?\d+|mate -?\d+)"
+USI_LINE = re.compile(
+    r"id (name|author) \S.*|option name \S+ type (check|spin|combo|button|filename)\b.*"
+    r"|usiok|readyok|info string .*"
+    r"|info depth \d+ seldepth \d+ time \d+ nodes \d+ nps \d+ hashfull \d+ multipv \d+"
+    rf"({SCORE})? pv \S+( \S+)*"
+    r"|bestmove (resign|win|\S+( ponder \S+)?)|checkmate (nomate|timeout|\S+( \S+)*)",
+    re.ASCII,
+)
+
+
+@pytest.fixture(scope="module")
+def two_heads(tmp_path_factory):
+    """A small network with two heads and random weights."""
+    return save(tmp_path_factory, "policy_value_small")
+
+
+@pytest.fixture(scope="module")
+def no_value(tmp_path_factory):
+    """A network without a value head."""
+    return save(tmp_path_factory, "policy")
+
+
+def save(tmp_path_factory, network):
+    from pydlshogi.network.model_file import save_model
+    from pydlshogi.network.registry import make_network
+
+    numpy.random.seed(20261123)
+    path = tmp_path_factory.mktemp("a folder") / f"{network} model"
+    save_model(path, make_network(network))
+    return path
+
+
+@pytest.fixture
+def engine(start, two_heads):
+    """The engine, ready."""
+    program = start([sys.executable, PROGRAM])
+    program.send(f"setoption name modelfile value {two_heads}", "isready")
+    program.until("readyok")
+    return program
+
+
+def bestmoves(answers):
+    return [answer.split()[1] for answer in answers if answer.startswith("bestmove ")]
+
+
+def seconds(program, line, start):
+    """Sends a line and returns how long the answer took."""
+    begin = time.perf_counter()
+    program.ask(line, start)
+    return time.perf_counter() - begin
+
+
+def test_usi_is_answered_at_once_and_without_heavy_imports(start):
+    program = start([sys.executable, "-X", "importtime", PROGRAM])
+    answers = program.ask("usi", "usiok")
+    program.send("setoption name USI_Hash value 256", "setoption name MultiPV value 2")
+    assert program.leave("quit") == 0
+    imported = {line.split("|")[-1].strip() for line in program.stderr.decode().splitlines()}
+    assert "pydlshogi.player.mcts_options" in imported
+    assert not imported & {"numpy", "shogi", "cshogi", "chainer", "cupy"}
+    assert all(USI_LINE.fullmatch(answer) for answer in answers)
+    names = {line.split()[2] for line in answers if line.startswith("option")}
+    assert {"USI_Ponder", "USI_Hash", "MultiPV", "Book_File", "Draw_Ply"} <= names
+    for line in mcts_options().declarations():
+        assert re.fullmatch(
+            r"option name \S+ type (check default \S+|spin default \S+ min \S+ max \S+"
+            r"|combo default \S+( var \S+)+|button|filename default \S+)",
+            line,
+        )
+
+
+@pytest.mark.parametrize("module", ["usi_mcts_player", "usi_parallel_mcts_player"])
+def test_it_starts_as_the_book_does(start, module):
+    program = start([sys.executable, "-m", f"pydlshogi.usi.{module}"], cwd=REPOSITORY)
+    assert program.ask("usi", "usiok")[0].startswith("id name ")
+    assert program.leave("quit") == 0
+
+
+def test_the_players_run_through_the_books_loop(start, two_heads):
+    code = (
+        "from pydlshogi.player.parallel_mcts_player import *; from pydlshogi.usi.usi import *;"
+        "usi(ParallelMCTSPlayer())"
+    )
+    program = start([sys.executable, "-c", code], cwd=REPOSITORY)
+    assert program.ask("usi", "usiok")[0] == "id name parallel_mcts_player"
+    program.send(f"setoption name modelfile value {two_heads}", "isready", "position startpos")
+    program.until("readyok")
+    assert bestmoves(program.ask("go nodes 50", "bestmove"))
+    assert bestmoves([program.ask("go infinite", "info depth") and program.ask("stop", "best")[-1]])
+    assert program.leave("quit") == 0
+
+
+def test_every_line_is_one_of_usi(engine):
+    engine.send("usi", "setoption name MultiPV value 3", "position startpos", "go byoyomi 1300")
+    engine.until("bestmove")
+    engine.send("nonsense", MATE, "go nodes 20")
+    engine.until("bestmove")
+    engine.ask("go mate 1000", "checkmate")
+    assert [line for line in engine.said if not USI_LINE.fullmatch(line)] == []
+    assert engine.leave("quit") == 0
+    assert engine.stderr == b""
+
+
+@pytest.mark.parametrize("position", ["position startpos", MATED, STALEMATE, MATE, MOST_MOVES])
+@pytest.mark.parametrize("go", ["go infinite", "go ponder byoyomi 100", "go ponder"])
+def test_a_held_move_waits_also_when_the_search_is_done(engine, position, go):
+    engine.send(position, go)
+    time.sleep(0.4)
+    said = len(engine.said)
+    answers = engine.ask("stop" if go == "go infinite" else "ponderhit", "bestmove")
+    assert len(bestmoves(answers)) == 1
+    assert not bestmoves(engine.said[:said])
+    engine.send("isready")
+    assert not bestmoves(engine.until("readyok"))
+
+
+def test_ponderhit_is_no_stop(engine):
+    engine.send("position startpos", "go ponder btime 0 wtime 0 byoyomi 900")
+    time.sleep(0.5)
+    assert 0.5 < seconds(engine, "ponderhit", "bestmove") < 0.9
+    engine.send("go ponder")
+    assert 0.3 < seconds(engine, "ponderhit btime 0 wtime 0 byoyomi 600", "bestmove") < 0.9
+
+
+@pytest.mark.parametrize("batch_size", [1, 16, 256])
+def test_stop_is_answered_at_once(engine, batch_size):
+    engine.send(f"setoption name batch_size value {batch_size}", "position startpos")
+    for go in ("go infinite", "go", "go ponder", "go btime 600000"):
+        for pause in (0.0, 0.05, 0.7):
+            engine.send(go)
+            time.sleep(pause)
+            assert seconds(engine, "stop", "bestmove") < 0.6
+    engine.send("stop", "isready")
+    assert engine.until("readyok") == ["readyok"]
+
+
+def test_each_go_has_one_answer_whatever_follows_it(engine):
+    for go in ("go infinite", "go ponder", "go", "go byoyomi 400"):
+        engine.send(go, "stop", "gameover win", "isready", "usinewgame", "position startpos")
+        engine.send("go nodes 10")
+        before, after = engine.until("readyok"), engine.until("bestmove")
+        assert len(bestmoves(before)) == len(bestmoves(after)) == 1
+    engine.send("isready")
+    assert engine.until("readyok") == ["readyok"]
+
+
+def test_go_mate(engine):
+    engine.send(MATE)
+    assert engine.ask("go mate infinite", "checkmate") == ["checkmate G*5b"]
+    engine.send("position startpos")
+    assert engine.ask("go mate 5000", "checkmate") == ["checkmate nomate"]
+    engine.send(MATED)
+    assert engine.ask("go mate 100", "checkmate") == ["checkmate nomate"]
+
+
+def test_resign_when_mated_or_without_a_move_and_not_at_a_repetition(engine):
+    for position in (MATED, STALEMATE):
+        engine.send(position)
+        assert bestmoves(engine.ask("go byoyomi 500", "bestmove")) == ["resign"]
+    engine.send(REPETITION)
+    (move,) = bestmoves(engine.ask("go nodes 50", "bestmove"))
+    board = cshogi.Board()
+    assert board.is_legal(board.move_from_usi(move))
+
+
+def test_win_is_declared_only_where_it_holds_and_is_allowed(engine):
+    engine.send("position sfen KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1")
+    assert bestmoves(engine.ask("go byoyomi 500", "bestmove")) == ["win"]
+    engine.send("setoption name declaration_win value false")
+    assert bestmoves(engine.ask("go byoyomi 500", "bestmove")) != ["win"]
+
+
+def test_positions_with_moves_behind_an_sfen_and_wrong_ones(engine):
+    sfen = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
+    engine.send(f"position sfen {sfen} moves 7g7f 3c3d 8h2b+")
+    (move,) = bestmoves(engine.ask("go nodes 20", "bestmove"))
+    board = cshogi.Board()
+    for word in ("7g7f", "3c3d", "8h2b+"):
+        board.push_usi(word)
+    assert board.is_legal(board.move_from_usi(move))
+    assert "cannot be played" in engine.ask("position startpos moves 7g7c", "info")[-1]
+    engine.send("position startpos")
+    assert bestmoves(engine.ask("go nodes 20", "bestmove")) != ["resign"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [[], ["usi"], ["isready"], ["go infinite"], ["go ponder"], ["go"], ["go mate infinite"]],
+)
+@pytest.mark.parametrize("end", [["quit"], []], ids=["quit", "end of input"])
+def test_quit_at_any_time(start, two_heads, lines, end):
+    program = start([sys.executable, PROGRAM])
+    program.send(f"setoption name modelfile value {two_heads}")
+    assert program.leave(*lines, *end) == 0
+    assert b"Traceback" not in program.stderr
+
+
+def test_a_large_tree_delays_neither_a_new_game_nor_quit(engine):
+    engine.send("position startpos", "go nodes 8000")
+    engine.until("bestmove")
+    begin = time.perf_counter()
+    engine.send("usinewgame", "position startpos moves 7g7f", "usi")
+    engine.until("usiok")
+    assert time.perf_counter() - begin < 0.5
+    begin = time.perf_counter()
+    assert engine.leave("quit") == 0
+    assert time.perf_counter() - begin < 2
+
+
+def test_a_model_without_values_is_told_once_and_plays(start, no_value):
+    program = start([sys.executable, PROGRAM])
+    program.send(f"setoption name modelfile value {no_value}", "isready")
+    answers = program.until("readyok")
+    assert len([line for line in answers if "no value head" in line]) == 1
+    answers = program.ask("go byoyomi 1000", "bestmove")
+    assert bestmoves(answers)
+    assert not re.search(SCORE, " ".join(answers))
+    assert all(USI_LINE.fullmatch(line) for line in answers)
+
+
+def test_a_diverged_model_is_refused(start, two_heads, tmp_path):
+    with numpy.load(two_heads) as npz:
+        arrays = {**npz, "l1/b": npz["l1/b"] + numpy.float32("nan")}
+    path = tmp_path / "diverged"
+    with path.open("wb") as file:
+        numpy.savez(file, **arrays)
+    program = start([sys.executable, PROGRAM])
+    program.send(f"setoption name modelfile value {path}", "isready")
+    answers = program.until(None)
+    assert program.process.wait(60) == 1
+    assert "not finite" in answers[-1]
+    assert "readyok" not in answers
+
+
+def test_a_book_that_is_none_is_named(start, two_heads, tmp_path):
+    (tmp_path / "no book").write_text("hello\n")
+    program = start([sys.executable, PROGRAM])
+    program.send(f"setoption name modelfile value {two_heads}")
+    program.send(f"setoption name Book_File value {tmp_path / 'no book'}", "isready")
+    answers = program.until(None)
+    assert program.process.wait(60) == 1
+    assert "no book, line 1" in answers[-1]
+
+
+def test_real_positions_are_answered_legally(engine):
+    labels = json.loads((REPOSITORY / "tests" / "data" / "labels.json").read_text())
+    for entry in labels[:30]:
+        engine.send(f"position sfen {entry['sfen']}")
+        (move,) = bestmoves(engine.ask("go nodes 12", "bestmove"))
+        board = cshogi.Board(entry["sfen"])
+        assert board.is_legal(board.move_from_usi(move))
+
+
+def test_the_windows_launcher_is_that_of_the_other_engines():
+    ours = (REPOSITORY / "bat" / "mcts_player.bat").read_bytes()
+    other = (REPOSITORY / "bat" / "search1_player.bat").read_bytes()
+    assert ours == other.replace(b"search1", b"mcts")
