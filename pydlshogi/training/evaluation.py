@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
 from pydlshogi.training.loss import Loss, LossMeans, measure
@@ -28,7 +29,7 @@ class Progress(chainer.training.Extension):
 
     Args:
         network: A ``Network``.
-        positions: (n,) array of ``POSITION``, n at least 1: the test set.
+        positions: The test set, at least one position.
         count: Number of test positions, drawn anew each time; all if there are fewer.
         seed: Seed of the run. The draw depends on it and on the iteration only.
         device: The device of the network.
@@ -39,7 +40,7 @@ class Progress(chainer.training.Extension):
     def __init__(
         self,
         network: Any,
-        positions: numpy.ndarray,
+        positions: AnyPositions,
         count: int,
         seed: int,
         device: Any,
@@ -88,7 +89,7 @@ class Validation(chainer.training.extensions.Evaluator):
 
     Args:
         network: A ``Network``.
-        positions: (n,) array of ``POSITION``, n at least 1: the test set.
+        positions: The test set, at least one position.
         batch_size: Positions in a batch.
         device: The device of the network.
         means: The training losses, by the names of ``loss_names``.
@@ -99,7 +100,7 @@ class Validation(chainer.training.extensions.Evaluator):
     def __init__(
         self,
         network: Any,
-        positions: numpy.ndarray,
+        positions: AnyPositions,
         batch_size: int,
         device: Any,
         means: Mapping[str, LossMeans],

@@ -18,6 +18,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.kifu.cache import CacheError, map_cache
 from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.report import Note, Report
+from pydlshogi.kifu.shards import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.sources import read_list
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import load_model, load_network
@@ -26,6 +27,7 @@ from pydlshogi.network.registry import make_network
 from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
+from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.outputs import keep_earlier, real_path
 from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.recipe import make_optimizer
@@ -34,6 +36,10 @@ from pydlshogi.training.trainer import Settings, Task, train
 from pydlshogi.training.value_target import ValueTarget
 
 logger = logging.getLogger(__name__)
+
+# Most positions in shards that are compared with the test set one by one; more are sampled.
+_MOST_COUNTED = 1 << 21
+_SAMPLE = 10_000
 
 
 class FirstWeightsError(UserError):
@@ -129,14 +135,16 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
 
 
 def _warn_of_missing_targets(
-    network: Network, value_target: ValueTarget, positions: numpy.ndarray
+    network: Network, value_target: ValueTarget, positions: AnyPositions
 ) -> None:
     """Warns if the value head has no target, or if no evaluation can be mixed into it."""
     if network.value_kind is None:
         return
-    if numpy.isnan(value_target(positions)).all():
+    if all(numpy.isnan(value_target(chunk)).all() for chunk in chunks(positions)):
         logger.warning("no training game has a known result: the value head learns nothing")
-    if value_target.value_lambda < 1 and (positions["evaluation"] == NO_EVALUATION).all():
+    if value_target.value_lambda < 1 and all(
+        (chunk["evaluation"] == NO_EVALUATION).all() for chunk in chunks(positions)
+    ):
         logger.warning("no training position has an evaluation: the results alone are the target")
 
 
@@ -256,20 +264,19 @@ def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> S
     return state
 
 
-def _read_together(options: Options, ranks: Alone) -> tuple[numpy.ndarray, numpy.ndarray]:
+def _read_together(options: Options, ranks: Alone) -> tuple[AnyPositions, AnyPositions]:
     """Reads both lists on the first rank. The others map the caches, or receive the positions."""
     loaded: list[Loaded] = []
 
-    def read() -> list[tuple[Path, str]]:
+    def read() -> list[tuple[Path, str, tuple[str, ...]]]:
         loaded.extend(_read_positions(options))
-        return [(item.cache, item.mark) for item in loaded]
+        return [(item.cache, item.mark, item.shards) for item in loaded]
 
-    caches = ranks.on_first(read)
-    if ranks.is_first:
-        train, test = (_share(ranks, item.positions) for item in loaded)
-    else:
-        train, test = (_share(ranks, _map(*cache)) for cache in caches)
-    return train, test
+    sets = []
+    for number, (cache, mark, shards) in enumerate(ranks.on_first(read)):
+        records = loaded[number].records if ranks.is_first else _map(cache, mark)
+        sets.append(with_shards(_share(ranks, records), shards))
+    return sets[0], sets[1]
 
 
 def _share(ranks: Alone, positions: numpy.ndarray | None) -> numpy.ndarray:
@@ -298,17 +305,39 @@ def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
         )
     loaded = {name: _load_list(name, path, options) for name, path in paths.items()}
     logger.info(log.READ_END)
+    sets = {name: item.mapped for name, item in loaded.items()}
+    for name, positions in sets.items():
+        logger.info("%s position num = %d", name, len(positions))
     for name, item in loaded.items():
-        logger.info("%s position num = %d", name, len(item.positions))
-    for name, item in loaded.items():
-        for line in item.report.lines():
+        if item.shards:
+            in_shards = len(sets[name]) - len(item.records)
+            logger.info("%s: %d positions in %d shards", name, in_shards, len(item.shards))
+        for line in item.report.lines() if item.report.records else ():
             logger.info("%s: %s", name, line)
     train_set, test_set = loaded["train"], loaded["test"]
     if options.report:
         _merge(train_set.report, test_set.report).write_tsv(options.report)
-    common = count_common(train_set.positions, test_set.positions)
-    logger.info("training positions that are also in the test set = %d", common)
+    common = _count_common(sets["train"], sets["test"])
+    logger.info("training positions that are also in the test set = %s", common)
     return train_set, test_set
+
+
+def _count_common(train: AnyPositions, test: AnyPositions) -> str:
+    """Counts the training positions that are also in the test set.
+
+    Of many positions in shards, some are drawn: reading all would delay the start.
+    """
+    if isinstance(test, MappedPositions):
+        if len(test) > _MOST_COUNTED:
+            return f"not counted, because the test set has more than {_MOST_COUNTED} positions"
+        test = test[:]
+    if not isinstance(train, MappedPositions):
+        return str(count_common(train, test))
+    if len(train) <= _MOST_COUNTED:
+        return str(sum(count_common(chunk, test) for chunk in chunks(train, _MOST_COUNTED // 4)))
+    drawn = train[make_order(len(train), random_of(0))[:_SAMPLE]]
+    share = count_common(drawn, test) / len(drawn)
+    return f"about {share * len(train):.0f} ({share:.2%} of a sample of {len(drawn)})"
 
 
 def _load_list(name: str, path: str, options: Options) -> Loaded:

@@ -10,9 +10,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-import numpy
-
 from pydlshogi.compat import chainer
+from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
@@ -68,8 +67,8 @@ class Task:
     Attributes:
         network: A ``Network``; it is moved to the device.
         optimizer: A ``chainer.Optimizer`` set up with the network, made of the recipe.
-        train_positions: (n,) array of ``POSITION``, n at least 1.
-        test_positions: (m,) array of ``POSITION``, m at least 1.
+        train_positions: At least one position, in memory or in shards.
+        test_positions: At least one position, likewise.
         settings: What the run has to do.
         device: The ``chainer.backend.Device`` that computes.
         resumed: What ``load_pair`` returned; None for a new run.
@@ -79,8 +78,8 @@ class Task:
 
     network: Any
     optimizer: Any
-    train_positions: numpy.ndarray
-    test_positions: numpy.ndarray
+    train_positions: AnyPositions
+    test_positions: AnyPositions
     settings: Settings
     device: Any
     resumed: State | None = None
