@@ -11,6 +11,7 @@ take turns, and each figure is the median of all rounds that the time allows.
 from __future__ import annotations
 
 import argparse
+import platform
 import statistics
 import sys
 import time
@@ -86,15 +87,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not count:
             parser.error(f"there is no GPU to measure: {reason}")
     end = time.monotonic() + (args.seconds or float("inf"))
-    sides = make_sides(args.torch_python, device)
-    print(f"{processor()}; rounds: {rounds}\n")
+    chosen = [
+        (name, numbers, both)
+        for name, numbers, both in SIDES
+        # numpy computes 16 bits very slowly.
+        if (name != "torch" or args.torch_python) and (numbers, device) != ("mixed16", "cpu")
+    ]
+    sides = {
+        f"{name} {numbers}": make_side(name, numbers, args.torch_python, device)
+        for name, numbers, _ in chosen
+    }
+    host = processor() if sys.platform == "linux" else platform.processor()
+    print(f"{host}; rounds: {rounds}\n")
     for label, side in sides.items():
         print(f"- {label}: {ask(side, versions=True)}", flush=True)
     cells = [
         (task, size, label)
         for task, sizes in batches.items()
         for size in sizes
-        for label, measures_both in zip(sides, kinds(args.torch_python))
+        for label, (_, _, measures_both) in zip(sides, chosen)
         if task == "train" or measures_both
     ]
     found: dict[Cell, list[Any]] = {cell: [] for cell in cells}
@@ -111,21 +122,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def make_sides(torch_python: str | None, device: str) -> dict[str, Side]:
-    """Starts the sides; PyTorch's only if there is a Python with it."""
-    sides = {}
-    for name, numbers, _ in SIDES:
-        if name == "torch" and not torch_python:
-            continue
-        python = torch_python if name == "torch" and torch_python else sys.executable
-        variables = {"CUPY_TF32": "1" if numbers == "tf32" else "0"}
-        sides[f"{name} {numbers}"] = Side(name, python, WORKER, numbers, device, **variables)
-    return sides
-
-
-def kinds(torch_python: str | None) -> list[bool]:
-    """Returns for each side of :func:`make_sides` whether it measures evaluations too."""
-    return [both for name, _, both in SIDES if name != "torch" or torch_python]
+def make_side(name: str, numbers: str, torch_python: str | None, device: str) -> Side:
+    """Starts a side."""
+    python = torch_python if name == "torch" and torch_python else sys.executable
+    variables = {"CUPY_TF32": "1" if numbers == "tf32" else "0"}
+    return Side(name, python, WORKER, numbers, device, **variables)
 
 
 def turns(cells: Sequence[Cell], rounds: int, end: float) -> Iterator[Cell]:

@@ -22,8 +22,10 @@ from pydlshogi.drawing.shapes import (
 )
 from pydlshogi.drawing.words import word
 
-#: Limits of the axes around the board (x, then y), and inches for each unit.
-_X, _Y, _INCHES = (-2.5, 12.0), (-1.35, 10.75), 0.62
+#: Limits of the axes around the board, and inches for each unit.
+_X, _TOP, _INCHES = (-2.5, 12.0), 10.75, 0.62
+#: The lower limit with and without the bar of the value.
+_BOTTOM_WITH_VALUE, _BOTTOM = -1.35, -0.4
 
 _HEAT, _LAST_MOVE = "#c8102e", "#ffe680"
 
@@ -46,7 +48,7 @@ def save_board(diagram: Diagram, output: str | os.PathLike[str], *, language: st
     Raises:
         DrawingError: the file cannot be written, or matplotlib or the font is missing.
     """
-    width, height = _X[1] - _X[0], _Y[1] - _Y[0]
+    width, height = _X[1] - _X[0], _TOP - _bottom(diagram)
     with new_figure(width * _INCHES, height * _INCHES) as figure:
         draw_board(figure.add_axes((0, 0, 1, 1)), diagram, language)
         save_figure(figure, output)
@@ -61,7 +63,7 @@ def draw_board(axes: Any, diagram: Diagram, language: str = "en") -> None:
         diagram: What it shows.
         language: Language of the words.
     """
-    axes.set(xlim=_X, ylim=_Y, aspect="equal")
+    axes.set(xlim=_X, ylim=(_bottom(diagram), _TOP), aspect="equal")
     axes.set_axis_off()
     _draw_squares(axes, diagram)
     _draw_grid(axes)
@@ -72,6 +74,10 @@ def draw_board(axes: Any, diagram: Diagram, language: str = "en") -> None:
         _draw_value(axes, diagram.black_win)
     if diagram.title:
         draw_text(axes, diagram.title, 4.5, 10.3, 0.42)
+
+
+def _bottom(diagram: Diagram) -> float:
+    return _BOTTOM if diagram.black_win is None else _BOTTOM_WITH_VALUE
 
 
 def _center(square: int) -> _Point:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import shutil
 import subprocess
 import sys
+from typing import Any
 
 #: Packages whose versions are printed.
 _PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "cupy", "chainer", "numpy", "python-shogi", "cshogi")
@@ -54,9 +54,16 @@ def _print_gpu() -> None:
         f"CUDA\tdriver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}, "
         f"NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
     )
-    cupy.show_config()
-    if shutil.which("nvidia-smi"):
-        subprocess.run(["nvidia-smi"], check=False, timeout=30)
+    _print_details(cupy)
+
+
+def _print_details(cupy: Any) -> None:
+    """Prints what may help to explain a failure; nothing depends on it."""
+    try:
+        cupy.show_config()
+        subprocess.run(["nvidia-smi"], check=False, timeout=10)
+    except Exception as error:  # the computation above has succeeded
+        print(f"no more details: {error}")
 
 
 if __name__ == "__main__":

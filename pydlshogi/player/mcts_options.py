@@ -30,7 +30,7 @@ def mcts_options() -> Options:
         Spin("USI_Hash", 1024, low=16, high=1 << 20),
         Spin("MultiPV", 1, low=1, high=MOST_MOVES),
         Spin("PV_Interval", 500, low=0, high=3600000),
-        Spin("Byoyomi_Margin", 200, low=0, high=10000),
+        Spin("Byoyomi_Margin", 300, low=0, high=10000),
         Spin("nodes", 0, low=0, high=_MOST_NODES),
         Spin("batch_size", 0, low=0, high=1024),
         Spin("Softmax_Temperature", 140, low=1, high=1000),

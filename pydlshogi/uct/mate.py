@@ -10,9 +10,12 @@ from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 #: Longest mate that is looked for beside the search of the tree, in plies.
 _ROOT_PLIES = 31
 
-#: Positions of the first slice and of the last, 1 ms and about 20 ms: a slice cannot be
+#: Positions of the first slice and of the last, about 1 ms and 5 ms: a slice cannot be
 #: interrupted. The library keeps nothing from one to the next, so each is twice as long.
-_FIRST_SLICE, _LAST_SLICE = 1000, 16000
+_FIRST_SLICE, _LAST_SLICE = 1000, 4000
+
+#: Positions of the first try where nothing but a mate is asked for, about 20 ms.
+_FIRST_TRY = 16000
 
 
 class RootMate:
@@ -57,7 +60,7 @@ def find_mate(
         The moves; empty where there is no mate; None where the search was stopped or its
         memory is full.
     """
-    line, is_complete = board.search_mate(_LAST_SLICE, MOST_PLIES)
+    line, is_complete = board.search_mate(_FIRST_TRY, MOST_PLIES)
     if _ends_in_mate(board, line) or (is_complete and not line):
         return line
     search = MateSearch(board, megabytes)

@@ -82,6 +82,60 @@ def test_make_train_book_runs_the_defaults_in_a_folder_of_its_own(clone):
     assert not (clone / "run" / "finished").exists()
 
 
+@pytest.fixture
+def with_gpu(clone, monkeypatch):
+    """A PATH on which nvidia-smi lists a GPU."""
+    folder = clone / "smi"
+    folder.mkdir()
+    smi = folder / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 'GPU 0: a card'\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_make_gpu_runs_the_check_in_a_python_that_has_the_packages(clone, with_gpu):
+    result = make(clone, "gpu", "GPU_ARGS=--minutes 9")
+    assert result.returncode == 0, result.stderr
+    test, check = calls(clone)
+    assert test.startswith("-c import pydlshogi.compat, cupy, ")
+    assert check == "utils/gpu_check.py --minutes 9"
+
+
+def test_make_gpu_installs_what_is_missing(clone, with_gpu):
+    python = clone / ".venv" / "bin" / "python"
+    text = PYTHON + 'case "$1" in -c) exit 1 ;; esac\n'
+    python.write_text(text)
+    # A Python that lacks the packages too, so that .venv is used.
+    result = make(clone, "gpu", "CUDA=cuda13", f"PYTHON={python}")
+    assert result.returncode == 0, result.stderr
+    install, check = calls(clone)[2:4]
+    assert install.startswith("-m pip install ") and ".[cuda13,plot,7z]" in install
+    assert check == "utils/gpu_check.py"
+    assert (clone / ".venv" / ".for-gpu").exists()
+
+
+def test_make_gpu_without_internet_needs_no_packages_of_the_tests(clone, with_gpu):
+    python = clone / ".venv" / "bin" / "python"
+    python.write_text(PYTHON + 'case "$*" in *pytest*) exit 1 ;; esac\n')
+    result = make(clone, "gpu")
+    assert result.returncode == 0
+    assert [call.split()[0] for call in calls(clone)] == ["-c", "-m", "-c", "utils/gpu_check.py"]
+
+
+@pytest.mark.skipif(
+    bool(shutil.which("nvidia-smi")) or os.path.exists("/dev/nvidia0"), reason="has a GPU"
+)
+def test_make_gpu_says_in_one_sentence_that_there_is_no_gpu(clone):
+    result = make(clone, "gpu")
+    assert result.returncode == 2
+    assert result.stdout == (
+        "make gpu: this machine has no NVIDIA GPU, or its driver is not installed.\n"
+    )
+    assert not (clone / "calls.txt").exists()
+    assert make(clone, "gpu", "GPU_ARGS=--gpu -1").returncode == 0
+    assert calls(clone)[-1] == "utils/gpu_check.py --gpu -1"
+
+
 def test_make_is_make_train(clone):
     assert make(clone).returncode == 0
     assert calls(clone)[0].startswith("train_policy.py ")

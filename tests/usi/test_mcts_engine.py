@@ -144,7 +144,7 @@ def test_ponderhit_is_no_stop(engine):
     time.sleep(0.5)
     assert 0.5 < seconds(engine, "ponderhit", "bestmove") < 0.9
     engine.send("go ponder")
-    assert 0.3 < seconds(engine, "ponderhit btime 0 wtime 0 byoyomi 600", "bestmove") < 0.9
+    assert 0.2 < seconds(engine, "ponderhit btime 0 wtime 0 byoyomi 600", "bestmove") < 0.9
 
 
 @pytest.mark.parametrize("batch_size", [1, 16, 256])
