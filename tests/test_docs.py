@@ -45,6 +45,7 @@ _MADE = ("bat/policy_player.log",)
 _FOREIGN = {
     "--depth",  # git clone
     "--no-build-isolation",  # pip
+    "--mpi-lib-version",  # mpi4py
     *("--host", "--port", "--gamename", "--id", "--password", "--keep-alive", "--options"),
 }
 
@@ -67,6 +68,7 @@ _DESCRIBED = {
     "utils/export_onnx.py": ("onnx",),
     "utils/transfer_policy_to_value.py": ("networks",),
     "utils/convert_positions.py": ("data",),
+    "utils/make_positions.py": ("parallel",),
     "utils/fit_eval_scale.py": ("data", "networks"),
     "policy_player_usi.py": ("playing",),
     "search1_player_usi.py": ("playing",),

@@ -14,6 +14,8 @@ import numpy
 import pytest
 from training_together import CASES, train_together
 
+from pydlshogi.compat import chainer
+from pydlshogi.network.cpu.normalization import _Normalization, _PlainNormalization
 from pydlshogi.network.npz import read_npz
 from pydlshogi.training import launcher
 from pydlshogi.training.parallel import ALONE, join
@@ -264,3 +266,49 @@ def test_an_mpiexec_of_another_mpi_is_refused(folder):
     assert result.returncode == 1
     assert "it uses another MPI" in result.stderr
     assert not list(folder.glob("model*"))
+
+
+class OneRank:
+    """Ranks of which this is the only one."""
+
+    idle = False
+
+    def gather(self, numbers):
+        return numpy.asarray(numpy.array(numbers), numpy.float64)[None]
+
+
+@pytest.mark.parametrize("kind", [_Normalization, _PlainNormalization])
+@pytest.mark.parametrize("relu", [False, True])
+def test_the_statistics_of_one_rank_are_those_of_chainer(device, kind, relu):
+    if kind is _Normalization and device.xp is not numpy:
+        pytest.skip("computes on the CPU")
+    random = numpy.random.RandomState(1)
+    arrays = [random.randn(*shape).astype("f") for shape in ((5, 7, 9, 9), (7,), (7,))]
+    g = device.send(random.randn(5, 7, 9, 9).astype("f"))
+    results = []
+    for function in (
+        lambda *inputs: kind(2e-5, relu, OneRank()).apply(inputs)[0],
+        lambda *inputs: chainer.functions.batch_normalization(*inputs, eps=2e-5),
+    ):
+        inputs = [chainer.Variable(device.send(array)) for array in arrays]
+        y = function(*inputs)
+        if relu and len(results):
+            y = chainer.functions.relu(y)
+        y.grad = g
+        y.backward()
+        results.append([y.array, *(variable.grad for variable in inputs)])
+    for ours, theirs in zip(*results):
+        ours, theirs = (chainer.get_device("@numpy").send(array) for array in (ours, theirs))
+        numpy.testing.assert_allclose(ours, theirs, 1e-4, 1e-4)
+
+
+def test_an_idle_rank_gets_no_gradient():
+    ranks = OneRank()
+    ranks.idle = True
+    ranks.gather = lambda numbers: numpy.stack([0 * numpy.array(numbers), numpy.ones_like(numbers)])
+    for kind in (_Normalization, _PlainNormalization):
+        x = chainer.Variable(numpy.random.RandomState(1).randn(1, 3, 2, 2).astype("f"))
+        y = kind(2e-5, False, ranks).apply((x, numpy.ones(3, "f"), numpy.zeros(3, "f")))[0]
+        y.grad = numpy.ones_like(y.array)
+        y.backward()
+        assert not x.grad.any()
