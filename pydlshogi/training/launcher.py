@@ -59,7 +59,11 @@ def end_together(program: Callable[[], int]) -> int:
     """
     try:
         status = program()
-    except Exception:
+    except SystemExit as error:
+        if _end_all is not None:
+            _end_all(1, f"rank {launched()[0]} ended with status {error.code}\n")
+        raise
+    except BaseException:
         if _end_all is not None:
             _end_all(1, traceback.format_exc())
         raise
