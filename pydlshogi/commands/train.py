@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.program import Reported, program, report_to
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
+from pydlshogi.errors import UserError
 from pydlshogi.training.launcher import end_together, first_speaks
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def training_program(name: str) -> Callable[..., int]:
                 outputs.enter_context(_log_of(ranks))
             with report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED), ranks.after_first():
                 _train(args, ranks)
+        print(_written(args))
         return 0
 
     def main(argv: Sequence[str] | None = None) -> int:
@@ -55,6 +57,12 @@ def training_program(name: str) -> Callable[..., int]:
             return end_together(lambda: train(argv))
 
     return main
+
+
+def _written(args: argparse.Namespace) -> str:
+    """Names the files of a finished run, in one line."""
+    files = {"model": args.model, "state": args.state, "log": args.log, "report": args.report}
+    return "; ".join(f"{path}: {name}" for name, path in files.items() if path)
 
 
 _INTERRUPTED = "The last save stays."
@@ -105,11 +113,32 @@ def _train(args: argparse.Namespace, ranks: Alone) -> None:
     if ranks.size > 1 and args.threads is None and not os.environ.get(THREADS_VARIABLE):
         args.threads = ranks.threads(get_threads())
     apply_computation(args)
+    args.network = _known_network(args.network, args.value_lambda)
     options: Options = options_of(args)
     signal_number = run(options, ranks)
     ranks.in_step = True
     if signal_number:
         raise Reported(128 + signal_number)
+
+
+def _known_network(network: str, value_lambda: float) -> str:
+    """Returns the name of a network; a file of the user is run first.
+
+    Raises:
+        UserError: the file cannot be used, or its network cannot learn evaluations.
+    """
+    from pydlshogi.network import own
+    from pydlshogi.network.registry import network_class
+
+    if not own.is_spec(network):
+        return network
+    name = own.use(network)
+    if value_lambda < 1 and network_class(name).value_kind is None:
+        raise UserError(
+            f"--value_lambda is for a network with a value head, and {network} has none. "
+            "Leave it out."
+        )
+    return name
 
 
 def _prepare_files(args: argparse.Namespace) -> None:
