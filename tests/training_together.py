@@ -68,7 +68,14 @@ CASES = {
     "a batch of one": Case(Normalized, Recipe(lr=0.01), batchsize=1, parts=(5,)),
     "resumed": Case(Normalized, _EVERYTHING, parts=(5, 3, 9)),
     **{
-        f"network {name}": Case(lambda name=name: make_network(name), _EVERYTHING, 8, (30,))
+        f"network {name}": Case(
+            lambda name=name: make_network(name),
+            _EVERYTHING,
+            8,
+            # After some updates of a deep normalized network, one value on the other side of
+            # a ReLU changes a gradient by a thousandth: rounding no longer stays small.
+            (1,) if name.endswith(("bn", "resnet")) else (30,),
+        )
         for name in NETWORKS
     },
 }
