@@ -118,7 +118,7 @@ def test_every_network_is_trained_alike_by_ranks(tmp_path, name, ranks):
     train_alone(tmp_path, [name])
     train_in(ranks, tmp_path / "ranks", [name])
     deep = name.endswith(("bn", "resnet"))
-    assert_equal_runs(tmp_path / "one" / name, tmp_path / "ranks" / name, 1e-5 if deep else 1e-6)
+    assert_equal_runs(tmp_path / "one" / name, tmp_path / "ranks" / name, 1e-3 if deep else 1e-6)
 
 
 def test_a_process_without_mpiexec_is_alone_and_imports_no_mpi():
