@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ExportError as error:
         raise ExportError(f"model file {args.model}: {error}") from None
     save(model, args.output)
+    print(f"{args.output}: ONNX model of {args.model}")
     for name, difference in differences.items():
         print(f"{name}: largest difference to the network {difference:.1e} (relative)")
     return 0

@@ -43,9 +43,16 @@ def training_program(name: str) -> Callable[..., int]:
         errors = report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED)
         with lock_outputs(args.model, args.state), log_to(args.log), errors:
             _train(args)
+        print(_written(args))
         return 0
 
     return main
+
+
+def _written(args: argparse.Namespace) -> str:
+    """Names the files of a finished run, in one line."""
+    files = {"model": args.model, "state": args.state, "log": args.log, "report": args.report}
+    return "; ".join(f"{path}: {name}" for name, path in files.items() if path)
 
 
 _INTERRUPTED = "The last save stays."
