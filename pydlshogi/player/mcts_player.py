@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy
 
 from pydlshogi import rules
+from pydlshogi.files import shipped_model
 from pydlshogi.player.book import Book, BookMove, book_key, read_book
 from pydlshogi.player.clock import Budget, Timer
-from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.player.mcts_options import POLICY_VALUE_MODEL, mcts_options
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct.boards import board_library, make_board
@@ -23,7 +25,7 @@ from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.line import Candidate, best_lines, candidates
 from pydlshogi.uct.mate import find_mate
-from pydlshogi.uct.move import from_usi, to_usi
+from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import FatalError, Go
@@ -72,10 +74,16 @@ class MCTSPlayer(NetworkPlayer):
             )
         if not self._evaluator.has_value:
             self.send(
-                "info string the network has no value head: it plays by the policy alone. For "
-                "a search choose a modelfile trained with --network policy_value."
+                f"info string model file {self.model_path()} has no value head: the engine plays "
+                "by its policy alone. For a search choose a modelfile trained with --network "
+                "policy_value."
             )
         self._search.forget()
+
+    def default_path(self) -> Path:
+        """Returns the shipped model with two heads; the policy model where there is none."""
+        two_heads = shipped_model(Path(POLICY_VALUE_MODEL).name)
+        return two_heads if two_heads.exists() else shipped_model()
 
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""
@@ -83,6 +91,7 @@ class MCTSPlayer(NetworkPlayer):
         if self.options["Book_File"] != self._book_file:
             self._book_file = self.options["Book_File"]
             self._book = read_book(self._folder / self._book_file) if self._book_file else {}
+        label_table()  # 50 ms at its first use, in which a search could not stop
         if not self._has_told_board:
             self.send(f"info string the search uses the board of {board_library()}")
             self._has_told_board = True
