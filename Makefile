@@ -73,7 +73,7 @@ fi; \
 mkdir -p $(1) && \
 set -- $(BIN)/python train_policy.py kifu/kifulist_train.txt kifu/kifulist_test.txt --epoch 1 \
     --model $(1)/model_policy --state $(1)/state_policy --log $(1)/log.txt $(2) $$resume && \
-echo "$$*" && "$$@"; \
+echo "$$*" && PYDLSHOGI_CONTINUE="$(3)" "$$@"; \
 status=$$?; \
 if test $$status = 130 || test $$status = 143; then \
     echo "Interrupted. To continue: $(3). To start over: remove the folder $(1)."; \
@@ -138,7 +138,7 @@ $(VENV)/.setuptools: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,7z]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]"
 	@touch $@
 
 # Not the extra test: on Python 3.12 its cshogi does not accept the numpy that CuPy needs.

@@ -96,7 +96,12 @@ class ndarray:
         return f"stand-in {self._host!r}"
 
     def __getitem__(self, index):
-        return _wrap(self._host[_index(index)])
+        index = _index(index)
+        # With "..." numpy returns a view of a single number, as CuPy always does.
+        words = index if isinstance(index, tuple) else (index,)
+        if all(isinstance(word, (int, numpy.integer)) for word in words):
+            index = (*words, ...)
+        return _wrap(self._host[index])
 
     def __setitem__(self, index, value):
         self._host[_index(index)] = _unwrap(value)
@@ -383,6 +388,10 @@ _KERNELS = {
     "weight_decay": _updating(_weight_decay),
     "softmax_crossent_bwd": _elementwise(_softmax_crossent_bwd),
     "crossent_fwd": _crossent_fwd,
+    # Of Chainer's gradient check; it adds to its output.
+    "numerical_grad_kernel_1": lambda y1, y2, gy, eps, axis, keepdims: (
+        ((y1 - y2) * gy).sum() / (eps * 2)
+    ),
     "softmax_crossent_no_reduce_fwd": _elementwise(
         lambda t, log_y, n_channel, ignore: -_own_labels(t, log_y, n_channel, ignore)
     ),
@@ -435,7 +444,13 @@ class ReductionKernel(ElementwiseKernel):
     def __call__(self, *args, axis=None, keepdims=False, **kwargs):
         if self.name not in _KERNELS:
             raise NotImplementedError(f"reduction {self.name}: {self.operation}")
-        return _wrap(numpy.asarray(_KERNELS[self.name](*map(_unwrap, args), axis, keepdims)))
+        inputs = [_unwrap(a) for a in args[: len(self.inputs)]]
+        result = numpy.asarray(_KERNELS[self.name](*inputs, axis, keepdims))
+        if len(args) == len(inputs):
+            return _wrap(result)
+        (out,) = args[len(inputs) :]
+        out._host[...] += result
+        return out
 
 
 # --- The module ----------------------------------------------------------------------------

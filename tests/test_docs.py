@@ -41,6 +41,9 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 #: Files that the pages name and that a run creates.
 _MADE = ("bat/policy_player.log",)
 
+#: Stands for a file of the reader.
+_PLACEHOLDER = "FILE.py"
+
 #: Options of programs that are not ours.
 _FOREIGN = {
     "--depth",  # git clone
@@ -159,6 +162,8 @@ def test_scripts_and_files_that_a_page_names_exist(page: Path) -> None:
     for line in command_lines(page):
         for script in _SCRIPT.findall(line):
             places = [ROOT / script] + [ROOT / folder / script for folder in ("utils", "tests")]
+            if script == _PLACEHOLDER:
+                continue
             made = {block.split("\n", 1)[0] for block in blocks(page, "python")}
             assert f"# {script}" in made or any(place.exists() for place in places), line
         for file in _FILE.findall(line):
@@ -306,6 +311,45 @@ def test_the_modelfile_of_the_page_may_have_spaces(tmp_path: Path) -> None:
     answers = run_script(tmp_path / "network_player.py", commands)
     assert "readyok" in answers
     assert "bestmove" in answers
+
+
+def test_the_onnx_code_of_the_page_runs(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    ((file, code),) = python_blocks("docs/onnx.md")
+    (tmp_path / file).write_text(code, encoding="utf-8")
+    arguments = [str(ROOT / "model/model_policy"), str(tmp_path / "run/model_policy.onnx")]
+    command = [sys.executable, str(ROOT / "utils/export_onnx.py"), *arguments]
+    subprocess.run(command, check=True, capture_output=True, env=environment())
+    assert run_script(tmp_path / file).strip() in {"2g2f", "7g7f"}
+
+
+def test_the_network_of_the_page_is_trained_and_plays(tmp_path: Path) -> None:
+    ((file, code),) = python_blocks("docs/your-own-network.md")
+    assert len(code.splitlines()) <= 35
+    (tmp_path / file).write_text(code, encoding="utf-8")
+    lists = [str(ROOT / f"kifu/kifulist_{part}.txt") for part in ("test", "test")]
+    own = ["--network", "my_network.py:MyNetwork"]
+    train = [*lists, *own, "--iterations", "2", "--gpu", "-1"]
+    files = ["--model", "mine", "--state", "state", "--log", "log"]
+    options = ["-b", "4", "--test_batchsize", "4096"]
+    for program, arguments in (
+        ("train_policy.py", [*train, *files, *options]),
+        ("utils/export_onnx.py", ["mine", "mine.onnx", *own]),
+    ):
+        command = [sys.executable, str(ROOT / program), *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment())
+        assert done.returncode == 0, done.stderr
+    engine = subprocess.run(
+        [sys.executable, str(ROOT / "policy_player_usi.py")],
+        input=f"usi\nsetoption name modelfile value {tmp_path / 'mine'}\n"
+        f"setoption name network_file value {tmp_path / file}\n"
+        "isready\nposition startpos\ngo\nquit\n",
+        capture_output=True,
+        text=True,
+        env=environment(),
+        cwd=tmp_path,
+    )
+    assert "bestmove " in engine.stdout, engine.stdout
 
 
 def run_script(script: Path, commands: str = "") -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydlshogi.commands.arguments import positive_int, seed_number
 from pydlshogi.commands.program import program
 from pydlshogi.commands.train_options import TrainParser, add_network, add_recipe, settings_of
+from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
 from pydlshogi.text import decode
 
@@ -161,12 +162,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if signal_number:
         print(f"compare_recipes: interrupted. {_CONTINUE}", file=sys.stderr)
         return 128 + signal_number
+    print(f"{output}: table.md, table.tsv, curves.png and a folder for each recipe")
     return 0
 
 
 def _variant(line: Line, output: Path) -> Variant:
+    from pydlshogi.network import own
     from pydlshogi.training.compare import Variant
 
+    if own.is_spec(line.args.network):
+        line.args.network = own.use(line.args.network)
     folder = output / line.name
     settings = settings_of(line.args, str(folder / "model"), str(folder / "state"))
     return Variant(line.name, line.words, line.args.network, line.args.blocks, settings)
@@ -176,9 +181,9 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
     """Reads the training and the test positions, and says in words where the latter come from."""
     from pydlshogi.training.compare import first, hold_out
 
-    positions, source = _load(args.kifulist_train), args.kifulist_train
+    positions, source = load_games(args.kifulist_train).positions, args.kifulist_train
     if args.kifulist_test:
-        test_set, tested_on = _load(args.kifulist_test), args.kifulist_test
+        test_set, tested_on = load_games(args.kifulist_test).positions, args.kifulist_test
         test_source = args.kifulist_test
     else:
         games = args.held_out or _HELD_OUT
@@ -190,15 +195,6 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
         first(test_set, args.test_positions, test_source),
         tested_on,
     )
-
-
-def _load(path: str) -> numpy.ndarray:
-    """Reads the positions of a list, and prints what was left out."""
-    from pydlshogi.kifu.loading import load_positions
-
-    games = load_positions(path)
-    games.report.print(path)
-    return games.positions
 
 
 def _epochs(number: int) -> str:

@@ -77,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     if args.report is not None:
         conversion.report.write_tsv(args.report)
+        print(f"{args.report}: what was left out, with reasons")
     conversion.report.print(str(args.input))
     print_summary(conversion, args.output)
     return 0

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, positive_int
 from pydlshogi.commands.computation import add_computation, apply_computation
+from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import load_games
 
 
 def build_parser() -> ArgumentParser:
@@ -30,6 +32,7 @@ def build_parser() -> ArgumentParser:
         metavar="N",
         help="positions in a batch (default: %(default)s)",
     )
+    add_own_network(parser)
     add_computation(parser)
     return parser
 
@@ -40,15 +43,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.device import select_device
-    from pydlshogi.kifu.loading import load_positions
     from pydlshogi.network.model_file import load_network
     from pydlshogi.training import evaluate
 
     device = select_device(args.gpu)
     apply_computation(args)
+    use_own_network(args)
     network = load_network(args.model)
-    games = load_positions(args.kifulist)
-    games.report.print(args.kifulist)
+    games = load_games(args.kifulist)
     rows = evaluate.evaluate(network, games.positions, device, args.batchsize)
     print((evaluate.format_tsv if args.tsv else evaluate.format_markdown)(rows), end="")
     return 0

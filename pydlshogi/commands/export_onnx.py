@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
+from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 
@@ -28,6 +29,7 @@ def build_parser() -> ArgumentParser:
         action="store_true",
         help="use dlshogi's names, input planes and order of labels; needs a policy and a value",
     )
+    add_own_network(parser)
     return parser
 
 
@@ -43,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     onnx_library()
     _refuse_same_file(args.model, args.output)
+    use_own_network(args)
     network = load_network(args.model)
     try:
         model = (export_dlshogi if args.dlshogi else export)(network)
@@ -50,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ExportError as error:
         raise ExportError(f"model file {args.model}: {error}") from None
     save(model, args.output)
+    print(f"{args.output}: ONNX model of {args.model}")
     for name, difference in differences.items():
         print(f"{name}: largest difference to the network {difference:.1e} (relative)")
     return 0

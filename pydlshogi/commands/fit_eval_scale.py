@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydlshogi.commands.arguments import ArgumentParser
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import load_games
 
 
 def build_parser() -> ArgumentParser:
@@ -43,10 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = build_parser().parse_args(argv)
     from pydlshogi.kifu import eval_scale
-    from pydlshogi.kifu.loading import load_positions
 
-    games = load_positions(args.kifulist)
-    games.report.print(args.kifulist)
+    games = load_games(args.kifulist)
     counts = eval_scale.count_evaluations(games.positions)
     scale = eval_scale.fit_scale(counts)
     rows = eval_scale.tabulate(counts, scale)
@@ -60,4 +59,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"eval_scale = {scale:.0f}", file=summary)
     if args.output is not None:
         eval_scale.save_picture(args.output, counts, scale)
+        print(f"{args.output}: picture", file=sys.stderr)
     return 0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep
 
 
 def build_parser() -> ArgumentParser:
@@ -51,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         folded = fold(network)
     except FoldError as error:
         raise FoldError(f"model file {args.model}: {error}") from None
+    keep("fold_bn", args.output, args.model)
     save_derived_model(args.output, folded, args.model, half=args.float16)
+    print(f"{args.output}: policy network of {args.model}")
     return 0
 
 

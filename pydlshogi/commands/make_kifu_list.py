@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydlshogi.commands.arguments import ArgumentParser
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep
 
 
 def _ratio(text: str) -> float:
@@ -37,7 +38,10 @@ def build_parser() -> ArgumentParser:
     )
     parser.add_argument("dir", type=Path, help="folder with .csa, .kif or .kifu files")
     parser.add_argument(
-        "filename", type=_name, help="NAME of the lists: NAME_train.txt and NAME_test.txt"
+        "filename",
+        type=_name,
+        help="NAME of the lists: NAME_train.txt and NAME_test.txt; lists that exist already are "
+        "kept as NAME_train.txt.old",
     )
     parser.add_argument(
         "--ratio", type=_ratio, default=0.9, help="proportion of training games (default: 0.9)"
@@ -72,7 +76,7 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
     """Writes the lists ``NAME_train.txt`` and ``NAME_test.txt``; returns the exit status."""
     from pydlshogi.errors import UserError
     from pydlshogi.kifu.formats import RECORD_SUFFIXES
-    from pydlshogi.kifu.split import find_records, split, write_lists
+    from pydlshogi.kifu.split import content_of, find_records, split, write_lists
 
     if not os.path.isdir(folder):
         raise UserError(f"{folder} is not a folder. Check its path.")
@@ -95,6 +99,9 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
             )
     try:
         name.parent.mkdir(parents=True, exist_ok=True)
+        for path, games in lists.items():
+            if path.is_file() and path.read_bytes() != content_of(path, games, absolute):
+                keep("make_kifu_list", path)
         write_lists(lists, absolute)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}.") from error

@@ -139,6 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _play(series, tournament, args.concurrency)
         table = tournament.write_tables()
     print(table, end="")
+    print(f"{args.output}: table.md, table.tsv and a folder of records for each pair")
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydlshogi.commands.arguments import file_name
 from pydlshogi.commands.computation import add_computation, apply_computation
 from pydlshogi.drawing.words import LANGUAGES
+from pydlshogi.network.own import FORM, is_spec, use
 
 if TYPE_CHECKING:
     from pydlshogi.analysis.opinion import Network
@@ -23,7 +24,36 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="model file of any network (default: the shipped model)",
     )
+    add_own_network(parser)
     add_computation(parser)
+
+
+def add_own_network(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--network``, for models of networks that are not part of this package."""
+    parser.add_argument(
+        "--network",
+        type=_own_network,
+        metavar=FORM,
+        help="file with the network of your own that the model holds; it is run",
+    )
+
+
+def _own_network(text: str) -> str:
+    if not is_spec(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no file with a network; the model file itself names other networks"
+        )
+    return text
+
+
+def use_own_network(args: argparse.Namespace) -> None:
+    """Makes the network of ``--network`` known.
+
+    Raises:
+        UserError: its file cannot be used.
+    """
+    if args.network:
+        use(args.network)
 
 
 def add_language(parser: argparse.ArgumentParser) -> None:
@@ -50,5 +80,6 @@ def load_model(args: argparse.Namespace) -> Network:
 
     device = select_device(args.gpu)
     apply_computation(args)
+    use_own_network(args)
     path = args.model or shipped_model()
     return Network(Evaluator(path, device), Path(path).name)

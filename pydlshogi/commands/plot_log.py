@@ -1,4 +1,4 @@
-"""The program plot_log: loss and accuracy over iterations, from training logs."""
+"""The program plot_log: loss and accuracy over training positions, from training logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pydlshogi.commands.program import program
 def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
-        prog="plot_log", description="Draws loss and accuracy over iterations from training logs."
+        prog="plot_log",
+        description="Draws loss and accuracy over training positions from training logs.",
     )
     parser.add_argument("log", nargs="+", help="log of a training; several share one picture")
     parser.add_argument(
@@ -36,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     curves = plot.read_curves(args.log)
     if args.output:
         plot.save(curves, args.output)
+        print(f"{args.output}: picture of {', '.join(args.log)}")
     else:
         plot.show(curves)
     return 0

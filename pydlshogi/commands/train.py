@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.program import Reported, program, report_to
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
+from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
     from pydlshogi.training.run import Options
@@ -42,9 +43,16 @@ def training_program(name: str) -> Callable[..., int]:
         errors = report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED)
         with lock_outputs(args.model, args.state), log_to(args.log), errors:
             _train(args)
+        print(_written(args))
         return 0
 
     return main
+
+
+def _written(args: argparse.Namespace) -> str:
+    """Names the files of a finished run, in one line."""
+    files = {"model": args.model, "state": args.state, "log": args.log, "report": args.report}
+    return "; ".join(f"{path}: {name}" for name, path in files.items() if path)
 
 
 _INTERRUPTED = "The last save stays."
@@ -57,10 +65,31 @@ def _train(args: argparse.Namespace) -> None:
     from pydlshogi.training.run import run
 
     apply_computation(args)
+    args.network = _known_network(args.network, args.value_lambda)
     options: Options = options_of(args)
     signal_number = run(options)
     if signal_number:
         raise Reported(128 + signal_number)
+
+
+def _known_network(network: str, value_lambda: float) -> str:
+    """Returns the name of a network; a file of the user is run first.
+
+    Raises:
+        UserError: the file cannot be used, or its network cannot learn evaluations.
+    """
+    from pydlshogi.network import own
+    from pydlshogi.network.registry import network_class
+
+    if not own.is_spec(network):
+        return network
+    name = own.use(network)
+    if value_lambda < 1 and network_class(name).value_kind is None:
+        raise UserError(
+            f"--value_lambda is for a network with a value head, and {network} has none. "
+            "Leave it out."
+        )
+    return name
 
 
 def _prepare_files(args: argparse.Namespace) -> None:

@@ -21,6 +21,7 @@ from pydlshogi.commands.arguments import (
     share,
 )
 from pydlshogi.commands.computation import add_computation
+from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, NETWORKS
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             f"--blocks is for the network {_RESNET}",
         ),
         (
-            options.value_lambda < 1 and "value" not in options.network,
+            options.value_lambda < 1
+            and "value" not in options.network
+            and not is_spec(options.network),
             f"--value_lambda is for a network with a value head, and {options.network} has none",
         ),
     ]
@@ -187,14 +190,24 @@ def add_lists(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kifulist_test", help=text.format("test"))
 
 
+def _network(text: str) -> str:
+    """Reads the name of a network, or of a file with one."""
+    if text not in NETWORKS and not is_spec(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no network; choose from {', '.join(NETWORKS)} or name {FORM}"
+        )
+    return text
+
+
 def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None:
     """Adds the choice of the network."""
     parser.add_argument(
         "--network",
-        choices=NETWORKS,
+        type=_network,
         default=default,
         metavar="NAME",
-        help=f"network to train: {', '.join(NETWORKS)} (default: %(default)s)",
+        help=f"network to train: {', '.join(NETWORKS)}; or {FORM}, a class in a file of your own "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--blocks",

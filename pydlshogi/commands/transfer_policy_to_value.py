@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name, seed_number
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep
 
 #: Choices of ``--network``, the default first.
 TARGETS = ("value", "policy_value", "policy_value_hand1x1_bn")
@@ -57,7 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     policy = load_network(args.model_policy)
     numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
-    save_derived_model(args.model_value, make_from_policy(policy, args.network), args.model_policy)
+    network = make_from_policy(policy, args.network)
+    keep("transfer_policy_to_value", args.model_value, args.model_policy)
+    save_derived_model(args.model_value, network, args.model_policy)
+    print(f"{args.model_value}: {args.network} with the layers of {args.model_policy}")
     return 0
 
 

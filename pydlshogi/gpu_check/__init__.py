@@ -7,8 +7,11 @@ with a time limit, so that a part that fails, hangs or breaks CUDA stops no othe
 process      a command with a time limit, its output and its end
 table        the results, as text and in files
 parts        what each part runs and reads from its output
+job          what the run is asked to do, and what a part may use
 check        the run: the parts in order, and their share of the time
+division     division of large files
 machine      child process: versions of the GPU, CUDA and the packages
+reading      child process: reads the games and writes their caches
 rate         child process: training iterations a second
 moves        child process: moves of an engine, with their times
 ===========  ======================================================================

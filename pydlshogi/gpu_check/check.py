@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from pydlshogi.errors import UserError
+from pydlshogi.gpu_check.division import divide_large_files
 from pydlshogi.gpu_check.job import Job, PartError, Request
 from pydlshogi.gpu_check.parts import PARTS
 from pydlshogi.gpu_check.table import OUTCOME, Row, Table
-
-#: Largest size of a file in bytes; larger ones are divided.
-LARGEST = 16_000_000
 
 
 class ChecksFailed(UserError):
@@ -45,7 +42,10 @@ def check(request: Request, names: Sequence[str]) -> None:
                 if name == "machine":  # nothing else can work
                     break
     finally:
+        names_divided = divide_large_files(request.output)
         print(f"\n{table.markdown()}", flush=True)
+        for name in names_divided:
+            print(f"{name} is divided; to join it: cat {name}.part* > {name}", flush=True)
     if failed:
         raise ChecksFailed(
             f"{len(failed)} of {len(names)} parts failed: {', '.join(failed)}. "
@@ -63,8 +63,6 @@ def _run_part(job: Job, seconds: float, table: Table) -> bool:
     finally:
         outcome += f" ({time.monotonic() - start:.0f} s)"
         print(f"  {outcome}", flush=True)
-        for name in divide_large_files(job.request.output):
-            job.add("divided", f"{name}; to join its parts: cat {name}.part* > {name}")
         table.replace(job.name, [Row(job.name, OUTCOME, outcome), *job.rows])
     return not outcome.startswith("FAILED")
 
@@ -78,23 +76,3 @@ def _outcome(job: Job) -> str:
     except Exception as error:  # a fault of a part must not end the run
         return f"FAILED: {type(error).__name__}: {error}"
     return "done"
-
-
-def divide_large_files(folder: Path, largest: int = LARGEST) -> list[str]:
-    """Divides the files that are larger than ``largest`` bytes.
-
-    A file ``NAME`` becomes ``NAME.part0``, ``NAME.part1`` and so on.
-
-    Returns:
-        The names of the divided files, relative to the folder.
-    """
-    divided = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.stat().st_size > largest:
-            data = path.read_bytes()
-            for number, start in enumerate(range(0, len(data), largest)):
-                part = path.with_name(f"{path.name}.part{number}")
-                part.write_bytes(data[start : start + largest])
-            path.unlink()
-            divided.append(path.relative_to(folder).as_posix())
-    return divided

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, NamedTuple
 
+from pydlshogi.gpu_check.division import join_file
 from pydlshogi.gpu_check.job import ROOT, Job, PartError, pairs
 
 _MODULES = "pydlshogi.gpu_check"
@@ -114,12 +115,12 @@ def search(job: Job) -> None:
     script = "mcts_player_usi.py"
     if not (ROOT / script).exists():
         raise PartError(f"this version has no {script}")
-    model = next(path for path in _search_models(job) if path.exists())
+    model = _search_model(job)
     job.add("model", str(model))
     count = 1 if job.request.is_rehearsal else 6
     sizes = ("0",) if job.request.is_rehearsal else ("0", "16", "64", "128", "256")
     if not job.request.is_rehearsal:
-        _moves(job, "cpu", script, "cpu", model, count)
+        _moves(job, "cpu", script, "cpu", model, count, share=0.3)
     for number, size in enumerate(sizes):
         label = f"{job.request.device} batch_size {size}"
         share = 1 / (len(sizes) - number)
@@ -127,12 +128,15 @@ def search(job: Job) -> None:
         _moves(job, label, script, job.request.device, model, count, option, share=share)
 
 
-def _search_models(job: Job) -> tuple[Path, ...]:
-    return (
-        ROOT / "model" / "model_policy_value",
-        job.request.output / "two_heads" / "model",
-        _MODEL,
-    )
+def _search_model(job: Job) -> Path:
+    """Returns a model with a value head: the shipped one, else that of this run."""
+    shipped = ROOT / "model" / "model_policy_value"
+    trained = job.request.output / "two_heads" / "model"
+    join_file(trained)
+    for model in (shipped, trained):
+        if model.exists():
+            return model
+    raise PartError("there is no model with a value head; the part train_two_heads makes one")
 
 
 def _moves(
@@ -328,11 +332,11 @@ PARTS = {
     "reading": Part(reading, 4),
     "evaluation": Part(evaluation, 3),
     "engine": Part(engine, 1.5),
-    "search": Part(search, 3),
     "tests": Part(tests, 4),
     "benchmark": Part(benchmark, 5),
     "train_best": Part(train_best, 4),
     "train_large_batch": Part(train_large_batch, 4),
     "train_two_heads": Part(train_two_heads, 5),
+    "search": Part(search, 3),
     "train_published": Part(train_published, 3.5),
 }

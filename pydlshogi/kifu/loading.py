@@ -64,7 +64,11 @@ def load_positions(
         pass
     except CacheError as error:
         may_save = error.ours
-        action = "it is made again" if error.ours else "it is left alone, and no cache is used"
+        action = (
+            "it is made again"
+            if error.ours
+            else "it is left alone, and no cache is used; move or delete it to have one"
+        )
         _logger.warning("the cache %s is not used: %s; %s", cache, error, action)
     positions, report = read_sources(
         kifu_list_file, sources, strict=strict, drop_duplicates=drop_duplicates

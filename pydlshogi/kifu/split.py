@@ -81,11 +81,11 @@ def write_lists(lists: Mapping[Path, Sequence[Path]], absolute: bool = False) ->
     with contextlib.ExitStack() as files:
         for path, records in lists.items():
             file = files.enter_context(write_beside(path))
-            file.write(_lines_of(path, records, absolute))
+            file.write(content_of(path, records, absolute))
 
 
-def _lines_of(path: Path, records: Sequence[Path], absolute: bool) -> bytes:
-    """Returns the lines of a list."""
+def content_of(path: Path, records: Sequence[Path], absolute: bool = False) -> bytes:
+    """Returns the content of a list; the arguments are those of :func:`write_lists`."""
     folder = path.resolve().parent
     lines = []
     for record in records:

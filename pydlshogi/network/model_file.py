@@ -16,6 +16,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
+from pydlshogi.network import own
 from pydlshogi.network.layouts import in_todays_layout, recognize
 from pydlshogi.network.network import Network
 from pydlshogi.network.npz import NpzError, read_npz
@@ -148,8 +149,11 @@ def load_network(path: str | os.PathLike[str]) -> Network:
         arrays = in_todays_layout(name, arrays)
         network = make_network(name, **network_class(name).sizes_in(arrays))
     except UnknownNetwork as error:
+        remedy = own.remedy(name)
         raise ModelFileError(
-            f"model file {path} cannot be used: its {error}. "
+            f"model file {path} is of the network {name[:60]!r}. {remedy}"
+            if remedy
+            else f"model file {path} cannot be used: its {error}. "
             "Update pydlshogi, or choose another file."
         ) from None
     _fill(network, arrays, path)

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pydlshogi.errors import UserError
+from pydlshogi.network import own
 
 if TYPE_CHECKING:
     from pydlshogi.network.network import Network
@@ -42,11 +43,14 @@ class UnknownNetwork(UserError, ValueError):
 
 
 def network_class(name: str) -> type[Network]:
-    """Returns the class of a network.
+    """Returns the class of a network: of this package, or one that ``own.use`` made known.
 
     Raises:
         UnknownNetwork: no network has that name.
     """
+    known = own.known_class(name)
+    if known is not None:
+        return known
     if name not in _CLASSES:
         raise UnknownNetwork(
             f"network {name[:60]!r} is not known; choose from {', '.join(NETWORKS)}"
@@ -82,8 +86,8 @@ def form_of(name: str) -> str:
 
 def name_of(network: Any) -> str | None:
     """Returns the name of a network; None for another link."""
-    own = (type(network).__module__, type(network).__qualname__)
+    place = (type(network).__module__, type(network).__qualname__)
     for name, (module, class_name) in _CLASSES.items():
-        if own == (f"{__package__}.{module}", class_name):
+        if place == (f"{__package__}.{module}", class_name):
             return name
-    return None
+    return own.known_name(type(network))

@@ -23,6 +23,7 @@ def mcts_options() -> Options:
     """Declares the options of the player that searches; docs/search.md explains each."""
     return Options(
         Filename("modelfile", POLICY_VALUE_MODEL),
+        Filename("network_file"),
         Button("reload_model"),
         Combo("device", "auto", DEVICES),
         Spin("Threads", _default_threads(), low=1, high=_MOST_THREADS),

@@ -17,6 +17,7 @@ from pydlshogi import rules
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.files import shipped_model
+from pydlshogi.network import own
 from pydlshogi.network.cpu.threads import get_threads, set_threads
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError
@@ -121,6 +122,7 @@ class NetworkPlayer(EnginePlayer):
             self.options["device"],
             self.options["reload_model"],
             self.options["Threads"],
+            self.options["network_file"],
         )
         if wanted != self._loaded:
             self._load(path)
@@ -131,10 +133,14 @@ class NetworkPlayer(EnginePlayer):
         """Loads a model file and tries it."""
         _compute_with(self.options["Threads"])
         try:
+            if self.options["network_file"]:
+                own.use(self._folder / self.options["network_file"])
             self.device = _choose_device(self.options["device"])
             self._evaluator = Evaluator(path, self.device)
         except ModelFileError as error:
             raise FatalError(f"{error} The option modelfile chooses it.") from None
+        except own.OwnNetworkError as error:
+            raise FatalError(f"{error} The option network_file chooses it.") from None
         self.check_network()
         # The first pass is slow (buffers, a GPU's kernels): it must not cost game time.
         self.evaluate(shogi.Board())

@@ -42,6 +42,7 @@ def network_options(modelfile: str, *more: Option) -> Options:
     """
     return Options(
         Filename("modelfile", modelfile),
+        Filename("network_file"),
         Button("reload_model"),
         Combo("device", "auto", DEVICES),
         Spin("Threads", _default_threads(), low=1, high=_MOST_THREADS),

@@ -242,6 +242,7 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
             logger.info(log.LOAD_MODEL, settings.model)
             logger.info(log.LOAD_STATE, settings.state)
         logger.info(log.READ_START)
+        logger.info(log.RECIPE, variant.network, settings.batchsize)
         logger.info(log.START)
         task = Task(
             network,

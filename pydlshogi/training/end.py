@@ -80,9 +80,3 @@ class RunEnd:
         return updater.epoch >= self._epochs or (
             self._iterations is not None and updater.iteration >= self._iterations
         )
-
-    def get_training_length(self) -> tuple[int, str]:
-        """Returns the length of the run for Chainer's progress bar."""
-        if self._iterations is not None:
-            return self._iterations, "iteration"
-        return self._epochs, "epoch"

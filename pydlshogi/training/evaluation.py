@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TextIO
 
 import numpy
 
@@ -13,6 +13,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
 from pydlshogi.training.loss import Loss, LossMeans, measure
+from pydlshogi.training.progress import ShownIterator
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class Validation(chainer.training.extensions.Evaluator):
         batch_size: Positions in a batch.
         device: The device of the network.
         means: The training losses, by the names of ``loss_names``.
-        progress_bar: Whether to show a progress bar on standard output.
+        stream: The terminal that shows a progress bar; None for no bar.
     """
 
     def __init__(
@@ -97,17 +98,14 @@ class Validation(chainer.training.extensions.Evaluator):
         batch_size: int,
         device: Any,
         means: Mapping[str, LossMeans],
-        progress_bar: bool = False,
+        stream: TextIO | None = None,
     ) -> None:
         super().__init__(
-            chainer.iterators.SerialIterator(
-                range(len(positions)), batch_size, repeat=False, shuffle=False
-            ),
+            ShownIterator(len(positions), batch_size, stream),
             network,
             converter=PlanesConverter(positions),
             device=device,
             eval_func=Loss(network),
-            progress_bar=progress_bar,
         )
         self._means = means
 
@@ -159,7 +157,7 @@ def _first(policy: float | None, value: float | None) -> float:
     return math.nan if found is None else found
 
 
-def _of_two_heads(**values: float | None) -> dict[str, float]:
+def _of_two_heads(**values: float | None) -> dict[str, Any]:
     """Passes the quantities that only networks with two heads log; else none of them."""
     present = {name: value for name, value in values.items() if value is not None}
     return present if len(present) == len(values) else {}

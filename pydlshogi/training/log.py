@@ -17,11 +17,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Union
 
 import numpy
+from tqdm import tqdm
 
 LOAD_MODEL = "Load model from %s"
 LOAD_STATE = "Load optimizer state from %s"
 READ_START = "read kifu start"
 READ_END = "read kifu end"
+RECIPE = "network = %s, batch size = %d"
 START = "start training"
 VALIDATE = "validate test data"
 SAVE_MODEL = "save the model"
@@ -46,6 +48,8 @@ class ProgressPoint:
             for networks with one head.
         value_loss: With two heads: the mean value loss.
         value_accuracy: With two heads: the accuracy of the value head.
+        positions: Number of positions trained on, counted with full batches; None if the log
+            does not tell it.
     """
 
     epoch: int
@@ -55,6 +59,7 @@ class ProgressPoint:
     policy_loss: float | None = None
     value_loss: float | None = None
     value_accuracy: float | None = None
+    positions: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +79,7 @@ class EpochPoint:
         test_policy_loss: With two heads: policy loss on the whole test set.
         test_value_loss: With two heads: value loss on the whole test set.
         test_value_accuracy: With two heads: value accuracy on the whole test set.
+        positions: As ``ProgressPoint.positions``.
     """
 
     epoch: int
@@ -86,14 +92,22 @@ class EpochPoint:
     test_policy_loss: float | None = None
     test_value_loss: float | None = None
     test_value_accuracy: float | None = None
+    positions: int | None = None
 
 
 @dataclasses.dataclass
 class Curve:
-    """The points of a run and of the runs that resumed it, by rising iteration."""
+    """The points of a run and of the runs that resumed it, by rising iteration.
+
+    Attributes:
+        progress: The evaluations during the epochs.
+        epochs: The validations.
+        network: Name of the network; empty in logs of the book and of earlier versions.
+    """
 
     progress: list[ProgressPoint] = dataclasses.field(default_factory=list)
     epochs: list[EpochPoint] = dataclasses.field(default_factory=list)
+    network: str = ""
 
 
 def total(policy: float | None, value: float | None) -> float:
@@ -154,6 +168,7 @@ def _number(value: float) -> str:
     return str(numpy.float32(value))
 
 
+_RECIPE = re.compile(r"network = (?P<network>\S+), batch size = (?P<size>\d+)")
 _POINT = re.compile(
     r"epoch = (?P<epoch>\d+), iteration = (?P<iteration>\d+), (?P<values>\w[\w ]* = .*)"
 )
@@ -175,22 +190,28 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
     """
     curves = [Curve()]
     loaded = resumes = False
+    network, batch_size = "", None
     for line in lines:
         message = line.rstrip("\r\n").split("\t")[-1]
+        recipe = _RECIPE.fullmatch(message)
         if message.startswith(LOAD_STATE % ""):
             loaded = True
         elif message == READ_START:
             # The state that was loaded belongs to this run, even if it never starts.
             resumes, loaded = loaded, False
+            network, batch_size = "", None
+        elif recipe:
+            network, batch_size = recipe["network"], int(recipe["size"])
         elif message == START:
             if not resumes:
                 curves.append(Curve())
+            curves[-1].network = network or curves[-1].network
         else:
-            _add_point(curves[-1], message)
+            _add_point(curves[-1], message, batch_size)
     return [curve for curve in curves if curve.progress or curve.epochs]
 
 
-def _add_point(curve: Curve, message: str) -> None:
+def _add_point(curve: Curve, message: str, batch_size: int | None) -> None:
     match = _POINT.fullmatch(message)
     values = _parse(match["values"]) if match else None
     if not match or not values:
@@ -199,19 +220,31 @@ def _add_point(curve: Curve, message: str) -> None:
     if _has(values, "loss", accuracy=2):
         _cut(curve.progress, iteration)
         _cut(curve.epochs, iteration)
+        positions = _positions(curve, iteration, batch_size)
         accuracies = values["accuracy"]
         curve.progress.append(ProgressPoint(epoch, iteration, values["loss"][0], accuracies[0]))
-        _change(curve.progress, value_accuracy=accuracies[1:])
+        _change(curve.progress, value_accuracy=accuracies[1:], positions=positions)
     elif _has(values, "train loss avr", **{"test accuracy": 2}):
         _cut(curve.epochs, iteration)
+        positions = _positions(curve, iteration, batch_size)
         accuracies = values["test accuracy"]
         point = EpochPoint(epoch, iteration, values["train loss avr"][0], accuracies[0])
         curve.epochs.append(point)
-        _change(curve.epochs, test_value_accuracy=accuracies[1:])
+        _change(curve.epochs, test_value_accuracy=accuracies[1:], positions=positions)
     else:
         for points in (curve.progress, curve.epochs):
             if points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration):
                 _complete(points, values)
+
+
+def _positions(curve: Curve, iteration: int, batch_size: int | None) -> tuple[int, ...]:
+    """Counts the positions up to an iteration, from the last point on; empty if unknown."""
+    points: list[Any] = [*curve.progress[-1:], *curve.epochs[-1:]]
+    last = max(points, key=lambda point: point.iteration, default=None)
+    iterations, positions = (last.iteration, last.positions) if last else (0, 0)
+    if batch_size is None or positions is None:
+        return ()
+    return (positions + (iteration - iterations) * batch_size,)
 
 
 def _parse(text: str) -> dict[str, tuple[float, ...]] | None:
@@ -238,7 +271,8 @@ def _has(values: dict[str, tuple[float, ...]], *names: str, **most: int) -> bool
 def _change(points: list[Any], **changes: tuple[float, ...]) -> None:
     """Sets attributes of the last point, where there is a number."""
     given = {name: numbers[0] for name, numbers in changes.items() if numbers}
-    points[-1] = dataclasses.replace(points[-1], **given)
+    if given:
+        points[-1] = dataclasses.replace(points[-1], **given)
 
 
 # Lines of ours that complete a point: the names in them, and the attributes of the point.
@@ -294,14 +328,11 @@ def _cut(points: list[Any], iteration: int) -> None:
 
 
 class _TerminalHandler(logging.StreamHandler):
-    """Handler for standard error that replaces a progress bar instead of mixing with it."""
+    """Handler for standard error that writes its lines above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        # The bar leaves the cursor at its first line. "\033[J" erases from there on; a
-        # Windows console may not know it.
-        if self.stream.isatty() and os.name != "nt":
-            self.stream.write("\033[J")
-        super().emit(record)
+        with tqdm.external_write_mode(file=self.stream):
+            super().emit(record)
 
 
 class _FileHandler(logging.FileHandler):
@@ -322,14 +353,19 @@ class _FileHandler(logging.FileHandler):
             super().close()
 
 
+def _is_for_terminal(record: logging.LogRecord) -> bool:
+    """Chooses the lines of a log file that a user wants to see during the training."""
+    return record.levelno >= logging.WARNING or bool(_POINT.fullmatch(record.getMessage()))
+
+
 @contextlib.contextmanager
 def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     """Sends the package's log to a file or to standard error while a block runs.
 
     Args:
         path: Lines are appended to this file, so that a resumed run continues its log.
-            Warnings and errors then also go to standard error. None or an empty path:
-            everything goes to standard error.
+            Warnings, errors, and the lines with loss and accuracy then also go to standard
+            error. None or an empty path: everything goes to standard error.
 
     Raises:
         OSError: the file cannot be written.
@@ -339,7 +375,7 @@ def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     if path:
         # A file name in a kifu list may have bytes that are no text; they become \udcXX.
         handlers.append(_FileHandler(path, encoding="utf-8", errors="backslashreplace"))
-        terminal.setLevel(logging.WARNING)
+        terminal.addFilter(_is_for_terminal)
     package = logging.getLogger("pydlshogi")
     level = package.level
     package.setLevel(logging.INFO)

@@ -148,9 +148,13 @@ class LossMeans(chainer.training.Extension):
         self.since_line.add(loss, size)
         self.in_epoch.add(loss, size)
 
+    def since_line_so_far(self) -> float:
+        """Returns the mean loss since the last log line, nan if there was no position."""
+        return _mean(self.since_line)
+
     def take_since_line(self) -> float:
         """Returns the mean loss since the last call, nan if there was no position."""
-        mean = _mean(self.since_line)
+        mean = self.since_line_so_far()
         self.since_line = chainer.reporter.Summary()
         return mean
 
@@ -168,5 +172,8 @@ class LossMeans(chainer.training.Extension):
 
 
 def _mean(summary: Any) -> float:
-    with numpy.errstate(invalid="ignore"):
-        return float(summary.compute_mean())
+    try:
+        with numpy.errstate(invalid="ignore"):
+            return float(summary.compute_mean())
+    except ZeroDivisionError:  # an empty summary holds Python's numbers
+        return numpy.nan

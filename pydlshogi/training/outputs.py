@@ -81,7 +81,7 @@ def keep_earlier(path: str) -> str:
     except OSError as error:
         raise OutputError(
             f"{path} exists already and cannot be copied to {copy} ({error.strerror}). "
-            "Move it, or choose other names for --model and --state."
+            "Move it, or choose another name."
         ) from None
     return copy
 

@@ -1,4 +1,4 @@
-"""Pictures of training logs: loss and accuracy over iterations."""
+"""Pictures of training logs: loss and accuracy over training positions."""
 
 from __future__ import annotations
 
@@ -59,9 +59,24 @@ _VALUE_AXES = (
 # A line with at most so many points gets a dot at each.
 _FEW = 10
 
+# What an accuracy of the moves means: level, text, place of the text from left to right.
+# The first is the mean of 1 / legal moves in the 30 games of kifu/test, where moves that are
+# the only legal one count 1. The others are results in model/README.md.
+_LEVELS = (
+    (0.05, "5 %: a random legal move", "right"),
+    (0.29, "29 %: the book's recipe, one pass over 1.9 million positions", "left"),
+    (0.41, "41 %: the recipe of make train, one pass over 1.9 million positions", "left"),
+)
+
+# Networks whose only accuracy is that of the winner.
+_VALUE_NETWORKS = ("value",)
+
 
 def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
-    """Draws curves: the loss above, the accuracy below, iterations to the right.
+    """Draws curves: the loss above, the accuracy below, training positions to the right.
+
+    If a log does not tell the batch size, iterations are to the right. If all logs are of
+    policies, dotted lines show known levels of accuracy.
 
     Results during an epoch are a line. Validations are marks: a dot for the test set, a
     cross for the mean training loss of the epoch. If the log has a second accuracy or
@@ -72,16 +87,61 @@ def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
         curves: Curves by their names in the legend.
     """
     rows = [*_AXES, *(row for row in _VALUE_AXES if _has_points(curves, row))]
+    place = "positions" if all(map(_tells_positions, curves.values())) else "iteration"
+    figure.suptitle(_title(curves))
     for axes, row in zip(figure.subplots(len(rows), 1, sharex=True), rows):
         for index, (name, curve) in enumerate(curves.items()):
-            _draw_curve(axes, row, curve, f"{name}: " if len(curves) > 1 else "", f"C{index % 10}")
+            prefix = f"{name}: " if len(curves) > 1 else ""
+            _draw_curve(axes, row, place, curve, prefix, f"C{index % 10}")
         axes.set_ylabel(row[0])
+        if row[0].endswith("accuracy"):
+            axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        if row[0] == "accuracy" and all(map(_is_policy, curves.values())):
+            _draw_levels(axes)
         axes.grid(alpha=0.3)
         # The legend of several curves is long; inside the axes it would hide them.
-        place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(curves) > 1 else {}
-        axes.legend(fontsize="small", **place)
-    axes.set_xlabel("iteration")
+        beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(curves) > 1 else {}
+        axes.legend(fontsize="small", **beside)
+    axes.set_xlabel("training positions" if place == "positions" else "iteration")
     axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _title(curves: Mapping[str, Curve]) -> str:
+    """Names what was trained, as far as the logs tell it."""
+    networks = {curve.network for curve in curves.values()} - {""}
+    of = f" of {networks.pop()}" if len(networks) == 1 else ""
+    where = f" ({_literal(next(iter(curves)))})" if len(curves) == 1 else ""
+    return f"Training{of}: loss and accuracy{where}"
+
+
+def _tells_positions(curve: Curve) -> bool:
+    """Checks whether the log told the batch size of all its runs."""
+    points: list[Any] = [*curve.progress, *curve.epochs]
+    return all(point.positions is not None for point in points)
+
+
+def _is_policy(curve: Curve) -> bool:
+    """Checks whether the accuracy is known to be that of the moves."""
+    return bool(curve.network) and curve.network not in _VALUE_NETWORKS
+
+
+def _draw_levels(axes: Any) -> None:
+    """Draws known levels of accuracy as dotted lines with texts."""
+    axes.set_ylim(0, max(0.45, axes.get_ylim()[1]))
+    across = axes.get_yaxis_transform()  # x from 0 to 1, y in the units of the data
+    for level, text, side in _LEVELS:
+        axes.hlines(level, 0, 1, colors="gray", linestyles="dotted", transform=across)
+        axes.text(
+            0.99 if side == "right" else 0.01,
+            level,
+            text,
+            color="gray",
+            fontsize="small",
+            ha=side,
+            va="bottom",
+            transform=across,
+        )
 
 
 def _has_points(curves: Mapping[str, Curve], row: tuple[str, str, str | None, str]) -> bool:
@@ -94,7 +154,12 @@ def _has_points(curves: Mapping[str, Curve], row: tuple[str, str, str | None, st
 
 
 def _draw_curve(
-    axes: Any, row: tuple[str, str, str | None, str], curve: Curve, prefix: str, color: str
+    axes: Any,
+    row: tuple[str, str, str | None, str],
+    place: str,
+    curve: Curve,
+    prefix: str,
+    color: str,
 ) -> None:
     """Draws one curve in one of the axes."""
     quantity, progress, mean, tested = row
@@ -104,16 +169,18 @@ def _draw_curve(
         (curve.epochs, mean, "x", "training, mean of the epoch"),
         (curve.epochs, tested, "o", "test set"),
     ):
-        pairs = _pairs(points, attribute) if attribute else []
+        pairs = _pairs(points, attribute, place) if attribute else []
         if pairs:
             if style == "-" and len(pairs) <= _FEW:
                 style = ".-"  # a single point makes no line
             axes.plot(*zip(*pairs), style, color=color, label=_literal(prefix + label))
 
 
-def _pairs(points: Sequence[Any], attribute: str) -> list[tuple[int, float]]:
-    """Lists iterations and values of the points that have the attribute."""
-    values = [(point.iteration, getattr(point, attribute)) for point in points]
+def _pairs(
+    points: Sequence[Any], attribute: str, place: str = "iteration"
+) -> list[tuple[int, float]]:
+    """Lists places and values of the points that have the attribute."""
+    values = [(getattr(point, place), getattr(point, attribute)) for point in points]
     return [pair for pair in values if pair[1] is not None]
 
 

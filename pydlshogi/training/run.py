@@ -103,6 +103,7 @@ def run(options: Options) -> int | None:
     train_positions, test_positions = _read_positions(options)
     _warn_of_missing_targets(network, settings.recipe.value_target, train_positions)
     _keep_earlier(options)
+    logger.info(log.RECIPE, options.network, settings.batchsize)
     logger.info(log.START)
     task = Task(
         network, optimizer, train_positions, test_positions, settings, device, resumed=resumed
@@ -110,7 +111,7 @@ def run(options: Options) -> int | None:
     signal_number = _train(task)
     if signal_number and (resumed or optimizer.t):
         left = _left(settings, optimizer.t - begun[0], optimizer.epoch - begun[1])
-        logger.warning("to continue, add %s%s to the same command", _files(settings), left)
+        logger.warning("to continue, %s", _how_to_continue(f"{_files(settings)}{left}"))
     return signal_number
 
 
@@ -142,6 +143,12 @@ def _train(task: Task) -> int | None:
             files = _files(task.settings)
             raise SaveError(f"{str(error).rstrip('.')} and continue with {files}.") from None
         raise
+
+
+def _how_to_continue(options: str) -> str:
+    """Names the command that continues; the Makefile tells its own in a variable."""
+    command = os.environ.get("PYDLSHOGI_CONTINUE")
+    return f"run: {command}" if command else f"add {options} to the same command"
 
 
 def _files(settings: Settings) -> str:

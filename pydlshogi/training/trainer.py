@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +18,7 @@ from pydlshogi.training.checkpoint import PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.evaluation import Progress, Validation
 from pydlshogi.training.loss import Loss, LossMeans, loss_names
+from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import Recipe, make_schedule
 from pydlshogi.training.resume import LiveState
 from pydlshogi.training.state import State
@@ -215,8 +215,8 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
     measured = task.network, task.test_positions, settings.test_batchsize
     seed = updater.get_iterator("main").seed
     progress = Progress(*measured, seed, task.device, means)
-    on_terminal = sys.stdout.isatty()
-    validation = Validation(*measured, task.device, means, on_terminal)
+    stream = bar_stream()
+    validation = Validation(*measured, task.device, means, stream)
     writer = PairWriter(task.network, settings.model, settings.state)
     snapshot = chainer.training.extensions.snapshot(target=live, writer=writer)
     for name, extension in means.items():
@@ -227,5 +227,6 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
     trainer.extend(progress, trigger=at_evaluation, priority=priority)
     trainer.extend(validation, trigger=at_validation, priority=priority)
     trainer.extend(snapshot, name="snapshot", trigger=at_save)
-    if on_terminal:
-        trainer.extend(chainer.training.extensions.ProgressBar(update_interval=10))
+    if stream is not None:
+        last = _last_iteration(settings, updater.get_iterator("main"), updater.iteration)
+        trainer.extend(ProgressBar(last, means, stream))

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 #: Notes its arguments. To "train", it writes the state file, waits if told so, and ends as told.
 PYTHON = """#!/bin/sh
 echo "$@" >>calls.txt
+echo "$PYDLSHOGI_CONTINUE" >>continue.txt
 case "$1" in
 train_policy.py)
     echo state >"$(echo "$@" | sed 's/.*--state \\([^ ]*\\).*/\\1/')"
@@ -182,6 +183,7 @@ def test_ctrl_c_is_told_how_to_continue(clone):
         output, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "Interrupted. To continue: make train. To start over: remove the folder run." in output
+    assert (clone / "continue.txt").read_text() == "make train\n"  # the program says the same
     assert not (clone / "run" / "finished").exists()
 
 

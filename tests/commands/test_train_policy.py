@@ -62,6 +62,7 @@ def test_a_whole_run_of_the_policy_network(folder):
         r"train: 3 records, 3 used, .*",
         r"test: 2 records, 2 used, .*",
         r"training positions that are also in the test set = \d+",
+        r"network = policy, batch size = \d+",
         r"start training",
         rf"epoch = 1, iteration = 2, loss = {number}, accuracy = {number}",
         rf"epoch = 1, iteration = 4, loss = {number}, accuracy = {number}",
@@ -80,6 +81,22 @@ def test_a_whole_run_of_the_policy_network(folder):
     optimizer = chainer.optimizers.SGD().setup(network)
     chainer.serializers.load_npz(str(folder / "model" / "state_policy"), optimizer)
     assert (optimizer.t, optimizer.epoch) == (4, 0)
+
+
+def test_a_finished_run_names_its_files_and_the_terminal_shows_its_figures(folder, small, capsys):
+    call("--iterations 2 -i 2 --model m --state s --log log")
+    shown = capsys.readouterr()
+    assert shown.out == "m: model; s: state; log: log\n"
+    assert "iteration = 2, loss = " in shown.err
+    assert "read kifu start" not in shown.err
+
+
+def test_under_make_the_hint_is_the_command_of_the_makefile(folder, small, interrupt, monkeypatch):
+    monkeypatch.setenv("PYDLSHOGI_CONTINUE", "make train")
+    interrupt(2)
+    command = "train.txt test.txt --gpu -1 --model m --state s --log log"
+    assert main(command.split()) == 130
+    assert messages()[-1] == "to continue, run: make train"
 
 
 def test_the_same_seed_gives_the_same_files(folder):
@@ -417,7 +434,7 @@ def test_a_full_disk_names_the_file_and_how_to_go_on(folder, small, capsys, monk
     assert main(["train.txt", "test.txt", *options.split()]) == 1
     assert capsys.readouterr().err.endswith(
         "m exists already and cannot be copied to m.old (No space left on device). "
-        "Move it, or choose other names for --model and --state.\n"
+        "Move it, or choose another name.\n"
     )
     assert Path("m").read_bytes() == earlier
 

@@ -14,7 +14,8 @@ from pydlshogi.commands import gpu_check
 from pydlshogi.commands.train_options import build_parser as training_parser
 from pydlshogi.gpu_check import check as checking
 from pydlshogi.gpu_check import parts
-from pydlshogi.gpu_check.check import ChecksFailed, check, divide_large_files
+from pydlshogi.gpu_check.check import ChecksFailed, check
+from pydlshogi.gpu_check.division import LARGEST, divide_large_files, join_file
 from pydlshogi.gpu_check.job import Job, PartError, Request, pairs
 from pydlshogi.gpu_check.process import Ended
 from pydlshogi.gpu_check.table import Row, Table
@@ -126,7 +127,30 @@ def test_large_files_are_divided_and_can_be_joined(tmp_path):
     pieces = [tmp_path / "sub" / f"model.part{number}" for number in range(3)]
     assert b"".join(piece.read_bytes() for piece in pieces) == data
     assert max(piece.stat().st_size for piece in tmp_path.rglob("*") if piece.is_file()) <= 1000
-    assert not (tmp_path / "sub" / "model").exists()
+    model = tmp_path / "sub" / "model"
+    assert not model.exists()
+    join_file(model)
+    assert model.read_bytes() == data
+    assert list(model.parent.iterdir()) == [model]
+    join_file(model)
+    assert model.read_bytes() == data
+
+
+def test_the_search_needs_a_model_with_a_value_head(request_of, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "ROOT", tmp_path)
+    (tmp_path / "mcts_player_usi.py").touch()
+    job = FakeJob("search", request_of(gpu=0), {})
+    with pytest.raises(PartError, match="train_two_heads makes one"):
+        parts.search(job)
+    trained = tmp_path / "two_heads" / "model"
+    trained.parent.mkdir()
+    for number in range(2):
+        trained.with_name(f"model.part{number}").write_bytes(b"x")
+    with pytest.raises(PartError, match="no move"):
+        parts.search(job)
+    assert str(trained) in job.commands["cpu"] and trained.read_bytes() == b"xx"
+    # Parts run in this order, and the search may need what the training made.
+    assert list(parts.PARTS).index("train_two_heads") < list(parts.PARTS).index("search")
 
 
 def test_children_see_the_chosen_gpu_alone(request_of, monkeypatch):
@@ -348,4 +372,4 @@ def test_all_parts_run_on_the_cpu_as_a_rehearsal(tmp_path, capsys):
         assert (tmp_path / name.partition("_")[2] / file).stat().st_size
     assert (tmp_path / "best" / "model").exists()
     assert (tmp_path / "two_heads" / "model.part0").exists()  # 17 MB
-    assert max(path.stat().st_size for path in tmp_path.rglob("*")) <= checking.LARGEST
+    assert max(path.stat().st_size for path in tmp_path.rglob("*")) <= LARGEST

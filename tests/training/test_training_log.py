@@ -212,3 +212,53 @@ def test_without_a_file_the_log_goes_to_standard_error(capsys):
         logging.getLogger("pydlshogi.training").info("hello")
     logging.getLogger("pydlshogi.training").info("not logged any more")
     assert capsys.readouterr().err.split("\t")[1:] == ["INFO", "hello\n"]
+
+
+def recipe(size, network="policy"):
+    return log.RECIPE % (network, size)
+
+
+def positions(curve):
+    return [point.positions for point in (*curve.progress, *curve.epochs)]
+
+
+def test_positions_are_counted_where_the_log_tells_the_batch_size():
+    end = log.format_epoch(log.EpochPoint(1, 25, 1.5, 0.5))
+    (curve,) = log.read_log([*READ, recipe(64), log.START, *points(10, 20), *end])
+    assert (curve.network, positions(curve)) == ("policy", [640, 1280, 1600])
+
+
+def test_a_run_resumed_with_another_batch_size_counts_on():
+    first = [*READ, recipe(64), log.START, *points(10, 20)]
+    second = [*LOAD, *READ, recipe(32), log.START, *points(30)]
+    (curve,) = log.read_log([*first, *second])
+    assert positions(curve) == [640, 1280, 1600]
+
+
+def test_what_a_killed_run_had_logged_too_far_is_not_counted():
+    again = [*LOAD, *READ, recipe(64), log.START]
+    (curve,) = log.read_log([*READ, recipe(64), log.START, *points(10, 20), *again, *points(20)])
+    assert positions(curve) == [640, 1280]
+
+
+def test_the_positions_of_an_old_log_stay_unknown():
+    again = [*LOAD, *READ, recipe(64), log.START]
+    (curve,) = log.read_log([*START, *points(10), *again, *points(20)])
+    assert positions(curve) == [None, None]
+    told, untold = log.read_log([*READ, recipe(8), log.START, *points(10), *START, *points(10)])
+    assert (positions(told), positions(untold)) == ([80], [None])
+    assert (told.network, untold.network) == ("policy", "")
+
+
+def test_loss_and_accuracy_are_shown_while_they_go_to_the_file(tmp_path, capsys):
+    lines = [
+        *log.format_progress(log.ProgressPoint(1, 5, 1.5, 0.5)),
+        *log.format_epoch(log.EpochPoint(1, 7, 1.5, 0.5, 1.25)),
+    ]
+    with log.log_to(tmp_path / "log.txt"):
+        for line in ["train position num = 7", *lines]:
+            logging.getLogger("pydlshogi.training").info(line)
+    shown = capsys.readouterr().err.splitlines()
+    assert [line.split("\t")[-1] for line in shown] == lines
+    written = (tmp_path / "log.txt").read_text(encoding="utf-8").splitlines()
+    assert written[1:] == shown

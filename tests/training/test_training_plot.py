@@ -58,3 +58,53 @@ def test_names_stand_in_the_legend_as_they_are():
         # An even number of dollar signs would be a formula; drawn, "\$" is "$".
         shown = [text.replace(r"\$", "$").strip().partition(": ")[0] for text in texts]
         assert shown == names
+
+
+def figure_of(*runs):
+    """Draws runs of a network each, given as its name and its batch size; None: not told."""
+    curves = {}
+    for number, (network, size) in enumerate(runs):
+        recipe = [] if size is None else [log.RECIPE % (network, size)]
+        (curves[f"log{number}"],) = log.read_log([log.READ_START, *recipe, *LINES])
+    figure = Figure()
+    plot.draw(figure, curves)
+    return figure
+
+
+def test_positions_are_counted_so_that_batch_sizes_compare():
+    loss, _ = figure_of(("policy", 32), ("policy", 64)).axes
+    assert [list(line.get_xdata()) for line in loss.lines] == [[160], [320]]
+    assert figure_of(("policy", 32)).axes[-1].get_xlabel() == "training positions"
+
+
+def test_iterations_are_counted_if_a_log_does_not_tell_its_batch_size():
+    figure = figure_of(("policy", 32), ("policy", None))
+    assert [list(line.get_xdata()) for line in figure.axes[0].lines] == [[5], [5]]
+    assert figure.axes[-1].get_xlabel() == "iteration"
+
+
+def texts(axes):
+    return [text.get_text() for text in axes.texts]
+
+
+def test_known_levels_tell_what_an_accuracy_means():
+    loss, accuracy = figure_of(("policy", 32), ("policy_bn", 64)).axes
+    assert texts(loss) == []
+    assert [text.partition(" ")[0] for text in texts(accuracy)] == ["5", "29", "41"]
+    low, high = accuracy.get_ylim()
+    assert low == 0 and high >= 0.45
+    assert accuracy.yaxis.get_major_formatter()(0.2, None) == "20 %"
+
+
+@pytest.mark.parametrize("other", [("value", 32), ("policy", None)])
+def test_the_levels_are_not_those_of_winners_or_of_unknown_networks(other):
+    assert texts(figure_of(("policy", 32), other).axes[1]) == []
+
+
+def test_the_title_names_the_network_and_the_log():
+    assert figure_of(("policy_bn", 8)).get_suptitle() == (
+        "Training of policy_bn: loss and accuracy (log0)"
+    )
+    assert figure_of(("policy", None)).get_suptitle() == "Training: loss and accuracy (log0)"
+    two = figure_of(("policy", 8), ("value", 8))
+    assert two.get_suptitle() == "Training: loss and accuracy"

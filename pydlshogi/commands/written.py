@@ -1,0 +1,45 @@
+"""What the programs say about the files that they write or replace."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydlshogi.kifu.loading import Loaded
+
+
+def keep(program: str, path: str | os.PathLike[str], source: str = "") -> None:
+    """Copies a file that a program will replace, and says where the copy is.
+
+    Args:
+        program: Name of the program, the start of the sentence.
+        path: The file; there may be no such file.
+        source: A file that the program refuses to replace; it is not copied.
+
+    Raises:
+        OutputError: the copy cannot be made.
+    """
+    from pydlshogi.training.outputs import keep_earlier
+
+    if source and os.path.exists(path) and os.path.samefile(path, source):
+        return
+    copy = keep_earlier(os.fspath(path))
+    if copy:
+        print(f"{program}: {path} exists already; its content is kept as {copy}", file=sys.stderr)
+
+
+def load_games(path: str) -> Loaded:
+    """Reads the positions of a list; says what was left out, and where the cache was written.
+
+    Raises:
+        KifuError: the list is missing or empty, or none of its records can be used.
+    """
+    from pydlshogi.kifu.loading import load_positions
+
+    games = load_positions(path)
+    games.report.print(path)
+    if games.saved:
+        print(f"{games.cache}: cache of {path}", file=sys.stderr)
+    return games

@@ -1,0 +1,132 @@
+"""Networks of users: classes in Python files outside of this package.
+
+A user names the file and the class, ``path/to/file.py:ClassName``. A model file records only
+``file:ClassName``, never code or a path. So a program runs such a file only if the user names
+it: a model file alone can never make it run anything.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pydlshogi.errors import UserError
+
+if TYPE_CHECKING:
+    from pydlshogi.network.network import Network
+
+#: How users name a network in a file, for messages.
+FORM = "FILE.py:CLASS"
+
+_SPEC = re.compile(r"(.+\.py)(?::(\w+))?", re.DOTALL)
+
+# The classes that users have named, by the names that model files record.
+_known: dict[str, type[Network]] = {}
+
+
+class OwnNetworkError(UserError):
+    """A file holds no network that can be used."""
+
+
+def is_spec(text: str) -> bool:
+    """Says whether a text names a file with a network."""
+    return _SPEC.fullmatch(text) is not None
+
+
+def use(spec: str | os.PathLike[str]) -> str:
+    """Runs a user's file, and makes its network known to this process.
+
+    Args:
+        spec: ``FILE.py:CLASS``; without the class, the file's only network.
+
+    Returns:
+        The name of the network in model files, ``file:CLASS``. The same file and class
+        give the same class as before, without running the file again.
+
+    Raises:
+        OwnNetworkError: the file cannot be run, or holds no such network.
+    """
+    match = _SPEC.fullmatch(os.fspath(spec))
+    if match is None:
+        raise OwnNetworkError(f"{os.fspath(spec)!r} names no network in a file. Write {FORM}.")
+    path = Path(match[1]).resolve()
+    module = _run(path)
+    cls = _class_of(module, path, match[2])
+    name = f"{path.stem}:{cls.__name__}"
+    if _known.setdefault(name, cls) is not cls:
+        raise OwnNetworkError(
+            f"two files named {path.name} have a network {cls.__name__}; model files could not "
+            "tell them apart. Rename one of them."
+        )
+    return name
+
+
+def known_class(name: str) -> type[Network] | None:
+    """Returns the class that :func:`use` made known under a name; None for another name."""
+    return _known.get(name)
+
+
+def known_name(cls: type) -> str | None:
+    """Returns the name of a class that :func:`use` made known; None for another class."""
+    return next((name for name, known in _known.items() if known is cls), None)
+
+
+def remedy(name: str) -> str:
+    """Says how to make a recorded name known; empty if it is no name of a user's network."""
+    file, colon, cls = name.partition(":")
+    if not colon:
+        return ""
+    return (
+        f"It is the class {cls[:60]} in a file {file[:60]}.py of its author. Name that file with "
+        f"--network {FORM}, or in an engine with the option network_file."
+    )
+
+
+_modules: dict[Path, ModuleType] = {}
+
+
+def _run(path: Path) -> ModuleType:
+    """Imports a file once."""
+    if path in _modules:
+        return _modules[path]
+    if not path.is_file():
+        raise OwnNetworkError(f"there is no file {path}. Write {FORM}, with the path of the file.")
+    spec = importlib.util.spec_from_file_location(f"pydlshogi_own_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the user's code raises
+        raise OwnNetworkError(
+            f"the file {path} cannot be imported: {type(error).__name__}: {error}. Correct it, and "
+            f"try it with: python {path}"
+        ) from error
+    _modules[path] = module
+    return module
+
+
+def _class_of(module: Any, path: Path, name: str | None) -> type[Network]:
+    """Finds a network in a module: the one of that name, or the only one."""
+    from pydlshogi.network.network import Network
+
+    own = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, Network)
+        and value.__module__ == module.__name__
+    }
+    if name is None and len(own) == 1:
+        return next(iter(own.values()))
+    if name not in own:
+        found = f"Its networks: {', '.join(own)}." if own else "It has none."
+        what = f"no network {name}" if name else "not exactly one network"
+        raise OwnNetworkError(
+            f"the file {path} has {what}: a class that is derived from "
+            f"pydlshogi.network.network.Network. {found}"
+        )
+    return own[name]

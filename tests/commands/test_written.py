@@ -1,0 +1,72 @@
+"""Programs say what they wrote, and keep what they replace."""
+
+import pytest
+
+from pydlshogi.commands import fold_bn, make_kifu_list, plot_log, transfer_policy_to_value
+from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.network.registry import make_network
+from pydlshogi.training import log
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "main", [fold_bn.main, transfer_policy_to_value.main], ids=["fold_bn", "transfer"]
+)
+def test_a_model_that_is_replaced_is_kept(folder, capsys, main):
+    save_model("policy", make_network("policy"))
+    assert main(["policy", "new"]) == 0
+    first = capsys.readouterr()
+    assert first.out.startswith("new: ") and len(first.out.splitlines()) == 1
+    assert first.err == ""
+    (folder / "new").write_bytes(b"days of training")
+    assert main(["policy", "new"]) == 0
+    assert "new exists already; its content is kept as new.old\n" in capsys.readouterr().err
+    assert (folder / "new.old").read_bytes() == b"days of training"
+    load_network("new")
+
+
+@pytest.mark.parametrize(
+    "main", [fold_bn.main, transfer_policy_to_value.main], ids=["fold_bn", "transfer"]
+)
+def test_a_model_that_is_refused_as_output_is_not_copied(folder, main):
+    save_model("policy", make_network("policy"))
+    assert main(["policy", "./policy"]) == 1
+    assert [path.name for path in folder.iterdir()] == ["policy"]
+
+
+def split(*options):
+    return make_kifu_list.main(["games", "list", *options])
+
+
+def test_lists_that_are_replaced_are_kept(folder, capsys):
+    (folder / "games").mkdir()
+    for n in range(10):
+        (folder / "games" / f"{n}.csa").touch()
+    assert split() == 0
+    before = {part: (folder / f"list_{part}.txt").read_bytes() for part in ("train", "test")}
+    assert split() == 0  # the same lists
+    assert not list(folder.glob("*.old"))
+    capsys.readouterr()
+    assert split("--seed", "1") == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        f"make_kifu_list: list_{part}.txt exists already; "
+        f"its content is kept as list_{part}.txt.old"
+        for part in before
+    ]
+    for part, content in before.items():
+        assert (folder / f"list_{part}.txt.old").read_bytes() == content
+        assert (folder / f"list_{part}.txt").read_bytes() != content
+
+
+def test_plot_log_names_its_picture(folder, capsys):
+    pytest.importorskip("matplotlib")
+    point = log.ProgressPoint(1, 5, 8.0, 0.1)
+    (folder / "log.txt").write_text("\n".join([log.START, *log.format_progress(point)]))
+    assert plot_log.main(["log.txt", "-o", "curve.svg"]) == 0
+    assert capsys.readouterr().out == "curve.svg: picture of log.txt\n"

@@ -1,0 +1,131 @@
+"""Networks of users, in files outside of the package."""
+
+import numpy
+import pytest
+from network_helpers import outputs, some_planes
+
+from pydlshogi.compat import chainer
+from pydlshogi.network import own
+from pydlshogi.network.model_file import MARK, ModelFileError, load_network, save_model
+from pydlshogi.network.npz import read_npz
+from pydlshogi.network.registry import UnknownNetwork, make_network, name_of, network_class
+
+CODE = """
+import chainer.functions as F
+import chainer.links as L
+from pydlshogi.network.network import Network
+
+class Tiny(Network):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Convolution2D(104, 27, ksize=3, pad=1)
+
+    def forward(self, x):
+        return F.reshape(self.l1(x), (-1, 2187))
+
+open({trace!r}, "a").write("x")
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setattr(own, "_known", {})
+    monkeypatch.setattr(own, "_modules", {})
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "tiny.py"
+    path.write_text(CODE.format(trace=str(tmp_path / "trace")))
+    return path
+
+
+def runs(file):
+    """How often the file was run."""
+    trace = file.parent / "trace"
+    return len(trace.read_text()) if trace.exists() else 0
+
+
+@pytest.mark.parametrize("suffix", ["", ":Tiny"])
+def test_a_network_in_a_file_is_made_by_its_name(file, suffix):
+    name = own.use(f"{file}{suffix}")
+    network = make_network(name)
+    assert name == name_of(network) == "tiny:Tiny"
+    assert outputs(network, some_planes(2))[0].shape == (2, 2187)
+
+
+def test_a_model_file_holds_the_name_and_no_path(file, tmp_path):
+    network = make_network(own.use(file))
+    save_model(tmp_path / "model", network)
+    arrays = read_npz(tmp_path / "model")
+    assert str(arrays[MARK]) == "tiny:Tiny"
+    assert str(tmp_path).encode() not in (tmp_path / "model").read_bytes()
+    loaded = load_network(tmp_path / "model")
+    planes = some_planes(2)
+    numpy.testing.assert_array_equal(outputs(loaded, planes)[0], outputs(network, planes)[0])
+
+
+def test_a_model_alone_does_not_run_the_file(file, tmp_path, monkeypatch):
+    save_model(tmp_path / "model", make_network(own.use(file)))
+    monkeypatch.setattr(own, "_known", {})
+    monkeypatch.chdir(tmp_path)  # where the file lies
+    before = runs(file)
+    with pytest.raises(ModelFileError, match=r"class Tiny in a file tiny\.py .*network_file"):
+        load_network(tmp_path / "model")
+    assert runs(file) == before
+
+
+@pytest.mark.parametrize("mark", ["{file}:Tiny", "{file}", "os:system", "../tiny.py:Tiny"])
+def test_no_name_in_a_model_file_makes_a_program_run_a_file(mark, file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content = {"l1/b": numpy.zeros(27, "f"), MARK: numpy.array(mark.format(file=file))}
+    with open(tmp_path / "model", "wb") as model:
+        chainer.serializers.save_npz(model, content)
+    with pytest.raises(ModelFileError):
+        load_network(tmp_path / "model")
+    with pytest.raises(UnknownNetwork):
+        network_class(mark.format(file=file))
+    assert runs(file) == 0
+
+
+def test_a_file_is_run_once(file):
+    assert own.use(file) == own.use(f"{file}:Tiny")
+    assert runs(file) == 1
+
+
+@pytest.mark.parametrize(
+    "code, name, message",
+    [
+        (None, "", "there is no file"),
+        ("1 / 0", "", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("def f(:", "", "cannot be imported: SyntaxError"),
+        ("x = 1", "", "It has none"),
+        ("from pydlshogi.network.policy import PolicyNetwork", "", "It has none"),
+        (CODE.replace("class", "class A(Network): pass\nclass"), "", "Its networks: A, Tiny"),
+        (CODE, ":Other", "no network Other: .* Its networks: Tiny"),
+    ],
+)
+def test_a_file_without_the_network_is_one_sentence(code, name, message, tmp_path):
+    path = tmp_path / "bad.py"
+    if code is not None:
+        path.write_text(code.replace("{trace!r}", repr(str(tmp_path / "trace"))))
+    with pytest.raises(own.OwnNetworkError, match=message):
+        own.use(f"{path}{name}")
+
+
+def test_two_files_of_one_name_are_refused(file, tmp_path):
+    own.use(file)
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "tiny.py"
+    other.write_text(file.read_text())
+    with pytest.raises(own.OwnNetworkError, match="two files named tiny.py"):
+        own.use(other)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [("a.py:B", 1), ("a.py", 1), (r"C:\x\a.py:B", 1), ("policy", 0), ("a.py:", 0), (":B", 0)],
+)
+def test_what_names_a_file(text, expected):
+    assert own.is_spec(text) == expected

@@ -1,0 +1,65 @@
+"""The notebook: saved with its results, in both languages, and runnable from top to bottom."""
+
+import base64
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+
+ROOT = Path(__file__).resolve().parent.parent
+TOUR = ROOT / "notebooks/tour.ipynb"
+
+
+def read_cells(kind):
+    return [cell for cell in nbformat.read(TOUR, 4).cells if cell.cell_type == kind]
+
+
+def test_the_notebook_is_valid_and_small():
+    nbformat.validate(nbformat.read(TOUR, 4))
+    assert TOUR.stat().st_size < 1 << 20
+
+
+def test_every_text_is_in_both_languages():
+    for cell in read_cells("markdown"):
+        assert re.search("[A-Za-z]{4}", cell.source)
+        assert re.search("[ぁ-んァ-ヶ一-龠]", cell.source)
+
+
+def test_the_results_are_saved_without_errors_and_without_paths_of_the_author():
+    cells = read_cells("code")
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    text = TOUR.read_text(encoding="utf-8")
+    assert '"output_type": "error"' not in text
+    assert str(ROOT.parent) not in text
+    assert "/root" not in text
+
+
+def test_the_pictures_are_saved():
+    pictures = [
+        base64.b64decode(output.data["image/png"])
+        for cell in read_cells("code")
+        for output in cell.outputs
+        if "image/png" in output.get("data", {})
+    ]
+    assert len(pictures) >= 7
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_the_saved_network_has_learned():
+    text = TOUR.read_text(encoding="utf-8")
+    accuracies = re.findall(r"test accuracy = ([0-9.]+), ([0-9.]+)", text)
+    assert float(accuracies[-1][0]) > 0.05
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    nbclient = pytest.importorskip("nbclient")
+    monkeypatch.setenv("TOUR_ITERATIONS", "10")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    notebook = nbformat.read(TOUR, 4)
+    resources = {"metadata": {"path": str(ROOT / "notebooks")}}
+    nbclient.NotebookClient(notebook, timeout=1200, resources=resources).execute()
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
