@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy
 
@@ -160,17 +160,7 @@ class MCTSPlayer(NetworkPlayer):
         """
         search, known = self._search, self._search.root.visits
         most = known + self._most_nodes(go)
-        interval = self.options["PV_Interval"] / 1000
-        due = interval
-
-        def is_over() -> bool:
-            nonlocal due
-            if interval and timer.elapsed() >= due:
-                due += interval
-                self._report(timer, search.root.visits - known)
-            has_answer = search.root.policy or timer.elapsed() > _PATIENCE
-            return timer.is_over() and bool(has_answer)
-
+        is_over = self._watch(timer, known)
         try:
             while not (is_over() or self._is_done(go, most) or self._is_settled(timer, known)):
                 search.step(most, is_over)
@@ -178,6 +168,30 @@ class MCTSPlayer(NetworkPlayer):
         finally:
             search.give_up()
         return search.root.visits - known
+
+    def _watch(self, timer: Timer, known: int) -> Callable[[], bool]:
+        """Makes the function that the search calls every few milliseconds.
+
+        The function sends the ``info`` lines when they are due, and says whether the move is
+        wanted now.
+
+        Args:
+            timer: The time of the search.
+            known: Visits of the root before the search.
+        """
+        interval = self.options["PV_Interval"] / 1000
+        due = interval
+
+        def is_over() -> bool:
+            nonlocal due
+            root = self._search.root
+            if interval and timer.elapsed() >= due:
+                due += interval
+                self._report(timer, root.visits - known)
+            has_answer = root.policy is not None or timer.elapsed() > _PATIENCE
+            return timer.is_over() and has_answer
+
+        return is_over
 
     def _is_done(self, go: Go, most: int) -> bool:
         """Says whether there is nothing more to search."""
@@ -244,7 +258,7 @@ class MCTSPlayer(NetworkPlayer):
         ):
             self.send(line)
 
-    # What the search is about
+    # Position and constants of the search
 
     def _ply(self) -> int:
         """Number of plies played."""
@@ -287,6 +301,8 @@ class MCTSPlayer(NetworkPlayer):
         """Reads the constants of the search from the options."""
         options = self.options
         on_gpu = self.device.xp is not numpy
+        # A GUI that plays on after so many plies does not know the limit.
+        draw_ply = options["Draw_Ply"] if options["Draw_Ply"] > self._ply() else 0
         color = self.board.turn
         value = options["Draw_Value_White" if color else "Draw_Value_Black"] / 1000
         return Settings(
@@ -303,7 +319,7 @@ class MCTSPlayer(NetworkPlayer):
             root_mate=options["Mate_Root_Search"],
             declaration=options["declaration_win"],
             draw_black=1 - value if color else value,
-            draw_ply=options["Draw_Ply"],
+            draw_ply=draw_ply,
             occurrences=_IN_ANALYSIS if go.infinite else _IN_GAME,
             megabytes=options["USI_Hash"],
         )

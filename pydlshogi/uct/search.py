@@ -46,7 +46,7 @@ class Leaf(NamedTuple):
     """A position that the network is asked about.
 
     Attributes:
-        path: The way to it.
+        path: The path to it.
         node: Its node.
         key: Its hash.
         turn: Its side to move.
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
 
     Attributes:
         leaves: Positions that the network is asked about.
-        collisions: Ways to positions that it was being asked about already.
+        collisions: Paths to positions that the network was being asked about already.
         planes: Input of the network; those of the leaves come first.
     """
 

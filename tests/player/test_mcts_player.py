@@ -406,6 +406,16 @@ def test_draw_ply_counts_from_the_move_number_of_the_position():
     assert number(player, "cp") > 1000
 
 
+def test_a_game_beyond_draw_ply_is_searched_as_if_there_were_none():
+    sfen = f"{cshogi.STARTING_SFEN[:-1]}101"
+    answers = []
+    for limit in (0, 100):
+        player = make_player(sfen, Draw_Ply=limit)
+        answers.append(player.choose(Go(nodes=200)))
+        assert number(player, "nodes") == 200
+    assert answers[0] == answers[1]
+
+
 def test_the_constants_of_the_search_come_from_the_options():
     player = make_player(
         C_init=200, C_base=1000, C_fpu_reduction=50, C_init_root=90, C_base_root=2000,
