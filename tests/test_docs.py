@@ -48,6 +48,7 @@ _PLACEHOLDER = "FILE.py"
 _FOREIGN = {
     "--depth",  # git clone
     "--no-build-isolation",  # pip
+    "--mpi-lib-version",  # mpi4py
     *("--host", "--port", "--gamename", "--id", "--password", "--keep-alive", "--options"),
 }
 
@@ -56,7 +57,7 @@ _REMOVED = {"--mirror", "--label_smoothing", "--average"}
 
 #: Programs whose options the pages must describe completely, and the pages that do so.
 _DESCRIBED = {
-    "train_policy.py": ("training", "recipes"),
+    "train_policy.py": ("training", "recipes", "parallel"),
     "utils/match.py": ("matches",),
     "utils/filter_csa.py": ("data",),
     "utils/make_kifu_list.py": ("data",),
@@ -70,6 +71,7 @@ _DESCRIBED = {
     "utils/export_onnx.py": ("onnx",),
     "utils/transfer_policy_to_value.py": ("networks",),
     "utils/convert_positions.py": ("data",),
+    "utils/make_positions.py": ("parallel",),
     "utils/fit_eval_scale.py": ("data", "networks"),
     "utils/make_book.py": ("search",),
     "policy_player_usi.py": ("playing",),
@@ -301,7 +303,7 @@ def test_the_players_of_the_page_play_a_game(player: str, tmp_path: Path) -> Non
     dialogue = ["usi", "isready", "usinewgame"]
     for position in positions:
         dialogue += [f"position {position}", "go btime 0 wtime 0 byoyomi 1000"]
-    answers = run_script(tmp_path / player, "\n".join([*dialogue, "quit", ""])).splitlines()
+    answers = talk([player], dialogue, len(positions), tmp_path)
     assert answers[0] == f"id name {player[:-3]}"
     assert answers.count("usiok") == answers.count("readyok") == 1
     moves = [line.split()[1] for line in answers if line.startswith("bestmove ")]
@@ -352,17 +354,40 @@ def test_the_network_of_the_page_is_trained_and_plays(tmp_path: Path) -> None:
         command = [sys.executable, str(ROOT / program), *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment())
         assert done.returncode == 0, done.stderr
-    engine = subprocess.run(
-        [sys.executable, str(ROOT / "policy_player_usi.py")],
-        input=f"usi\nsetoption name modelfile value {tmp_path / 'mine'}\n"
-        f"setoption name network_file value {tmp_path / file}\n"
-        "isready\nposition startpos\ngo\nquit\n",
-        capture_output=True,
+    dialogue = [
+        "usi",
+        f"setoption name modelfile value {tmp_path / 'mine'}",
+        f"setoption name network_file value {tmp_path / file}",
+        "isready",
+        "position startpos",
+        "go",
+    ]
+    answers = talk([str(ROOT / "policy_player_usi.py")], dialogue, 1, tmp_path)
+    assert any(line.startswith("bestmove ") for line in answers), answers
+
+
+def talk(script: list[str], dialogue: list[str], moves: int, folder: Path) -> list[str]:
+    """Runs an engine and returns its answers; ``quit`` follows the last of its moves."""
+    with subprocess.Popen(
+        [sys.executable, *script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
         env=environment(),
-        cwd=tmp_path,
-    )
-    assert "bestmove " in engine.stdout, engine.stdout
+        cwd=folder,
+    ) as engine:
+        assert engine.stdin and engine.stdout
+        engine.stdin.write("".join(f"{line}\n" for line in dialogue))
+        engine.stdin.flush()
+        answers = []
+        for line in engine.stdout:
+            answers.append(line.rstrip("\n"))
+            moves -= line.startswith("bestmove ")
+            if not moves:
+                engine.stdin.write("quit\n")
+                engine.stdin.flush()
+                moves = -1
+    return answers
 
 
 def run_script(script: Path, commands: str = "") -> str:

@@ -171,8 +171,8 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"the games under way are finished" in stderr
-    assert b"The same command goes on from here." in stderr
+    assert b"the current games are played to their end" in stderr
+    assert b"The same command continues the match." in stderr
     assert b"Traceback" not in stderr
     played = len(records(output))
     assert 2 <= played < 200
