@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import io
 import os
@@ -229,6 +230,33 @@ def test_both_languages_have_the_same_code(page: Path) -> None:
 def test_both_languages_have_tables_of_the_same_figures(page: Path) -> None:
     english, japanese = (table_shapes(p) for p in (page, page.with_suffix(".ja.md")))
     assert english == japanese
+
+
+def test_modules_import_only_from_the_levels_below_as_contributing_shows() -> None:
+    (levels,) = blocks(ROOT / "docs/contributing.md", "text")
+    level = {room: n for n, line in enumerate(levels.splitlines()) for room in line.split()}
+    package = ROOT / "pydlshogi"
+    rooms = {path.stem for path in package.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert set(level) == {room for room in rooms if not room.startswith("__")}
+    for file in package.rglob("*.py"):
+        room = file.relative_to(package).parts[0].partition(".")[0]
+        for imported in imports_of(file) - {room, ""}:
+            assert level[imported] > level.get(room, -1), (name(file), imported)
+
+
+def imports_of(file: Path) -> set[str]:
+    """The rooms of the package, or the modules beside them, that a module imports anywhere."""
+    found = set()
+    for node in ast.walk(ast.parse(read(file))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "pydlshogi":
+            found |= {f"pydlshogi.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    parts = (module.split(".") for module in found)
+    names = {part[1] for part in parts if part[0] == "pydlshogi" and len(part) > 1}
+    return {n for n in names if not n.startswith("__")}
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.ja.md"])
