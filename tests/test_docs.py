@@ -49,6 +49,7 @@ _PLACEHOLDER = "FILE.py"
 _FOREIGN = {
     "--depth",  # git clone
     "--no-build-isolation",  # pip
+    "--mpi-lib-version",  # mpi4py
     *("--host", "--port", "--gamename", "--id", "--password", "--keep-alive", "--options"),
 }
 
@@ -57,7 +58,7 @@ _REMOVED = {"--mirror", "--label_smoothing", "--average"}
 
 #: Programs whose options the pages must describe completely, and the pages that do so.
 _DESCRIBED = {
-    "train_policy.py": ("training", "recipes"),
+    "train_policy.py": ("training", "recipes", "parallel"),
     "utils/match.py": ("matches",),
     "utils/filter_csa.py": ("data",),
     "utils/make_kifu_list.py": ("data",),
@@ -71,6 +72,7 @@ _DESCRIBED = {
     "utils/export_onnx.py": ("onnx",),
     "utils/transfer_policy_to_value.py": ("networks",),
     "utils/convert_positions.py": ("data",),
+    "utils/make_positions.py": ("parallel",),
     "utils/fit_eval_scale.py": ("data", "networks"),
     "policy_player_usi.py": ("playing",),
     "search1_player_usi.py": ("playing",),
