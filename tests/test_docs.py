@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import io
 import os
@@ -188,7 +189,8 @@ def test_modules_that_a_page_starts_or_names_exist(page: Path) -> None:
     for line in command_lines(page):
         for module in re.findall(r"\bpydlshogi(?:\.[a-z]\w*)+", line):
             path = ROOT / module.replace(".", "/")
-            assert path.is_dir() or path.with_suffix(".py").exists(), line
+            is_file = (ROOT / module).is_file()  # pydlshogi.pth
+            assert is_file or path.is_dir() or path.with_suffix(".py").exists(), line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -233,6 +235,33 @@ def test_both_languages_have_the_same_code(page: Path) -> None:
 def test_both_languages_have_tables_of_the_same_figures(page: Path) -> None:
     english, japanese = (table_shapes(p) for p in (page, page.with_suffix(".ja.md")))
     assert english == japanese
+
+
+def test_modules_import_only_from_the_levels_below_as_contributing_shows() -> None:
+    (levels,) = blocks(ROOT / "docs/contributing.md", "text")
+    level = {room: n for n, line in enumerate(levels.splitlines()) for room in line.split()}
+    package = ROOT / "pydlshogi"
+    rooms = {path.stem for path in package.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert set(level) == {room for room in rooms if not room.startswith("__")}
+    for file in package.rglob("*.py"):
+        room = file.relative_to(package).parts[0].partition(".")[0]
+        for imported in imports_of(file) - {room, ""}:
+            assert level[imported] > level.get(room, -1), (name(file), imported)
+
+
+def imports_of(file: Path) -> set[str]:
+    """The rooms of the package, or the modules beside them, that a module imports anywhere."""
+    found = set()
+    for node in ast.walk(ast.parse(read(file))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "pydlshogi":
+            found |= {f"pydlshogi.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    parts = (module.split(".") for module in found)
+    names = {part[1] for part in parts if part[0] == "pydlshogi" and len(part) > 1}
+    return {n for n in names if not n.startswith("__")}
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.ja.md"])
