@@ -112,16 +112,19 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 os.unlink(entry)
 
 
-def shipped_model() -> Path:
-    """Returns the path of the engine's default model.
+def shipped_model(name: str = "model_policy") -> Path:
+    """Returns the path of a default model.
 
-    In a clone it is ``model/model_policy`` beside the package. A wheel contains the same folder as
-    ``pydlshogi/model`` (see setup.py).
+    In a clone it is in the folder ``model`` beside the package. A wheel contains the same folder
+    as ``pydlshogi/model`` (see setup.py).
+
+    Args:
+        name: Name of the file.
 
     Returns:
         The first of the two that exists, otherwise the path in the clone.
     """
     package = Path(__file__).resolve().parent
-    in_clone = package.parent / "model" / "model_policy"
-    in_wheel = package / "model" / "model_policy"
+    in_clone = package.parent / "model" / name
+    in_wheel = package / "model" / name
     return in_wheel if in_wheel.exists() and not in_clone.exists() else in_clone

@@ -74,8 +74,10 @@ _DESCRIBED = {
     "utils/convert_positions.py": ("data",),
     "utils/make_positions.py": ("parallel",),
     "utils/fit_eval_scale.py": ("data", "networks"),
+    "utils/make_book.py": ("search",),
     "policy_player_usi.py": ("playing",),
     "search1_player_usi.py": ("playing",),
+    "mcts_player_usi.py": ("playing",),
 }
 
 
@@ -291,6 +293,17 @@ def test_every_option_of_the_engine_is_described() -> None:
     for page in ("docs/playing.md", "docs/playing.ja.md"):
         rows = set(re.findall(r"^\| `(\w+)` \| \w+ \|", read(ROOT / page), re.M))
         assert declared == rows
+
+
+def test_every_option_of_the_searching_engine_is_described_with_its_type_and_default() -> None:
+    from pydlshogi.player.mcts_options import mcts_options
+
+    words = [line.split() for line in mcts_options().declarations()]
+    declared = {(w[2], w[4], w[6] if len(w) > 6 else "") for w in words if w[2] != "Threads"}
+    for page in ("docs/search.md", "docs/search.ja.md"):
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", read(ROOT / page), re.M)
+        cells = {(n, t, d.strip("` ").replace("−", "-")) for n, t, d in rows if n != "Threads"}
+        assert cells == {(n, t, d.replace("<empty>", "")) for n, t, d in declared}
 
 
 def python_blocks(page: str) -> list[tuple[str, str]]:

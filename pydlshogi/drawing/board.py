@@ -128,6 +128,20 @@ def _draw_pieces(axes: Any, board: shogi.Board) -> None:
 
 def _draw_hand(axes: Any, board: shogi.Board, color: int, language: str) -> dict[int, _Point]:
     """Draws the pieces in hand of a side; returns the place of each piece type."""
+    x, top = _STANDS[color][0], _STANDS[color][1] + _STAND_HEIGHT
+    held = [kind for kind in _HAND_ORDER if board.pieces_in_hand[color][kind]]
+    _draw_stand(axes, color, language, is_empty=not held)
+    places = {kind: (x + 0.62, top - 0.62 - row) for row, kind in enumerate(held)}
+    for kind, place in places.items():
+        draw_piece(axes, kind, color, *place)
+        count = board.pieces_in_hand[color][kind]
+        if count > 1:
+            draw_text(axes, str(count), place[0] + 0.68, place[1], 0.40)
+    return places
+
+
+def _draw_stand(axes: Any, color: int, language: str, is_empty: bool) -> None:
+    """Draws the stand of a side's pieces in hand, and the name of the side above it."""
     from matplotlib.patches import FancyBboxPatch
 
     x, y = _STANDS[color]
@@ -140,16 +154,8 @@ def _draw_hand(axes: Any, board: shogi.Board, color: int, language: str) -> dict
     middle, top = x + _STAND_WIDTH / 2, y + _STAND_HEIGHT
     name = f"{SIDES[color]} {word(('black', 'white')[color], language)}"
     draw_text(axes, name, middle, top + 0.35, 0.30)
-    held = [kind for kind in _HAND_ORDER if board.pieces_in_hand[color][kind]]
-    if not held:
+    if is_empty:
         draw_text(axes, word("none", language), middle, top - 0.6, 0.30)
-    places = {kind: (x + 0.62, top - 0.62 - row) for row, kind in enumerate(held)}
-    for kind, place in places.items():
-        draw_piece(axes, kind, color, *place)
-        count = board.pieces_in_hand[color][kind]
-        if count > 1:
-            draw_text(axes, str(count), place[0] + 0.68, place[1], 0.40)
-    return places
 
 
 def _draw_arrows(axes: Any, diagram: Diagram, hand: dict[int, _Point]) -> None:
@@ -186,13 +192,7 @@ def _draw_label(axes: Any, arrow: Arrow, row: int) -> None:
             facecolor="white", edgecolor=BLUE, linewidth=0.9, zorder=7,
         )
     )  # fmt: skip
-    draw_text_above(axes, text, x, y)
-
-
-def draw_text_above(axes: Any, text: str, x: float, y: float) -> None:
-    """Draws the text of a label, above everything else."""
-    draw_text(axes, text, x, y, 0.26, color=BLUE)
-    axes.patches[-1].set_zorder(8)
+    draw_text(axes, text, x, y, 0.26, color=BLUE, zorder=8)
 
 
 def _draw_value(axes: Any, black_win: float) -> None:

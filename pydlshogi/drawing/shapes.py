@@ -36,7 +36,15 @@ def _outline(text: str) -> Any:
 
 
 def draw_text(
-    axes: Any, text: str, x: float, y: float, size: float, *, color: str = INK, turned: bool = False
+    axes: Any,
+    text: str,
+    x: float,
+    y: float,
+    size: float,
+    *,
+    color: str = INK,
+    turned: bool = False,
+    zorder: int = 5,
 ) -> None:
     """Draws a text around a point.
 
@@ -47,6 +55,7 @@ def draw_text(
         size: Height of a line.
         color: Its colour.
         turned: Whether it stands upside down.
+        zorder: Matplotlib's order of drawing; the pieces have 4 and 5, the arrows 6.
     """
     from matplotlib.patches import PathPatch
     from matplotlib.transforms import Affine2D
@@ -54,7 +63,7 @@ def draw_text(
     scale = -size if turned else size
     place = Affine2D().scale(scale).translate(x, y)
     path = place.transform_path(_outline(text))
-    axes.add_patch(PathPatch(path, facecolor=color, linewidth=0, zorder=5))
+    axes.add_patch(PathPatch(path, facecolor=color, linewidth=0, zorder=zorder))
 
 
 def draw_piece(

@@ -108,6 +108,7 @@ class Dialogue(abc.ABC):
         worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
         worker.start()
         signals = _Signals()
+        thinking = [signals]
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
                 text = decode(line)
@@ -115,14 +116,15 @@ class Dialogue(abc.ABC):
                 command, rest = _split(text)
                 if command == "go":
                     signals = _Signals()
+                    thinking.append(signals)
                 elif command == "ponderhit":
                     signals.ponderhit.set(rest)
                 elif command in _STOPS:
-                    signals.stop.set()
+                    _stop_all(thinking)
                 if command == "quit":
                     break
                 self._lines.put((text, signals))
-        signals.stop.set()
+        _stop_all(thinking)
         self._lines.put(None)
         worker.join(QUIT_GRACE)
         return not worker.is_alive()
@@ -250,6 +252,12 @@ class _Signals:
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
+
+
+def _stop_all(thinking: list[_Signals]) -> None:
+    """Stops the last search and those before it that the GUI has not stopped."""
+    while thinking:
+        thinking.pop().stop.set()
 
 
 def _split(line: str) -> tuple[str, str]:
