@@ -1,4 +1,4 @@
-"""The program fold_bn: a model of another network as the book's policy network."""
+"""The program fold_bn: a model of another network as the book's network."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ def build_parser() -> ArgumentParser:
         description="Writes a model as the book's policy network, with exactly its 26 arrays. "
         "The new model computes the same moves. It takes models trained with --network "
         "policy_bn, policy_hand1x1, policy_hand1x1_unpool, policy_hand1x1_bn, policy_value or "
-        "policy_value_hand1x1_bn; a value head is left out. It also takes the book's policy "
+        "policy_value_hand1x1_bn; a value head is left out without --keep_value. It also takes the book's policy "
         "network, for example to store it with --float16.",
     )
     add = parser.add_argument
     add("model", type=file_name, help="model file to read")
     add("output", type=file_name, help="model file to write")
+    add(
+        "--keep_value",
+        action="store_true",
+        help="keep the value head: the result is the book's network with two heads",
+    )
     add(
         "--float16",
         action="store_true",
@@ -48,10 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     network = load_network(args.model)
     try:
-        folded = fold(network)
+        folded = fold(network, keep_value=args.keep_value)
     except FoldError as error:
         raise FoldError(f"model file {args.model}: {error}") from None
     keep("fold_bn", args.output, args.model)
     save_derived_model(args.output, folded, args.model, half=args.float16)
-    print(f"{args.output}: policy network of {args.model}")
+    heads = "network with two heads" if args.keep_value else "policy network"
+    print(f"{args.output}: {heads} of {args.model}")
     return 0

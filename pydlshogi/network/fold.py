@@ -17,6 +17,7 @@ from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLANE_NUM
 from pydlshogi.network.layers import NormalizedConvolution, PiecesAndHands
 from pydlshogi.network.network import Network
 from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.network.policy_value import PolicyValueNetwork
 from pydlshogi.network.registry import name_of
 from pydlshogi.network.trunk import DEPTH
 
@@ -32,9 +33,15 @@ FOLDABLE = (
     "policy_value_hand1x1_bn",
 )
 
+# The links of the heads, which folding leaves unchanged.
+_HEADS = {
+    PolicyNetwork: ("l13", "l13_bias"),
+    PolicyValueNetwork: ("l13", "l13_bias", "l13_v", "l14_v", "l15_v"),
+}
+
 
 class FoldError(UserError):
-    """The book's policy network cannot compute what this network computes."""
+    """The book's network cannot compute what this network computes."""
 
 
 def fold_for_play(network: Network) -> Network:
@@ -92,21 +99,23 @@ class _Activation(chainer.Link):
         return F.relu(x) if self.relu else x
 
 
-def fold(network: Network) -> PolicyNetwork:
-    """Makes the book's policy network from a network that computes the same policy.
+def fold(network: Network, *, keep_value: bool = False) -> Network:
+    """Makes the book's network from a network that computes the same.
 
     Args:
-        network: One of :data:`FOLDABLE`, on the CPU. The book's policy network is returned
-            itself. A value head is left out.
+        network: One of :data:`FOLDABLE`, on the CPU. The book's network is returned itself.
+        keep_value: Whether to make the book's network with two heads. Otherwise it is the
+            book's policy network, and a value head is left out.
 
     Returns:
-        A network whose logits are those of ``network`` where ``chainer.config.train`` is
+        A network whose outputs are those of ``network`` where ``chainer.config.train`` is
         False, except for rounding.
 
     Raises:
-        FoldError: it is another network.
+        FoldError: it is another network, or it has no value head to keep.
     """
-    if type(network) is PolicyNetwork:
+    kind = PolicyValueNetwork if keep_value else PolicyNetwork
+    if type(network) is kind:
         return network
     if name_of(network) not in FOLDABLE:
         raise FoldError(
@@ -114,14 +123,16 @@ def fold(network: Network) -> PolicyNetwork:
             f"policy network. Choose a model of --network {', '.join(FOLDABLE[:-1])} or "
             f"{FOLDABLE[-1]}."
         )
+    if keep_value and network.value_kind is None:
+        raise FoldError("it has no value head to keep. Leave --keep_value out.")
     plain: Any = fold_for_play(network)
-    folded = PolicyNetwork(plain.channels)
+    folded = kind(plain.channels)
     for n in range(1, DEPTH + 1):
         W, b = _as_convolution(plain[f"l{n}"])
         folded[f"l{n}"].W.array[...] = W
         folded[f"l{n}"].b.array[...] = b
-    folded.l13.copyparams(plain.l13)
-    folded.l13_bias.copyparams(plain.l13_bias)
+    for head in _HEADS[kind]:
+        folded[head].copyparams(plain[head])
     return folded
 
 

@@ -42,6 +42,22 @@ def test_its_file_has_exactly_the_26_arrays_of_the_books(tmp_path, options, dtyp
     assert loaded.l1.W.dtype == numpy.float32
 
 
+def test_keep_value_writes_the_books_network_with_two_heads(tmp_path, capsys):
+    numpy.random.seed(1)
+    network = make_network("policy_value")
+    save_model(tmp_path / "both", network)
+    files = [str(tmp_path / "both"), str(tmp_path / "half")]
+    assert main([*files, "--keep_value", "--float16"]) == 0
+    assert "network with two heads of" in capsys.readouterr().out
+    loaded = load_network(tmp_path / "half")
+    assert type(loaded) is type(network)
+    for (path, expected), (_, found) in zip(
+        sorted(network.namedparams()), sorted(loaded.namedparams())
+    ):
+        assert abs(found.array - expected.array).max() < 1e-3, path
+    assert (tmp_path / "half").stat().st_size < 0.51 * (tmp_path / "both").stat().st_size
+
+
 def test_the_books_network_is_taken_as_it_is(tmp_path):
     numpy.random.seed(1)
     network = make_network("policy")

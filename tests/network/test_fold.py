@@ -11,6 +11,7 @@ from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.fold import FOLDABLE, FoldError, fold, fold_for_play
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.network.policy_value import PolicyValueNetwork
 from pydlshogi.network.registry import NETWORKS, make_network
 
 WITH_NORMALIZATION = (
@@ -80,6 +81,19 @@ def test_the_books_network_computes_the_policy_of_its_relatives(name):
     folded = fold(network)
     assert type(folded) is PolicyNetwork
     assert_equal_outputs(outputs(folded, planes), outputs(network, planes)[:1])
+
+
+@pytest.mark.parametrize("name", ["policy_value", "policy_value_hand1x1_bn"])
+def test_the_books_network_with_two_heads_computes_both_heads_of_its_relatives(name):
+    network, planes = make_trained(name), some_planes()
+    folded = fold(network, keep_value=True)
+    assert type(folded) is PolicyValueNetwork
+    assert_equal_outputs(outputs(folded, planes), outputs(network, planes))
+
+
+def test_a_value_head_that_is_missing_cannot_be_kept():
+    with pytest.raises(FoldError, match="no value head to keep. Leave --keep_value out"):
+        fold(make_network("policy_bn"), keep_value=True)
 
 
 def test_the_books_network_of_another_width_stays_in_its_width():
