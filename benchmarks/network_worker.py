@@ -3,8 +3,8 @@
 Each line of standard input is a JSON object; each answer is a line of JSON.
 ``{"versions": true}`` asks for the versions of the libraries.
 ``{"task": "forward" or "step", "batch": N, "repeats": N}`` asks for the seconds of each
-repetition. ``{"peak": N}`` trains some steps at batch size N and asks for the memory of
-the process in bytes, before and at its peak.
+repetition. ``{"peak": N}`` trains some steps at batch size N. It asks for the memory of
+the process in bytes, before them and at the peak.
 
 For PyTorch it does not import pydlshogi, which is not installed in that environment.
 """

@@ -3,13 +3,13 @@
     python benchmarks/search.py [--seconds 5] [--rounds 3] [--infinite 20]
 
 The weights are random; they take the same time as trained ones. The rounds of the sides
-alternate, and the best of each counts, because other programs can only slow a round down.
+alternate. The best round of each side counts, because other programs only slow a round down.
 
-- Evaluations a second of the bare network, of the search with cshogi's board and of the search
-  with python-shogi's, at the same batch size.
+- Evaluations a second at the same batch size: the bare network, the search with cshogi's board,
+  and the search with python-shogi's.
 - Playouts in a second of processor time, and memory of an evaluation.
-- Time to select a child: plain lists of the visited children (this package), and arrays over
-  all children in each node (as python-dlshogi2 has published it, written anew).
+- Time to select a child: with plain lists of the visited children (this package), and with
+  arrays over all children of a node (the published method of python-dlshogi2, written anew).
 - How long the engine takes to answer stop, usinewgame and quit after go infinite.
 """
 

@@ -243,8 +243,8 @@ def make_features(position: Any) -> tuple[numpy.ndarray, int, float]:
 
     Args:
         position: An item of what ``read_kifu`` returns (a ``POSITION`` record), or the
-            book's tuple ``(piece_bb, occupied, pieces_in_hand, move_label, win)``, which is
-            already turned to the side to move.
+            book's tuple ``(piece_bb, occupied, pieces_in_hand, move_label, win)``. The
+            tuple is already turned to the side to move.
 
     Returns:
         The planes, (104, 9, 9) float32; the label of the move played; and the result for the

@@ -28,8 +28,8 @@ def next_to(path: str | os.PathLike[str]) -> Path:
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Renames a file and replaces the target. A target that is a link stays a link.
 
-    Windows refuses this while another program has the target open, for example an engine that
-    loads its model, or a virus scanner. Therefore the function tries for 1.5 seconds.
+    Windows refuses this while another program has the target open, for example a virus
+    scanner or an engine that loads its model. Therefore the function tries for 1.5 seconds.
 
     Args:
         source: The file.
@@ -52,8 +52,8 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Writes a file atomically: under another name in its folder, then renamed.
 
-    After an error, a kill or with a full disk, ``path`` has either its old content or all of the
-    new content. If two programs write the same path, the last one to finish wins.
+    ``path`` has either its old content or all of the new content, even after an error, a kill
+    or on a full disk. If two programs write the same path, the last one to finish wins.
 
     Args:
         path: The file to create or replace. Its folder must exist. If it is a symbolic link, the
@@ -112,16 +112,19 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 os.unlink(entry)
 
 
-def shipped_model() -> Path:
-    """Returns the path of the engine's default model.
+def shipped_model(name: str = "model_policy") -> Path:
+    """Returns the path of a default model.
 
-    In a clone it is ``model/model_policy`` beside the package. A wheel contains the same folder as
-    ``pydlshogi/model`` (see setup.py).
+    In a clone it is in the folder ``model`` beside the package. A wheel contains the same folder
+    as ``pydlshogi/model`` (see setup.py).
+
+    Args:
+        name: Name of the file.
 
     Returns:
         The first of the two that exists, otherwise the path in the clone.
     """
     package = Path(__file__).resolve().parent
-    in_clone = package.parent / "model" / "model_policy"
-    in_wheel = package / "model" / "model_policy"
+    in_clone = package.parent / "model" / name
+    in_wheel = package / "model" / name
     return in_wheel if in_wheel.exists() and not in_clone.exists() else in_clone

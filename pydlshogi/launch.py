@@ -1,10 +1,11 @@
 """Starts the program of a script, in the Python that has the packages it needs.
 
-Each script of the clone calls :func:`launch`. If the running Python is too old or lacks
+Each script of the clone calls :func:`launch`, and so do the modules that the book starts with
+``python -m pydlshogi.usi.usi_...``. If the running Python is too old or lacks
 a package, the Python of the clone's ``.venv`` continues.
 
-This file runs on every Python from 2.7 on and imports only the standard library, so that
-an old Python also ends with one sentence.
+This file runs on every Python from 2.7 on and imports only the standard library. So an old
+Python also ends with one sentence.
 """
 
 import importlib
@@ -33,7 +34,7 @@ def launch(script):
     """Runs ``main`` of the module in ``pydlshogi/commands`` that is named like a script.
 
     Args:
-        script: Path of the script.
+        script: Path of the script in the clone.
 
     Raises:
         SystemExit: Always, with the exit status of the program.

@@ -1,6 +1,6 @@
 """``read_kifu``, the book's function that reads game records.
 
-The library behind it is :mod:`pydlshogi.kifu`. The book's scripts import this module with a
+The readers are in :mod:`pydlshogi.kifu`. The book's scripts import this module with a
 star, so it exports only ``read_kifu``.
 """
 

@@ -41,8 +41,8 @@ def legal_moves(board: shogi.Board) -> list[shogi.Move]:
     """Lists the legal moves.
 
     To try a move on the board takes time, so only moves that may be illegal are tried. In
-    check these are all moves; otherwise the king's moves, the moves of pieces in line with
-    it (they may be pinned) and pawn drops that give check.
+    check these are all moves. Otherwise these are the king's moves, moves of pieces in line
+    with it (they may be pinned) and pawn drops that give check.
     """
     moves = board.generate_pseudo_legal_moves()
     king = board.king_squares[board.turn]
@@ -189,8 +189,8 @@ def _fourth_repetition(board: shogi.Board) -> Repetition:
 def can_declare_win(board: shogi.Board) -> bool:
     """Says whether the side to move wins by declaration under the 27-point rule.
 
-    The king must be in the far three ranks and not in check, with at least ten other own
-    pieces there. These pieces and the hand must count 28 points for Black and 27 for White:
+    The king must not be in check. The king and at least ten other own pieces must be in the
+    far three ranks. These pieces and the hand must count 28 points for Black and 27 for White:
     bishops and rooks 5 each, others 1.
     """
     us = board.turn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import io
 import os
@@ -48,6 +49,7 @@ _PLACEHOLDER = "FILE.py"
 _FOREIGN = {
     "--depth",  # git clone
     "--no-build-isolation",  # pip
+    "--mpi-lib-version",  # mpi4py
     *("--host", "--port", "--gamename", "--id", "--password", "--keep-alive", "--options"),
 }
 
@@ -56,7 +58,7 @@ _REMOVED = {"--mirror", "--label_smoothing", "--average"}
 
 #: Programs whose options the pages must describe completely, and the pages that do so.
 _DESCRIBED = {
-    "train_policy.py": ("training", "recipes"),
+    "train_policy.py": ("training", "recipes", "parallel"),
     "utils/match.py": ("matches",),
     "utils/filter_csa.py": ("data",),
     "utils/make_kifu_list.py": ("data",),
@@ -70,9 +72,12 @@ _DESCRIBED = {
     "utils/export_onnx.py": ("onnx",),
     "utils/transfer_policy_to_value.py": ("networks",),
     "utils/convert_positions.py": ("data",),
+    "utils/make_positions.py": ("parallel",),
     "utils/fit_eval_scale.py": ("data", "networks"),
+    "utils/make_book.py": ("search",),
     "policy_player_usi.py": ("playing",),
     "search1_player_usi.py": ("playing",),
+    "mcts_player_usi.py": ("playing",),
 }
 
 
@@ -184,7 +189,8 @@ def test_modules_that_a_page_starts_or_names_exist(page: Path) -> None:
     for line in command_lines(page):
         for module in re.findall(r"\bpydlshogi(?:\.[a-z]\w*)+", line):
             path = ROOT / module.replace(".", "/")
-            assert path.is_dir() or path.with_suffix(".py").exists(), line
+            is_file = (ROOT / module).is_file()  # pydlshogi.pth
+            assert is_file or path.is_dir() or path.with_suffix(".py").exists(), line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -231,6 +237,33 @@ def test_both_languages_have_tables_of_the_same_figures(page: Path) -> None:
     assert english == japanese
 
 
+def test_modules_import_only_from_the_levels_below_as_contributing_shows() -> None:
+    (levels,) = blocks(ROOT / "docs/contributing.md", "text")
+    level = {room: n for n, line in enumerate(levels.splitlines()) for room in line.split()}
+    package = ROOT / "pydlshogi"
+    rooms = {path.stem for path in package.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert set(level) == {room for room in rooms if not room.startswith("__")}
+    for file in package.rglob("*.py"):
+        room = file.relative_to(package).parts[0].partition(".")[0]
+        for imported in imports_of(file) - {room, ""}:
+            assert level[imported] > level.get(room, -1), (name(file), imported)
+
+
+def imports_of(file: Path) -> set[str]:
+    """The rooms of the package, or the modules beside them, that a module imports anywhere."""
+    found = set()
+    for node in ast.walk(ast.parse(read(file))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "pydlshogi":
+            found |= {f"pydlshogi.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    parts = (module.split(".") for module in found)
+    names = {part[1] for part in parts if part[0] == "pydlshogi" and len(part) > 1}
+    return {n for n in names if not n.startswith("__")}
+
+
 @pytest.mark.parametrize("page", ["README.md", "README.ja.md"])
 def test_the_readme_is_short(page: str) -> None:
     assert len(read(ROOT / page).splitlines()) <= MOST_LINES
@@ -262,6 +295,17 @@ def test_every_option_of_the_engine_is_described() -> None:
         assert declared == rows
 
 
+def test_every_option_of_the_searching_engine_is_described_with_its_type_and_default() -> None:
+    from pydlshogi.player.mcts_options import mcts_options
+
+    words = [line.split() for line in mcts_options().declarations()]
+    declared = {(w[2], w[4], w[6] if len(w) > 6 else "") for w in words if w[2] != "Threads"}
+    for page in ("docs/search.md", "docs/search.ja.md"):
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", read(ROOT / page), re.M)
+        cells = {(n, t, d.strip("` ").replace("−", "-")) for n, t, d in rows if n != "Threads"}
+        assert cells == {(n, t, d.replace("<empty>", "")) for n, t, d in declared}
+
+
 def python_blocks(page: str) -> list[tuple[str, str]]:
     """File name and text of each Python block; blocks name their file in the first line."""
     found = []
@@ -288,7 +332,7 @@ def test_the_players_of_the_page_play_a_game(player: str, tmp_path: Path) -> Non
     dialogue = ["usi", "isready", "usinewgame"]
     for position in positions:
         dialogue += [f"position {position}", "go btime 0 wtime 0 byoyomi 1000"]
-    answers = run_script(tmp_path / player, "\n".join([*dialogue, "quit", ""])).splitlines()
+    answers = talk([player], dialogue, len(positions), tmp_path)
     assert answers[0] == f"id name {player[:-3]}"
     assert answers.count("usiok") == answers.count("readyok") == 1
     moves = [line.split()[1] for line in answers if line.startswith("bestmove ")]
@@ -339,17 +383,40 @@ def test_the_network_of_the_page_is_trained_and_plays(tmp_path: Path) -> None:
         command = [sys.executable, str(ROOT / program), *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment())
         assert done.returncode == 0, done.stderr
-    engine = subprocess.run(
-        [sys.executable, str(ROOT / "policy_player_usi.py")],
-        input=f"usi\nsetoption name modelfile value {tmp_path / 'mine'}\n"
-        f"setoption name network_file value {tmp_path / file}\n"
-        "isready\nposition startpos\ngo\nquit\n",
-        capture_output=True,
+    dialogue = [
+        "usi",
+        f"setoption name modelfile value {tmp_path / 'mine'}",
+        f"setoption name network_file value {tmp_path / file}",
+        "isready",
+        "position startpos",
+        "go",
+    ]
+    answers = talk([str(ROOT / "policy_player_usi.py")], dialogue, 1, tmp_path)
+    assert any(line.startswith("bestmove ") for line in answers), answers
+
+
+def talk(script: list[str], dialogue: list[str], moves: int, folder: Path) -> list[str]:
+    """Runs an engine and returns its answers; ``quit`` follows the last of its moves."""
+    with subprocess.Popen(
+        [sys.executable, *script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
         env=environment(),
-        cwd=tmp_path,
-    )
-    assert "bestmove " in engine.stdout, engine.stdout
+        cwd=folder,
+    ) as engine:
+        assert engine.stdin and engine.stdout
+        engine.stdin.write("".join(f"{line}\n" for line in dialogue))
+        engine.stdin.flush()
+        answers = []
+        for line in engine.stdout:
+            answers.append(line.rstrip("\n"))
+            moves -= line.startswith("bestmove ")
+            if not moves:
+                engine.stdin.write("quit\n")
+                engine.stdin.flush()
+                moves = -1
+    return answers
 
 
 def run_script(script: Path, commands: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,8 +21,8 @@ def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="analyze_kifu",
-        description="Analyzes a game: the rank and probability of each move among the legal moves, "
-        "and the probability of winning before and after it if the model has a value head. "
+        description="Analyzes a game: the rank and probability of each move among the legal moves. "
+        "A model with a value head adds the probability of winning before and after the move. "
         "Writes three files: NAME_analysis.kif with comments, which ShogiGUI and ShogiHome show; "
         "NAME_analysis.png, a graph; NAME_analysis.html, a page with a board to click through.",
     )
@@ -106,7 +105,3 @@ def _write(game: AnalyzedGame, model: str, stem: Path, args: argparse.Namespace)
     save_graph(course_of(game, title_of(game.record)), paths[1], language=language)
     write_page(page_of_game(game, notes, language), paths[2], language=language)
     return paths
-
-
-if __name__ == "__main__":
-    sys.exit(main())

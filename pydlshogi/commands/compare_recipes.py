@@ -57,7 +57,7 @@ def build_parser() -> TrainParser:
     parser = TrainParser(
         prog="compare_recipes",
         description="Trains networks by several recipes on the same positions in the same "
-        "order, tests them on other games, and writes a table (table.md, table.tsv) and the "
+        "order, and tests them on other games. Writes a table (table.md, table.tsv) and the "
         "curves (curves.png). If it is interrupted, the same command continues.",
     )
     add = parser.add_argument
@@ -270,7 +270,3 @@ def _check_options(place: str, args: argparse.Namespace, parsed: argparse.Namesp
                 f"{place}: --{option} must be the same for all recipes. "
                 "Give it on the command line."
             )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

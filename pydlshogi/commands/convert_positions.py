@@ -28,8 +28,8 @@ def build_parser() -> ArgumentParser:
         "input",
         type=Path,
         metavar="IN",
-        help="a file (.csa, .kif, .hcpe, .hcpe3, .psv, .bin for PSV), a folder, an archive "
-        "(.zip, .7z), or a text file with one such path a line",
+        help="a file (.csa, .kif, .hcpe, .hcpe3, .psv, .bin for PSV), a folder or an archive "
+        "(.zip, .7z); or a text file with one such path a line",
     )
     add("output", type=Path, metavar="OUT", help="file to write; it is replaced if it exists")
     add(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, positive_int
@@ -54,7 +53,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = evaluate.evaluate(network, games.positions, device, args.batchsize)
     print((evaluate.format_tsv if args.tsv else evaluate.format_markdown)(rows), end="")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

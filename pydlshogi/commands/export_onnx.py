@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
@@ -16,10 +15,10 @@ def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="export_onnx",
-        description="Converts a model to ONNX: input planes (batch, 104, 9, 9), outputs policy "
-        "(batch, 2187), logits, and value (batch, 1), the probability that the side to move wins, "
-        "as far as the network has these heads. ONNX Runtime computes the new file, and the "
-        "results are compared with the network before the file is written.",
+        description="Converts a model to ONNX. The input is planes (batch, 104, 9, 9). The outputs "
+        "are policy (batch, 2187), logits, and value (batch, 1), the probability that the side to "
+        "move wins; a head that the network lacks is left out. Before the file is written, ONNX "
+        "Runtime computes it, and the results are compared with the network.",
     )
     add = parser.add_argument
     add("model", type=file_name, help="model file to read")
@@ -62,7 +61,3 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _refuse_same_file(model: str, output: str) -> None:
     if os.path.exists(model) and os.path.exists(output) and os.path.samefile(model, output):
         raise UserError(f"{output} is the model file itself. Give the output another name.")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

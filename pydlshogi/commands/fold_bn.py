@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
@@ -56,7 +55,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     save_derived_model(args.output, folded, args.model, half=args.float16)
     print(f"{args.output}: policy network of {args.model}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -158,7 +157,3 @@ def _request(args: argparse.Namespace) -> Request:
         kifulist_test=lists["test"],
         torch_python=args.torch_python,
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, positive_int
@@ -49,7 +48,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     moves = sum(len(moves) for moves in book.values())
     print(f"{args.book}: {len(book)} positions, {moves} moves")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -118,7 +118,7 @@ def _engine(text: str) -> EngineSpec:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-@program("match", interrupted="The same command goes on from here.")
+@program("match", interrupted="The same command continues the match.")
 def main(argv: Sequence[str] | None = None) -> int:
     """Plays the games that are missing, and prints the table.
 
@@ -208,7 +208,7 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
 
         def interrupted() -> None:
             tqdm.write(
-                "match: the games under way are finished; Ctrl-C again gives them up",
+                "match: the current games are played to their end; Ctrl-C again stops them",
                 file=sys.stderr,
             )
 

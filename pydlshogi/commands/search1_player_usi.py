@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Callable
 
@@ -29,7 +28,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Search1Player(options, send, model=model)
 
     return run_engine(NAME, options, make_player)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,10 +22,10 @@ def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="show_position",
-        description="Draws a position as a picture: the board, the hands, the most probable moves "
-        "of a model as arrows, the sum of the probabilities on each square in red, and the "
-        "probability of winning if the model has a value head. Probabilities are those among "
-        "the legal moves.",
+        description="Draws a position as a picture: board, hands and the opinion of a model. "
+        "Arrows are the most probable moves; red shows the sum of the probabilities on each "
+        "square. A model with a value head adds the probability of winning. Probabilities are "
+        "those among the legal moves.",
     )
     _add_position(parser)
     _add_picture(parser)
@@ -117,7 +116,3 @@ def _board(args: argparse.Namespace) -> shogi.Board:
 def _looks_like_file(word: str) -> bool:
     """Says whether a word that names no existing file is meant as one: an SFEN has blanks."""
     return " " not in word and word not in _STARTS
-
-
-if __name__ == "__main__":
-    sys.exit(main())

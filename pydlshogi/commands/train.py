@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pydlshogi.commands.program import Reported, program, report_to
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
 from pydlshogi.errors import UserError
+from pydlshogi.training.launcher import end_together, first_speaks
 
 if TYPE_CHECKING:
+    from pydlshogi.training.parallel import Alone
     from pydlshogi.training.run import Options
 
 logger = logging.getLogger(__name__)
@@ -34,17 +38,23 @@ def training_program(name: str) -> Callable[..., int]:
     """
 
     @program(name, remedy=_REMEDY)
-    def main(argv: Sequence[str] | None = None) -> int:
+    def train(argv: Sequence[str] | None) -> int:
         args = build_parser(TRAIN_PROGRAMS[name]).parse_args(argv)
-        from pydlshogi.lock import lock_outputs
-        from pydlshogi.training.log import log_to
+        from pydlshogi.training.parallel import join
 
-        _prepare_files(args)
-        errors = report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED)
-        with lock_outputs(args.model, args.state), log_to(args.log), errors:
-            _train(args)
+        ranks = join(args.communicator, args.gpu)
+        with _silent_after_first(), contextlib.ExitStack() as outputs:
+            ranks.on_first(lambda: _open_outputs(args, outputs))
+            if not ranks.is_first:
+                outputs.enter_context(_log_of(ranks))
+            with report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED), ranks.after_first():
+                _train(args, ranks)
         print(_written(args))
         return 0
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        with first_speaks():
+            return end_together(lambda: train(argv))
 
     return main
 
@@ -58,16 +68,55 @@ def _written(args: argparse.Namespace) -> str:
 _INTERRUPTED = "The last save stays."
 
 
-def _train(args: argparse.Namespace) -> None:
+@contextlib.contextmanager
+def _silent_after_first() -> Iterator[None]:
+    """Ends this process without a message if the first rank has failed and reported it."""
+    from pydlshogi.training.parallel import FirstRankFailed
+
+    try:
+        yield
+    except FirstRankFailed as failure:
+        raise Reported(failure.status) from None
+
+
+def _open_outputs(args: argparse.Namespace, outputs: contextlib.ExitStack) -> None:
+    """Checks and locks the output files, and opens the log."""
+    from pydlshogi.lock import lock_outputs
+    from pydlshogi.training.log import log_to
+
+    _prepare_files(args)
+    outputs.enter_context(lock_outputs(args.model, args.state))
+    outputs.enter_context(log_to(args.log))
+
+
+@contextlib.contextmanager
+def _log_of(ranks: Alone) -> Iterator[None]:
+    """Prints the errors of a rank that is not the first; the first one logs all else."""
+    handler = logging.StreamHandler(sys.__stderr__)
+    handler.setLevel(logging.ERROR)
+    handler.setFormatter(logging.Formatter(f"rank {ranks.rank}: %(message)s"))
+    package = logging.getLogger("pydlshogi")
+    package.addHandler(handler)
+    try:
+        yield
+    finally:
+        package.removeHandler(handler)
+
+
+def _train(args: argparse.Namespace, ranks: Alone) -> None:
     """Trains with the log open, so that errors are logged."""
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.commands.computation import apply_computation
+    from pydlshogi.network.cpu.threads import THREADS_VARIABLE, get_threads
     from pydlshogi.training.run import run
 
+    if ranks.size > 1 and args.threads is None and not os.environ.get(THREADS_VARIABLE):
+        args.threads = ranks.threads(get_threads())
     apply_computation(args)
     args.network = _known_network(args.network, args.value_lambda)
     options: Options = options_of(args)
-    signal_number = run(options)
+    signal_number = run(options, ranks)
+    ranks.in_step = True
     if signal_number:
         raise Reported(128 + signal_number)
 

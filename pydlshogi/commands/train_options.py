@@ -24,6 +24,17 @@ from pydlshogi.commands.computation import add_computation
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, NETWORKS
 
+#: Communicators of ChainerMN; all but the first are for GPUs.
+COMMUNICATORS = (
+    "naive",
+    "pure_nccl",
+    "flat",
+    "hierarchical",
+    "non_cuda_aware",
+    "single_node",
+    "two_dimensional",
+)
+
 if TYPE_CHECKING:
     from pydlshogi.training.recipe import Recipe
     from pydlshogi.training.run import Options
@@ -134,6 +145,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
         "with the same seed give the same model (default: a random number)",
     )
     _add_records(parser)
+    _add_parallel(parser)
     return parser
 
 
@@ -403,6 +415,16 @@ def _add_schedule(add: Any) -> None:
         default=326.0,
         metavar="CENTIPAWNS",
         help="scale of the evaluations, as utils/fit_eval_scale.py finds it (default: 326)",
+    )
+
+
+def _add_parallel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--communicator",
+        choices=COMMUNICATORS,
+        metavar="NAME",
+        help="with mpiexec: ChainerMN's communicator between the processes, one of "
+        f"{', '.join(COMMUNICATORS)} (default: pure_nccl on GPUs, naive on CPUs)",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name, seed_number
@@ -63,7 +62,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     save_derived_model(args.model_value, network, args.model_policy)
     print(f"{args.model_value}: {args.network} with the layers of {args.model_policy}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -132,6 +132,28 @@ def load_cache(path: Path, mark: str) -> Cached:
         raise CacheError(f"it cannot be read ({error.strerror})", ours=False) from error
 
 
+def map_cache(path: Path, mark: str) -> numpy.ndarray:
+    """Maps the positions of a cache into memory, which several processes then share.
+
+    The checksum is not tested: another process has just read or written the cache.
+
+    Args:
+        path: The file.
+        mark: The expected fingerprint.
+
+    Returns:
+        A read-only ``POSITION`` array, (n,).
+
+    Raises:
+        OSError: the file cannot be read.
+        CacheError: the file is not this cache.
+    """
+    with open(path, "rb") as file:
+        count, _, _ = _read_fields(file, mark)
+        _check_length(file, count)
+        return numpy.memmap(path, POSITION, "r", file.tell(), (count,))
+
+
 def from_pickle(header: bytes, content: bytes) -> Positions:
     """Returns the positions of a cache that a script loads with ``pickle.load``.
 
@@ -150,6 +172,12 @@ def from_pickle(header: bytes, content: bytes) -> Positions:
 
 
 def _read_cache(file: BinaryIO, mark: str) -> Cached:
+    count, checksum, report = _read_fields(file, mark)
+    return Cached(_read_positions(file, count, checksum), report)
+
+
+def _read_fields(file: BinaryIO, mark: str) -> tuple[int, int, dict[str, Any]]:
+    """Reads the number of positions, their checksum and the report."""
     start = file.read(len(_START))
     if start.startswith(_OLD_START):
         raise CacheError("an earlier version of pydlshogi made it", ours=True)
@@ -162,8 +190,7 @@ def _read_cache(file: BinaryIO, mark: str) -> Cached:
         raise CacheError("the list, one of its files, or an option changed", ours=True)
     if [type(part) for part in rest] != [int, int, dict]:
         raise _damaged()
-    count, checksum, report = rest
-    return Cached(_read_positions(file, count, checksum), report)
+    return rest[0], rest[1], rest[2]
 
 
 def _read_header(file: BinaryIO) -> tuple[Any, ...]:
@@ -181,15 +208,24 @@ def _read_header(file: BinaryIO) -> tuple[Any, ...]:
     return version, *rest, *[None] * (4 - len(rest))
 
 
-def _read_positions(file: BinaryIO, count: int, checksum: int) -> numpy.ndarray:
+def _check_length(file: BinaryIO, count: int) -> None:
+    """Reads up to the positions; checks that the file has as many as its header says."""
     opcode, size = _unpack(file, _CONTENT)
     left = os.fstat(file.fileno()).st_size - file.tell() - len(_END)
     if opcode != pickle.BINBYTES8 or not left == size == count * POSITION.itemsize:
         raise _damaged()
+
+
+def _read_positions(file: BinaryIO, count: int, checksum: int) -> numpy.ndarray:
+    _check_length(file, count)
     positions = numpy.empty(count, dtype=POSITION)
     got = file.readinto(positions.view(numpy.uint8).data)  # type: ignore[attr-defined]
     # One wrong bit could be an index outside a table.
-    if got != left or file.read() != _END or zlib.crc32(raw_bytes(positions).data) != checksum:
+    if (
+        got != count * POSITION.itemsize
+        or file.read() != _END
+        or zlib.crc32(raw_bytes(positions).data) != checksum
+    ):
         raise _damaged()
     return positions
 

@@ -1,11 +1,13 @@
 """Parser of CSA records, one record at a time.
 
-It reads CSA V1, V2.x and V3.0 as real files use them: UTF-8 with or without a BOM, CP932,
-EUC-JP, any line ends, comments on their own lines or after a comma, times as ``T`` lines or
-``,T5``, several statements on a line, and start positions by ``PI``, ``P1`` … ``P9``
-and ``P+``/``P-``. It also reads floodgate's comments: ratings, the summary, and evaluations
-(``'** 120 +7776FU …`` after a move: 120 centipawns, seen from Black). Anything else raises
-``RecordError`` with the line number, so a record is read completely or not at all.
+It reads CSA V1, V2.x and V3.0 as real files use them. The encoding is UTF-8 with or without a
+BOM, CP932 or EUC-JP; the line ends may be any. Comments stand on their own lines or after a
+comma, times on ``T`` lines or as ``,T5``. A line may have several statements. A start position
+is given by ``PI``, by ``P1`` … ``P9``, or by ``P+`` and ``P-``.
+
+It also reads floodgate's comments: ratings, the summary, and evaluations (``'** 120 +7776FU …``
+after a move: 120 centipawns, seen from Black). Anything else raises ``RecordError`` with the
+line number, so a record is read completely or not at all.
 
 The parser does not play the moves; :mod:`pydlshogi.kifu.replay` does.
 :mod:`pydlshogi.kifu.csa_scan` reads many plain records at once, with the same result.
@@ -52,7 +54,7 @@ _SUMMARY_RESULTS = {
     (b"lose", b"win"): LOSS,
     (b"draw", b"draw"): DRAW,
 }
-# An evaluation, perhaps with the principal variation behind it.
+# An evaluation, perhaps followed by the principal variation.
 _EVALUATION = re.compile(r"'\*\*[ \t]+([+-]?)0*([0-9]+)(?:[ \t]|\Z)")
 _ENCODING = re.compile(rb"^'CSA encoding=([-\w]+)", re.MULTILINE)
 # Tried in this order: a text rarely decodes by accident in the first two. Other declared names

@@ -2,8 +2,8 @@
 
 It joins the records to one array of bytes and classifies all lines with numpy. It reads
 the records that game servers write for an even game. Each line must be a move (perhaps with
-its time and a comment), a time, a header or a comment. Their order must be ``PI`` or the
-nine rows of the even game, ``+``, moves in turn, at most one end mark. All other records
+its time and a comment), a time, a header or a comment. First comes ``PI`` or the nine rows of
+the even game, then ``+``, then moves in turn, then at most one end mark. All other records
 are left to :func:`pydlshogi.kifu.csa.parse_game`, which gives the same result for all.
 """
 
@@ -228,8 +228,8 @@ def _read_other_lines(
     """Reads the lines that are not moves. Records with another line lose ``plain``.
 
     Returns:
-        For each record the result and the summary for Black, uint8, and the number of the line
-        with the end mark, -1 if there is none.
+        For each record: the result for Black, uint8; the summary for Black, uint8; and the number
+        of the line with the end mark, -1 if there is none.
     """
     text, size = lines.text, lines.end - lines.start
     first, second = text[lines.start], text[lines.start + 1]

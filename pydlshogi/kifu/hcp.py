@@ -141,8 +141,9 @@ class _Codes(NamedTuple):
     """What the automaton read.
 
     Attributes:
-        squares: The squares without the kings', seen from the side to move but in the order
-            of the file, (n, _WIDTH) uint8. Columns after the first 79 have no meaning.
+        squares: Piece codes of the squares except those of the kings, (n, _WIDTH) uint8. The
+            codes are for the side to move, the order is that of the file. Columns after the
+            first 79 have no meaning.
         sums: Numbers of pieces without kings: all, in the own hand, in the opponent's hand;
             (3, n) uint64 as :func:`fields` makes them.
         complete: Whether the bits are codes of 79 squares and of pieces in hand, and no bit

@@ -33,8 +33,8 @@ class Code:
     Attributes:
         name: Name of the format.
         board: By code of a square, seen from Black (0 empty, 1..28 a piece).
-        hand: By kind (0 pawn … 6 rook) and owner (``shogi.BLACK``, ``shogi.WHITE``, or 2 for
-            a piece that a handicap takes out of the game).
+        hand: By kind (0 pawn … 6 rook) and owner (``shogi.BLACK``, ``shogi.WHITE``, or 2).
+            Owner 2 stands for a piece that a handicap takes out of the game.
     """
 
     name: str
@@ -117,8 +117,8 @@ class Automaton(NamedTuple):
 
     Attributes:
         first: State before the byte with the first code, by side to move.
-        hands: State that reads pieces in hand after so many other bits of a byte, by side
-            to move and number of bits, 0..8.
+        hands: State that reads pieces in hand, by side to move and by the number of bits of
+            the byte before them, 0..8.
         next: The next state.
         number: Number of squares whose code ends in the byte.
         squares: Codes of these squares for the side to move, one byte each from the lowest.

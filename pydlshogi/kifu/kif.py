@@ -1,13 +1,13 @@
 """Parser of KIF records (.kif, .kifu).
 
-It reads the parts that all KIF writers use: the header ``手合割`` or a board diagram with both
-hands, numbered moves with the square they leave, the end of the game and the closing line.
-The encoding is UTF-8, CP932 or EUC-JP. Text after the first variation (``変化``) is ignored.
-Some programs write their own words for the end of a game. An unknown word that does not
-look like a move ends the game, and the closing line gives the result.
+It reads the parts that all KIF writers use. The start is the header ``手合割`` or a board diagram
+with both hands. Then follow numbered moves with the square they leave, the end of the game and
+the closing line. The encoding is UTF-8, CP932 or EUC-JP. Text after the first variation
+(``変化``) is ignored. Some programs write their own words for the end of a game. An unknown
+word that does not look like a move ends the game, and the closing line gives the result.
 
-A move names the piece before the move. :mod:`pydlshogi.kifu.replay` compares it with the board,
-so it finds a promotion that is written with the name of the promoted piece. Moves
+A move names the piece before the move, and :mod:`pydlshogi.kifu.replay` compares it with the
+board. So a promotion that is written with the name of the promoted piece is an error. Moves
 must be numbered without a gap, so a lost line is found too.
 
 Source: the format of Kifu for Windows; the tests compare with python-shogi's parser.

@@ -13,7 +13,9 @@ from pydlshogi.files import remove_leftovers
 from pydlshogi.kifu.cache import CacheError, cache_path, fingerprint, load_cache, save_cache
 from pydlshogi.kifu.reading import read_sources
 from pydlshogi.kifu.report import Report
-from pydlshogi.kifu.sources import Source, read_list
+from pydlshogi.kifu.shards import SUFFIX, AnyPositions, with_shards
+from pydlshogi.kifu.sources import KifuError, Source, read_list
+from pydlshogi.positions import POSITION
 
 _logger = logging.getLogger(__name__)
 
@@ -22,44 +24,83 @@ class Loaded(NamedTuple):
     """The positions of a list.
 
     Attributes:
-        positions: ``POSITION`` array (n,), in the order of the list.
+        records: Positions of the records, ``POSITION`` array (n,), in the order of the list.
         report: What was read and what was left out.
-        from_cache: Whether the positions come from the cache.
+        from_cache: Whether these positions come from the cache.
         saved: Whether a new cache was written.
         cache: Path of the cache, used or not.
+        mark: Fingerprint of the cache.
+        shards: Paths of the shards of the list.
     """
 
-    positions: numpy.ndarray
+    records: numpy.ndarray
     report: Report
     from_cache: bool
     saved: bool
     cache: Path
+    mark: str = ""
+    shards: tuple[str, ...] = ()
+
+    @property
+    def positions(self) -> numpy.ndarray:
+        """All positions in memory, ``POSITION`` array: those of the records come first."""
+        return self.mapped[:] if self.shards else self.records
+
+    @property
+    def mapped(self) -> AnyPositions:
+        """The same positions; those of shards are mapped into memory."""
+        return with_shards(self.records, self.shards)
 
 
 def load_positions(
     kifu_list_file: str | os.PathLike[str], *, strict: bool = False, drop_duplicates: bool = False
 ) -> Loaded:
-    """Loads the positions of a list from its cache, or reads the records and writes the cache.
-
-    The cache is valid if the list, the sizes and times of its files, and the options have not
-    changed. An invalid or damaged cache is replaced. A file of the same name that is
-    not a cache is left alone. If a record file cannot be opened, or the folder cannot be
-    written, no cache is written. Each of these cases logs one warning.
+    """Finds the shards of a list, and loads the positions of its records.
 
     Args:
         kifu_list_file, strict, drop_duplicates: As in
             :func:`pydlshogi.kifu.reading.read_positions`.
 
     Raises:
-        KifuError: the list is missing or empty, or none of its records can be used.
+        KifuError: the list is missing or empty, a shard is missing, or none of the records
+            can be used.
     """
     sources = read_list(kifu_list_file)
+    shards = [source for source in sources if source.name.lower().endswith(SUFFIX)]
+    for shard in shards:
+        if shard.problem:
+            raise KifuError(f"the shard {shard.name} cannot be read: {shard.problem}")
+    paths = tuple(shard.path for shard in shards)
+    if shards and len(shards) == len(sources):
+        nothing = numpy.empty(0, POSITION)
+        return Loaded(nothing, Report(), False, False, cache_path(kifu_list_file), shards=paths)
+    records = [source for source in sources if not source.name.lower().endswith(SUFFIX)]
+    loaded = _load_records(kifu_list_file, records, strict, drop_duplicates)
+    return loaded._replace(shards=paths)
+
+
+def _load_records(
+    kifu_list_file: str | os.PathLike[str],
+    sources: list[Source],
+    strict: bool,
+    drop_duplicates: bool,
+) -> Loaded:
+    """Loads the positions of records from the cache, or reads them and writes the cache.
+
+    The cache is valid if the list, the sizes and times of its files, and the options have not
+    changed. An invalid or damaged cache is replaced. A file of the same name that is
+    not a cache is left alone. If a record file cannot be opened, or the folder cannot be
+    written, no cache is written. Each of these cases logs one warning.
+
+    Raises:
+        KifuError: none of the records can be used.
+    """
     cache = cache_path(kifu_list_file)
     mark = _fingerprint(sources, strict, drop_duplicates)
     may_save = True
     try:
         cached = load_cache(cache, mark)
-        return Loaded(cached.positions, _report_of(cached.report), True, False, cache)
+        return Loaded(cached.positions, _report_of(cached.report), True, False, cache, mark)
     except FileNotFoundError:
         pass
     except CacheError as error:
@@ -74,7 +115,7 @@ def load_positions(
         kifu_list_file, sources, strict=strict, drop_duplicates=drop_duplicates
     )
     saved = may_save and _save(cache, mark, positions, report)
-    return Loaded(positions, report, False, saved, cache)
+    return Loaded(positions, report, False, saved, cache, mark)
 
 
 def _save(cache: Path, mark: str, positions: numpy.ndarray, report: Report) -> bool:

@@ -1,8 +1,8 @@
 """Kifu lists to packed positions.
 
 Files are read in batches (:mod:`pydlshogi.kifu.batch`) on two threads. A record that cannot be
-parsed, or that has an impossible move, is left out completely and named in the report. It
-never stops the reading.
+parsed, or that has an impossible move, is left out completely. The report names it, and
+reading continues.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ from pydlshogi.positions import (
 #: Number of origins of a move: the squares, then the piece types in the mover's hand.
 ORIGIN_NUM = SQUARE_NUM + HAND_NUM
 
-# Geometry of a move: 0..9 a step in one of the ten directions, from _FAR a longer move in one of
-# the first eight, a drop, or nothing that any piece can do.
+# Geometry of a move. 0..9: a step in one of the ten directions. From _FAR: a longer move in one
+# of the first eight. Then: a drop, and what no piece can do.
 _FAR = 10
 _DROP = 18
 _NOWHERE = 19
@@ -417,8 +417,8 @@ def _tables() -> _Tables:
     target_free[PIECE_NUM + 1 :] = 1
     target_free[PIECE_NUM + _KING] = 0
 
-    # Pieces that cannot be captured have an index too. Their game has a fault and is left out
-    # later, but until then it must not write outside its own row.
+    # Pieces that cannot be captured have an index too. Their game is left out later. Until then
+    # it must not write outside its own row.
     hand_place = numpy.full(codes, SQUARE_NUM, dtype=numpy.intp)
     for piece in range(1, HAND_NUM + 1):
         hand_place[PIECE_NUM + piece] = SQUARE_NUM + piece - 1

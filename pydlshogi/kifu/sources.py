@@ -1,9 +1,9 @@
 """Kifu lists: finds the files that a list names, and reads archives.
 
-A list is a text file with one path a line. A relative path starts from the folder of the list,
-or, if there is no such file, from the current folder. A path names a record file, a folder (all
-records in it and its subfolders), or an archive (.zip or .7z). In folders and archives the
-suffix tells which files are records. A file that the list names may have any name.
+A list is a text file with one path a line. A relative path starts from the folder of the list.
+If there is no such file, it starts from the current folder. A path names a record file, an
+archive (.zip or .7z) or a folder, which stands for all records below it. In folders and
+archives the suffix tells which files are records. A file that the list names may have any name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The process of an engine and the USI dialogue with it.
 
 ``cshogi.usi.Engine`` writes and reads the USI commands. It cannot pass arguments to the
-program, waits for ever for a silent engine, loops when the engine dies, and does not read
+program. It waits for ever for a silent engine, and loops when the engine dies. It does not read
 standard error, which blocks an engine that writes much there. So this module starts the
 process, reads its output and limits the waiting.
 """

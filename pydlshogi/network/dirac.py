@@ -1,7 +1,7 @@
 """Initializes 3×3 layers near the identity.
 
-With random initial weights, twelve layers hide most of a position from the last layer, and
-most of the error from the first. A residual network avoids this by adding the input of a
+With random initial weights, little of the position reaches the last of twelve layers, and
+little of the error reaches the first. A residual network avoids this by adding the input of a
 block to its output. A plain layer can do the same, because the identity δ is a filter too:
 
     W ← √(1 − 1/n) δ + √(1/n) W        δ = 1 in the middle of a plane's own filter, else 0

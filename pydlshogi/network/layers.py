@@ -72,8 +72,8 @@ class ResidualBlock(chainer.Chain):
 class PiecesAndHands(chainer.Chain):
     """First layer with 3×3 filters for the piece planes and 1×1 filters for the hand planes.
 
-    A hand plane is constant. A 3×3 filter learns nothing more from it than a 1×1 filter, and
-    the zeros of the padding disturb it at the edge of the board.
+    A hand plane is constant. A 3×3 filter learns nothing more from it than a 1×1 filter. At
+    the edge of the board, the zeros of the padding disturb a 3×3 filter.
 
     Source: the published comparison that docs/networks.md quotes.
 

@@ -136,8 +136,8 @@ def load_network(path: str | os.PathLike[str]) -> Network:
         path: As in :func:`load_model`.
 
     Returns:
-        The network on the CPU, in the sizes of the file. A file without a mark holds one of the
-        networks that the names of its arrays tell.
+        The network on the CPU, in the sizes of the file. If the file has no mark, the names and
+        shapes of its arrays determine the network.
 
     Raises:
         ModelFileError: the file does not exist, is not an npz, or does not hold the arrays of a

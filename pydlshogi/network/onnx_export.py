@@ -262,7 +262,7 @@ def _reshape(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
 
 
 def _broadcast(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
-    # The operators behind it broadcast by themselves, to any batch.
+    # The operators that use it broadcast it to any batch.
     return builder.add("Identity", inputs)
 
 

@@ -16,9 +16,10 @@ __all__ = ["BasePlayer", "shogi"]
 
 
 class BasePlayer:
-    """A player that answers USI commands by ``print``; see :func:`pydlshogi.usi.usi.usi`.
+    """A player that answers USI commands by ``print``.
 
-    A subclass overrides at least :meth:`go`.
+    A subclass overrides at least :meth:`go`. ``usi(player)`` of :mod:`pydlshogi.usi.usi`
+    runs it.
 
     Attributes:
         board: The position, with the moves that led to it on its stack.

@@ -1,8 +1,8 @@
 """An opening book in YaneuraOu's text format.
 
 The first line is ``#YANEURAOU-DB2016 1.00``. A line ``sfen B T H N`` begins a position; its
-moves follow, one a line: the move, the expected answer or ``none``, the evaluation in
-centipawns for the side to move, the depth of the search, and how often the move was played.
+moves follow, one a line. The fields of a move are: the move; the expected answer or ``none``;
+the evaluation in centipawns for the side to move; the depth of the search; the number of games.
 
 Source: the documentation of YaneuraOu.
 """

@@ -17,8 +17,8 @@ _BOOK_METHODS = ("usi", "setoption", "isready", "usinewgame", "position", "go", 
 class EnginePlayer(BasePlayer):
     """A player for :class:`pydlshogi.usi.engine.Engine`.
 
-    A subclass implements :meth:`choose`. The methods of the book are made from the others,
-    so that a player can also be used without an engine.
+    A subclass implements :meth:`choose`. The methods of the book call the other methods, so a
+    player also works without an engine.
 
     Args:
         options: What the GUI can set. The player reads the values at each call.
@@ -26,7 +26,7 @@ class EnginePlayer(BasePlayer):
 
     Attributes:
         name: Name of the engine, for ``id name``.
-        default_go: What the book's ``go()``, which knows no limits, stands for.
+        default_go: The limits of the book's ``go()``, which has no arguments.
     """
 
     name = "player"

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Callable
 
 import numpy
 
 from pydlshogi import rules
+from pydlshogi.files import shipped_model
 from pydlshogi.player.book import Book, BookMove, book_key, read_book
 from pydlshogi.player.clock import Budget, Timer
-from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.player.mcts_options import POLICY_VALUE_MODEL, mcts_options
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct.boards import board_library, make_board
@@ -23,7 +25,7 @@ from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.line import Candidate, best_lines, candidates
 from pydlshogi.uct.mate import find_mate
-from pydlshogi.uct.move import from_usi, to_usi
+from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import FatalError, Go
@@ -72,10 +74,16 @@ class MCTSPlayer(NetworkPlayer):
             )
         if not self._evaluator.has_value:
             self.send(
-                "info string the network has no value head: it plays by the policy alone. For "
-                "a search choose a modelfile trained with --network policy_value."
+                f"info string model file {self.model_path()} has no value head: the engine plays "
+                "by its policy alone. For a search choose a modelfile trained with --network "
+                "policy_value."
             )
         self._search.forget()
+
+    def default_path(self) -> Path:
+        """Returns the shipped model with two heads; the policy model where there is none."""
+        two_heads = shipped_model(Path(POLICY_VALUE_MODEL).name)
+        return two_heads if two_heads.exists() else shipped_model()
 
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""
@@ -83,6 +91,7 @@ class MCTSPlayer(NetworkPlayer):
         if self.options["Book_File"] != self._book_file:
             self._book_file = self.options["Book_File"]
             self._book = read_book(self._folder / self._book_file) if self._book_file else {}
+        label_table()  # 50 ms at its first use, in which a search could not stop
         if not self._has_told_board:
             self.send(f"info string the search uses the board of {board_library()}")
             self._has_told_board = True
@@ -151,17 +160,7 @@ class MCTSPlayer(NetworkPlayer):
         """
         search, known = self._search, self._search.root.visits
         most = known + self._most_nodes(go)
-        interval = self.options["PV_Interval"] / 1000
-        due = interval
-
-        def is_over() -> bool:
-            nonlocal due
-            if interval and timer.elapsed() >= due:
-                due += interval
-                self._report(timer, search.root.visits - known)
-            has_answer = search.root.policy or timer.elapsed() > _PATIENCE
-            return timer.is_over() and bool(has_answer)
-
+        is_over = self._watch(timer, known)
         try:
             while not (is_over() or self._is_done(go, most) or self._is_settled(timer, known)):
                 search.step(most, is_over)
@@ -169,6 +168,30 @@ class MCTSPlayer(NetworkPlayer):
         finally:
             search.give_up()
         return search.root.visits - known
+
+    def _watch(self, timer: Timer, known: int) -> Callable[[], bool]:
+        """Makes the function that the search calls every few milliseconds.
+
+        The function sends the ``info`` lines when they are due, and says whether the move is
+        wanted now.
+
+        Args:
+            timer: The time of the search.
+            known: Visits of the root before the search.
+        """
+        interval = self.options["PV_Interval"] / 1000
+        due = interval
+
+        def is_over() -> bool:
+            nonlocal due
+            root = self._search.root
+            if interval and timer.elapsed() >= due:
+                due += interval
+                self._report(timer, root.visits - known)
+            has_answer = root.policy is not None or timer.elapsed() > _PATIENCE
+            return timer.is_over() and has_answer
+
+        return is_over
 
     def _is_done(self, go: Go, most: int) -> bool:
         """Says whether there is nothing more to search."""
@@ -235,7 +258,7 @@ class MCTSPlayer(NetworkPlayer):
         ):
             self.send(line)
 
-    # What the search is about
+    # Position and constants of the search
 
     def _ply(self) -> int:
         """Number of plies played."""
@@ -278,6 +301,8 @@ class MCTSPlayer(NetworkPlayer):
         """Reads the constants of the search from the options."""
         options = self.options
         on_gpu = self.device.xp is not numpy
+        # A GUI that plays on after so many plies does not know the limit.
+        draw_ply = options["Draw_Ply"] if options["Draw_Ply"] > self._ply() else 0
         color = self.board.turn
         value = options["Draw_Value_White" if color else "Draw_Value_Black"] / 1000
         return Settings(
@@ -294,7 +319,7 @@ class MCTSPlayer(NetworkPlayer):
             root_mate=options["Mate_Root_Search"],
             declaration=options["declaration_win"],
             draw_black=1 - value if color else value,
-            draw_ply=options["Draw_Ply"],
+            draw_ply=draw_ply,
             occurrences=_IN_ANALYSIS if go.infinite else _IN_GAME,
             megabytes=options["USI_Hash"],
         )

@@ -246,6 +246,11 @@ class NetworkPlayer(EnginePlayer):
             return self._default_model
         if os.environ.get(MODEL_VARIABLE):
             return self._folder / os.environ[MODEL_VARIABLE]
+        return self.default_path()
+
+    def default_path(self) -> Path:
+        """Returns the model file that the default of ``modelfile`` stands for."""
+        default = self.options.default("modelfile")
         return shipped_model() if default == POLICY_MODEL else self._folder / default
 
     def _warn_of_resign_threshold(self) -> None:

@@ -58,7 +58,7 @@ def boltzmann(
 
     Args:
         logits: (n,) finite numbers; not changed.
-        temperature: Above 0; see :func:`softmax`.
+        temperature: Above 0. Near 0 the largest logit is always drawn.
         rng: Random generator: anything with numpy's ``choice``. The default is numpy's
             global state.
 

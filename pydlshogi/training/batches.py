@@ -8,20 +8,14 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_planes
+from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.positions import POSITION
+from pydlshogi.training.order import kind_for, make_order, random_of
+from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.value_target import ValueTarget
 
 # Independent streams of random numbers of one seed.
 _ORDER, _TEST = range(2)
-
-
-def _random(seed: int, stream: int, number: int) -> numpy.random.RandomState:
-    """Makes a generator that is a pure function of three numbers.
-
-    numpy guarantees that RandomState gives the same numbers in every version, which the
-    newer Generator does not. A run may be resumed with another version of numpy.
-    """
-    return numpy.random.RandomState([seed, stream, number])
 
 
 def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
@@ -36,7 +30,7 @@ def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
     Returns:
         (min(count, size),) int64 position numbers, 0..size-1.
     """
-    return _random(seed, _TEST, iteration).permutation(size)[:count]
+    return make_order(size, random_of(seed, _TEST, iteration))[:count]
 
 
 class EpochIterator(chainer.dataset.Iterator):
@@ -59,6 +53,7 @@ class EpochIterator(chainer.dataset.Iterator):
         current_position: Number of positions done in the current epoch.
         is_new_epoch: Whether the last batch was the last one of its epoch.
         epoch_detail: Number of finished epochs, with the fraction of the current one.
+        kind: Kind of the order (:mod:`pydlshogi.training.order`).
         previous_epoch_detail: ``epoch_detail`` before the last batch; None before the first.
     """
 
@@ -70,10 +65,11 @@ class EpochIterator(chainer.dataset.Iterator):
         self.current_position = 0
         self.is_new_epoch = False
         self.previous_epoch_detail: float | None = None
+        self.kind = kind_for(size)
         self._order = self._make_order()
 
-    def _make_order(self) -> numpy.ndarray:
-        return _random(self.seed, _ORDER, self.epoch).permutation(self.size)
+    def _make_order(self) -> Any:
+        return make_order(self.size, random_of(self.seed, _ORDER, self.epoch), self.kind)
 
     @property
     def epoch_detail(self) -> float:
@@ -90,15 +86,17 @@ class EpochIterator(chainer.dataset.Iterator):
             self.go_to(self.seed, self.epoch + 1)
         return batch
 
-    def go_to(self, seed: int, epoch: int, position: int = 0) -> None:
+    def go_to(self, seed: int, epoch: int, position: int = 0, kind: str | None = None) -> None:
         """Continues at another place.
 
         Args:
             seed: Seed of the order.
             epoch: Number of finished epochs.
             position: Number of positions done in the current epoch.
+            kind: Kind of the order; None for the same as now.
         """
         self.seed = seed
+        self.kind = kind or self.kind
         self.epoch = epoch
         self.current_position = position
         self._order = self._make_order()
@@ -108,29 +106,36 @@ class PlanesConverter(chainer.dataset.Converter):
     """Converter from position numbers to planes, labels and targets of the value.
 
     The packed positions (102 bytes each) are sent to the device, and the planes (33,696
-    bytes each) are made there.
+    bytes each) are made there. Of several processes, each makes its share of the batch.
 
     Args:
-        positions: (n,) array of ``POSITION``.
+        positions: n positions, in memory or in shards.
         value_target: Makes the targets; by default they are the results of the games.
+        ranks: The processes that share a batch.
     """
 
-    def __init__(self, positions: numpy.ndarray, value_target: ValueTarget | None = None) -> None:
+    def __init__(
+        self,
+        positions: AnyPositions,
+        value_target: ValueTarget | None = None,
+        ranks: Alone = ALONE,
+    ) -> None:
         self._positions = positions
         self._value_target = value_target or ValueTarget()
+        self._ranks = ranks
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
 
         Args:
-            batch: b position numbers, 0..n-1.
+            batch: Position numbers, 0..n-1; b of them are the share of this process.
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
             (b, 104, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 targets of the
             value (1 won, 0 lost, 0.5 drawn, nan unknown), all on the device.
         """
-        records = self._positions[numpy.asarray(batch)]
+        records = self._positions[self._ranks.share(numpy.asarray(batch))]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
         planes = make_input_planes(device.send(packed))
         labels = records["label"].astype(numpy.int32)

@@ -145,10 +145,17 @@ def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy
         The positions of the other games, and those of the last games.
 
     Raises:
-        CompareError: the list has no other games.
+        CompareError: the list has no other games, or single positions instead of games.
     """
     ply = positions["ply"].astype(numpy.int64)
     starts = numpy.flatnonzero(numpy.diff(ply, prepend=-1) != 1)
+    lengths = numpy.diff(starts, append=len(ply))
+    # HCPE has no move numbers, and in a shuffled file no position follows its predecessor.
+    if (ply == 0).any() or (lengths == 1).mean() > 0.5:
+        raise CompareError(
+            "--held_out needs whole games, as in CSA and KIF records, and the list has single "
+            "positions. Give the test games as --kifulist_test."
+        )
     if games >= len(starts):
         raise CompareError(
             f"--held_out {games} leaves none of the {len(starts)} games for training. "
@@ -204,7 +211,8 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
     """
     settings = variant.determinants()
     for name, positions in (("train", comparison.train_set), ("test", comparison.test_set)):
-        settings[f"{name} positions"] = f"{len(positions)}, checksum {checksum(positions)}"
+        check = checksum(positions, variant.settings.recipe.value_lambda < 1)
+        settings[f"{name} positions"] = f"{len(positions)}, checksum {check}"
     text = json.dumps(settings, indent=1)
     variant.folder.mkdir(exist_ok=True)
     path = variant.folder / "settings.json"

@@ -10,16 +10,22 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from pydlshogi.training.parallel import ALONE, Alone
+
 
 class Interruption:
     """A signal (Ctrl-C or SIGTERM) that ends a run after the current iteration.
+
+    Args:
+        speaks: Whether to say on standard error that the signal came.
 
     Attributes:
         signal_number: Number of the signal that came, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, speaks: bool = True) -> None:
         self.signal_number: int | None = None
+        self._speaks = speaks
 
     @contextlib.contextmanager
     def catch(self) -> Iterator[None]:
@@ -53,7 +59,8 @@ class Interruption:
         self.signal_number = number
         # Not through the log: the signal may have come while a log line was written.
         with contextlib.suppress(OSError):
-            os.write(2, b"\nending after this iteration; a second signal ends at once\n")
+            if self._speaks:
+                os.write(2, b"\nending after this iteration; a second signal ends at once\n")
 
 
 class RunEnd:
@@ -63,16 +70,26 @@ class RunEnd:
         epochs: Last epoch of the run, counted over all runs.
         iterations: Last iteration of the run, counted over all runs; None for no limit.
         interruption: Ends the run after the current iteration.
+        ranks: The processes of the run; a signal to one of them ends all.
     """
 
-    def __init__(self, epochs: int, iterations: int | None, interruption: Interruption) -> None:
+    def __init__(
+        self,
+        epochs: int,
+        iterations: int | None,
+        interruption: Interruption,
+        ranks: Alone = ALONE,
+    ) -> None:
+        self._ranks = ranks
         self._epochs = epochs
         self._iterations = iterations
         self._interruption = interruption
 
     def __call__(self, trainer: Any) -> bool:
         """Returns whether the loop must stop."""
-        return self.reached(trainer) or self._interruption.signal_number is not None
+        signal_number = self._ranks.highest(self._interruption.signal_number or 0)
+        self._interruption.signal_number = signal_number or None
+        return self.reached(trainer) or signal_number > 0
 
     def reached(self, trainer: Any) -> bool:
         """Returns whether the run has done all its epochs or iterations."""

@@ -10,9 +10,11 @@ from typing import Any, TextIO
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
 from pydlshogi.training.loss import Loss, LossMeans, measure
+from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.progress import ShownIterator
 
 logger = logging.getLogger(__name__)
@@ -28,24 +30,27 @@ class Progress(chainer.training.Extension):
 
     Args:
         network: A ``Network``.
-        positions: (n,) array of ``POSITION``, n at least 1: the test set.
+        positions: The test set, at least one position.
         count: Number of test positions, drawn anew each time; all if there are fewer.
         seed: Seed of the run. The draw depends on it and on the iteration only.
         device: The device of the network.
         means: The training losses, by the names of ``loss_names``.
+        ranks: The processes that share the test positions.
     """
 
     def __init__(
         self,
         network: Any,
-        positions: numpy.ndarray,
+        positions: AnyPositions,
         count: int,
         seed: int,
         device: Any,
         means: Mapping[str, LossMeans],
+        ranks: Alone = ALONE,
     ) -> None:
         self._network = network
-        self._convert = PlanesConverter(positions)
+        self._ranks = ranks
+        self._convert = PlanesConverter(positions, ranks=ranks)
         self._size = len(positions)
         self._count = count
         self._seed = seed
@@ -57,7 +62,8 @@ class Progress(chainer.training.Extension):
         updater = trainer.updater
         batch = draw(self._seed, updater.iteration, self._size, self._count)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            _, measured = measure(self._network, *self._convert(batch, self._device))
+            _, share = measure(self._network, *self._convert(batch, self._device))
+        measured = self._ranks.means(share)
         policy_loss, value_loss = _pair(
             {name: means.take_since_line() for name, means in self._means.items()}, "loss"
         )
@@ -84,28 +90,30 @@ class Validation(chainer.training.extensions.Evaluator):
 
     Args:
         network: A ``Network``.
-        positions: (n,) array of ``POSITION``, n at least 1: the test set.
+        positions: The test set, at least one position.
         batch_size: Positions in a batch.
         device: The device of the network.
         means: The training losses, by the names of ``loss_names``.
         stream: The terminal that shows a progress bar; None for no bar.
+        ranks: The processes that share each batch.
     """
 
     def __init__(
         self,
         network: Any,
-        positions: numpy.ndarray,
+        positions: AnyPositions,
         batch_size: int,
         device: Any,
         means: Mapping[str, LossMeans],
         stream: TextIO | None = None,
+        ranks: Alone = ALONE,
     ) -> None:
         super().__init__(
             ShownIterator(len(positions), batch_size, stream),
             network,
-            converter=PlanesConverter(positions),
+            converter=PlanesConverter(positions, ranks=ranks),
             device=device,
-            eval_func=Loss(network),
+            eval_func=Loss(network, ranks=ranks),
         )
         self._means = means
 

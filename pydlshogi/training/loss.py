@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.value_kind import ValueKind
+from pydlshogi.training.parallel import ALONE, Alone
 
 F = chainer.functions
 
@@ -30,26 +33,52 @@ class Loss:
             shorter batch is scaled by its share of a full one. Every position then has
             the same weight, and a last batch of a few positions makes no full step. 0
             turns the scaling off.
+        ranks: The processes that share a batch.
     """
 
-    def __init__(self, network: Any, *, batchsize: int = 0) -> None:
+    def __init__(self, network: Any, *, batchsize: int = 0, ranks: Alone = ALONE) -> None:
         self._network = network
         self._batchsize = batchsize
+        self._ranks = ranks
 
     def __call__(self, planes: Any, labels: Any, wins: Any) -> Any:
-        """Computes the loss of a batch; the arguments are those of :func:`measure`."""
-        loss, measured = measure(self._network, planes, labels, wins)
+        """Computes the loss of a batch; the arguments are those of :func:`measure`.
+
+        Of several processes, each computes the loss of its share. In evaluation, the means
+        that are reported are those of the whole batch.
+        """
+        if not chainer.config.train:
+            loss, measured = measure(self._network, planes, labels, wins)
+            chainer.report(dict(self._ranks.means(measured)), self._network)
+            return loss
+        # Before the forward pass, so that a GPU need not wait for the other processes.
+        size, weights = self._weigh(labels, wins)
+        loss, measured = measure(self._network, planes, labels, wins, weights)
         chainer.report(measured, self._network)
-        if chainer.config.train and len(labels) < self._batchsize:
-            loss *= len(labels) / self._batchsize
+        if size < self._batchsize:
+            loss *= size / self._batchsize
         return loss
+
+    def _weigh(self, labels: Any, wins: Any) -> tuple[int, Mapping[str, float]]:
+        """Returns the size of the whole batch, and the weights of the losses of this share."""
+        if self._ranks.size == 1:
+            return len(labels), {}
+        known = chainer.get_device("@numpy").send(wins)
+        counts = {"loss": len(labels), "value_loss": numpy.count_nonzero(~numpy.isnan(known))}
+        return self._ranks.batch_size(len(labels)), self._ranks.weigh(counts)
 
 
 #: A mean (float64, 0-dimensional) and the number of positions it was taken over.
 Mean = tuple[Any, Any]
 
 
-def measure(network: Any, planes: Any, labels: Any, wins: Any) -> tuple[Any, dict[str, Mean]]:
+def measure(
+    network: Any,
+    planes: Any,
+    labels: Any,
+    wins: Any,
+    weights: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[Any, dict[str, Mean]]:
     """Measures a network on a batch.
 
     All results stay on the device, so that the CPU never waits for a GPU.
@@ -59,6 +88,7 @@ def measure(network: Any, planes: Any, labels: Any, wins: Any) -> tuple[Any, dic
         planes: (batch, 104, 9, 9) float32.
         labels: (batch,) int32.
         wins: (batch,) float32: 1 won, 0 lost, 0.5 drawn, nan unknown.
+        weights: Factors of the losses, by the names of :func:`loss_names`; 1 where missing.
 
     Returns:
         The loss to minimize, a 0-dimensional ``chainer.Variable``: the sum of the policy
@@ -68,21 +98,23 @@ def measure(network: Any, planes: Any, labels: Any, wins: Any) -> tuple[Any, dic
         over the positions with a known result, the value accuracy over won and lost games.
     """
     policy, values = split_output(network, network(planes))
-    losses, measured = [], {}
+    losses = {}
+    measured: dict[str, Mean] = {}
     if policy is not None:
-        losses.append(F.softmax_cross_entropy(policy, labels))
-        measured["loss"] = (losses[-1].array.astype(numpy.float64), len(labels))
+        losses["loss"] = F.softmax_cross_entropy(policy, labels)
+        measured["loss"] = (losses["loss"].array.astype(numpy.float64), len(labels))
         if not chainer.config.train:
             accuracy = F.accuracy(policy, labels).array
             measured["accuracy"] = (accuracy.astype(numpy.float64), len(labels))
     if values is not None:
         value_loss, number = _value_loss(network.value_kind, values, wins)
-        losses.append(value_loss)
+        losses["value_loss"] = value_loss
         measured["value_loss"] = (value_loss.array.astype(numpy.float64), number)
         if not chainer.config.train:
             probabilities = network.value_kind.win_probabilities(values)
             measured["value_accuracy"] = _value_accuracy(probabilities, wins)
-    return sum(losses[1:], losses[0]), measured
+    terms = [loss * weights[name] if name in weights else loss for name, loss in losses.items()]
+    return sum(terms[1:], terms[0]), measured
 
 
 def split_output(network: Any, output: Any) -> tuple[Any, Any]:
@@ -129,6 +161,7 @@ class LossMeans(chainer.training.Extension):
 
     Args:
         quantity: ``"loss"`` or ``"value_loss"``.
+        ranks: The processes that share a batch; the means are those of whole batches.
 
     Attributes:
         since_line: ``chainer.reporter.Summary`` over the positions since the last log line.
@@ -137,14 +170,16 @@ class LossMeans(chainer.training.Extension):
 
     priority = chainer.training.PRIORITY_EDITOR
 
-    def __init__(self, quantity: str = "loss") -> None:
+    def __init__(self, quantity: str = "loss", ranks: Alone = ALONE) -> None:
+        self._ranks = ranks
         self._key = f"main/{quantity}"
         self.since_line = chainer.reporter.Summary()
         self.in_epoch = chainer.reporter.Summary()
 
     def __call__(self, trainer: Any) -> None:
         """Adds the last iteration."""
-        loss, size = trainer.observation[self._key]
+        measured = {self._key: trainer.observation[self._key]}
+        loss, size = self._ranks.means(measured)[self._key]
         self.since_line.add(loss, size)
         self.in_epoch.add(loss, size)
 

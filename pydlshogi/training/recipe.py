@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from pydlshogi.compat import chainer
+from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.value_target import EVAL_SCALE, ValueTarget
 
 logger = logging.getLogger(__name__)
@@ -83,12 +84,13 @@ class Recipe:
         }
 
 
-def make_optimizer(network: Any, recipe: Recipe) -> Any:
+def make_optimizer(network: Any, recipe: Recipe, ranks: Alone = ALONE) -> Any:
     """Makes the optimizer of a recipe, without its schedule of the learning rate.
 
     Args:
         network: A ``chainer.Link``.
         recipe: The recipe.
+        ranks: The processes that train the network together.
 
     Returns:
         A ``chainer.Optimizer`` set up with the network.
@@ -101,6 +103,9 @@ def make_optimizer(network: Any, recipe: Recipe) -> Any:
     else:
         optimizer = chainer.optimizers.SGD(recipe.lr)
     optimizer.setup(network)
+    if ranks.size > 1:
+        # The hooks run in this order, and clipping needs the gradients of the whole batch.
+        optimizer.add_hook(ranks.average_gradients, name="average gradients", timing="pre")
     if recipe.clip is not None:
         optimizer.add_hook(hooks.GradientClipping(recipe.clip))
     if recipe.weight_decay:

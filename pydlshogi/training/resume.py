@@ -7,9 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import numpy
-
 from pydlshogi.compat import chainer
+from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.training.batches import EpochIterator
 from pydlshogi.training.loss import LossMeans
 from pydlshogi.training.state import Place, State, StateFileError, checksum, fingerprint
@@ -24,7 +23,7 @@ class LiveState:
         optimizer: The ``chainer.Optimizer``; its target is the network.
         iterator: Iterator over the training positions.
         means: The training losses, by the names of ``loss_names``.
-        positions: (n,) array of ``POSITION``: the training positions.
+        positions: The training positions.
         options: Recipe and batch size, by name.
 
     Attributes:
@@ -36,13 +35,13 @@ class LiveState:
         optimizer: Any,
         iterator: EpochIterator,
         means: Mapping[str, LossMeans],
-        positions: numpy.ndarray,
+        positions: AnyPositions,
         options: Mapping[str, Any],
     ) -> None:
         self._optimizer = optimizer
         self._iterator = iterator
         self._means = means
-        self._train = checksum(positions)
+        self._train = checksum(positions, options.get("value_lambda", 1) < 1)
         self._options = options
         self._start = time.perf_counter()
         self._seconds_before = 0.0
@@ -61,6 +60,7 @@ class LiveState:
             seconds=self._seconds_before + time.perf_counter() - self._start,
             schedule_end=self.schedule_end,
             options=self._options,
+            order=self._iterator.kind,
         )
         return State(serialize(self._optimizer), place)
 
@@ -95,6 +95,6 @@ class LiveState:
                 "the state file to resume belongs to a network with other heads",
                 "Give the state file and the model of this --network.",
             )
-        self._iterator.go_to(place.seed, place.epoch, place.position)
+        self._iterator.go_to(place.seed, place.epoch, place.position, place.order)
         for name, means in self._means.items():
             chainer.serializers.NpzDeserializer(place.losses[name]).load(means)

@@ -6,14 +6,19 @@ import dataclasses
 import logging
 import os
 import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.device import select_device
 from pydlshogi.errors import UserError
+from pydlshogi.kifu.cache import CacheError, map_cache
 from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.report import Note, Report
+from pydlshogi.kifu.shards import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.sources import read_list
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import load_model, load_network
@@ -22,13 +27,19 @@ from pydlshogi.network.registry import make_network
 from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
+from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.outputs import keep_earlier, real_path
+from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.state import State, differences
 from pydlshogi.training.trainer import Settings, Task, train
 from pydlshogi.training.value_target import ValueTarget
 
 logger = logging.getLogger(__name__)
+
+# Most positions in shards that are compared with the test set one by one; more are sampled.
+_MOST_COUNTED = 1 << 21
+_SAMPLE = 10_000
 
 
 class FirstWeightsError(UserError):
@@ -74,11 +85,12 @@ class Options:
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, seed=seed))
 
 
-def run(options: Options) -> int | None:
+def run(options: Options, ranks: Alone = ALONE) -> int | None:
     """Trains as the options say.
 
     Args:
         options: The options; the folders of the output files exist.
+        ranks: The processes that train together. The options of the first one count.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted.
@@ -86,27 +98,35 @@ def run(options: Options) -> int | None:
     Raises:
         UserError: the run cannot start or continue.
         OSError: a file cannot be read or written.
+        FirstRankFailed: the first rank has raised such an error.
     """
-    options = options.with_seed()
+    options = ranks.on_first(options.with_seed)
     settings = options.settings
-    device = select_device(options.gpu)
+    device = select_device(ranks.gpu(options.gpu))
     network = make_first_network(
         options.network,
         settings.seed,
-        blocks=_blocks(options),
+        blocks=ranks.on_first(lambda: _blocks(options)),
         # The first weights of a resumed run do not matter.
         dirac=settings.recipe.dirac and not options.resume,
     )
-    optimizer = make_optimizer(network, settings.recipe)
-    resumed = _load(options, network, optimizer)
+    optimizer = make_optimizer(network, settings.recipe, ranks)
+    resumed = _load_together(options, network, optimizer, ranks)
     begun = optimizer.t, optimizer.epoch
-    train_positions, test_positions = _read_positions(options)
+    train_positions, test_positions = _read_together(options, ranks)
     _warn_of_missing_targets(network, settings.recipe.value_target, train_positions)
-    _keep_earlier(options)
+    ranks.on_first(lambda: _keep_earlier(options))
     logger.info(log.RECIPE, options.network, settings.batchsize)
     logger.info(log.START)
     task = Task(
-        network, optimizer, train_positions, test_positions, settings, device, resumed=resumed
+        network,
+        optimizer,
+        train_positions,
+        test_positions,
+        settings,
+        device,
+        resumed=resumed,
+        ranks=ranks,
     )
     signal_number = _train(task)
     if signal_number and (resumed or optimizer.t):
@@ -116,14 +136,16 @@ def run(options: Options) -> int | None:
 
 
 def _warn_of_missing_targets(
-    network: Network, value_target: ValueTarget, positions: numpy.ndarray
+    network: Network, value_target: ValueTarget, positions: AnyPositions
 ) -> None:
     """Warns if the value head has no target, or if no evaluation can be mixed into it."""
     if network.value_kind is None:
         return
-    if numpy.isnan(value_target(positions)).all():
+    if all(numpy.isnan(value_target(chunk)).all() for chunk in chunks(positions)):
         logger.warning("no training game has a known result: the value head learns nothing")
-    if value_target.value_lambda < 1 and (positions["evaluation"] == NO_EVALUATION).all():
+    if value_target.value_lambda < 1 and all(
+        (chunk["evaluation"] == NO_EVALUATION).all() for chunk in chunks(positions)
+    ):
         logger.warning("no training position has an evaluation: the results alone are the target")
 
 
@@ -211,6 +233,24 @@ def make_first_network(
     return network
 
 
+def _load_together(
+    options: Options, network: Network, optimizer: chainer.Optimizer, ranks: Alone
+) -> State | None:
+    """Loads the files on the first rank, and sends their content to the others."""
+    if ranks.size == 1:
+        return _load(options, network, optimizer)
+
+    def load() -> tuple[State | None, Mapping[str, Any]]:
+        return _load(options, network, optimizer), chainer.serializers.npz.serialize(network)
+
+    resumed, weights = ranks.on_first(load)
+    if not ranks.is_first:
+        chainer.serializers.NpzDeserializer(weights).load(network)
+        if resumed is not None:
+            chainer.serializers.NpzDeserializer(resumed.optimizer).load(optimizer)
+    return resumed
+
+
 def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> State | None:
     """Loads the files to start from; returns the state to resume."""
     # A reader of the log takes these lines as a resumed run, which continues a curve. They
@@ -231,7 +271,36 @@ def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> S
     return state
 
 
-def _read_positions(options: Options) -> tuple[numpy.ndarray, numpy.ndarray]:
+def _read_together(options: Options, ranks: Alone) -> tuple[AnyPositions, AnyPositions]:
+    """Reads both lists on the first rank. The others map the caches, or receive the positions."""
+    loaded: list[Loaded] = []
+
+    def read() -> list[tuple[Path, str, tuple[str, ...]]]:
+        loaded.extend(_read_positions(options))
+        return [(item.cache, item.mark, item.shards) for item in loaded]
+
+    sets = []
+    for number, (cache, mark, shards) in enumerate(ranks.on_first(read)):
+        records = loaded[number].records if ranks.is_first else _map(cache, mark)
+        sets.append(with_shards(_share(ranks, records), shards))
+    return sets[0], sets[1]
+
+
+def _share(ranks: Alone, positions: numpy.ndarray | None) -> numpy.ndarray:
+    """Returns positions; all ranks receive them from the first one if a rank has None."""
+    missing = ranks.highest(positions is None)
+    return ranks.broadcast_array(positions) if missing or positions is None else positions
+
+
+def _map(cache: Path, mark: str) -> numpy.ndarray | None:
+    """Maps the cache of a list that another process has read; None if that is not possible."""
+    try:
+        return map_cache(cache, mark)
+    except (OSError, CacheError):
+        return None
+
+
+def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
     """Reads both lists, and logs what they hold and what was left out."""
     logger.info(log.READ_START)
     paths = {"train": options.kifulist_train, "test": options.kifulist_test}
@@ -243,17 +312,39 @@ def _read_positions(options: Options) -> tuple[numpy.ndarray, numpy.ndarray]:
         )
     loaded = {name: _load_list(name, path, options) for name, path in paths.items()}
     logger.info(log.READ_END)
+    sets = {name: item.mapped for name, item in loaded.items()}
+    for name, positions in sets.items():
+        logger.info("%s position num = %d", name, len(positions))
     for name, item in loaded.items():
-        logger.info("%s position num = %d", name, len(item.positions))
-    for name, item in loaded.items():
-        for line in item.report.lines():
+        if item.shards:
+            in_shards = len(sets[name]) - len(item.records)
+            logger.info("%s: %d positions in %d shards", name, in_shards, len(item.shards))
+        for line in item.report.lines() if item.report.records else ():
             logger.info("%s: %s", name, line)
     train_set, test_set = loaded["train"], loaded["test"]
     if options.report:
         _merge(train_set.report, test_set.report).write_tsv(options.report)
-    common = count_common(train_set.positions, test_set.positions)
-    logger.info("training positions that are also in the test set = %d", common)
-    return train_set.positions, test_set.positions
+    common = _count_common(sets["train"], sets["test"])
+    logger.info("training positions that are also in the test set = %s", common)
+    return train_set, test_set
+
+
+def _count_common(train: AnyPositions, test: AnyPositions) -> str:
+    """Counts the training positions that are also in the test set.
+
+    Of many positions in shards, some are drawn: reading all would delay the start.
+    """
+    if isinstance(test, MappedPositions):
+        if len(test) > _MOST_COUNTED:
+            return f"not counted, because the test set has more than {_MOST_COUNTED} positions"
+        test = test[:]
+    if not isinstance(train, MappedPositions):
+        return str(count_common(train, test))
+    if len(train) <= _MOST_COUNTED:
+        return str(sum(count_common(chunk, test) for chunk in chunks(train, _MOST_COUNTED // 4)))
+    drawn = train[make_order(len(train), random_of(0))[:_SAMPLE]]
+    share = count_common(drawn, test) / len(drawn)
+    return f"about {share * len(train):.0f} ({share:.2%} of a sample of {len(drawn)})"
 
 
 def _load_list(name: str, path: str, options: Options) -> Loaded:

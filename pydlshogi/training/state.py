@@ -11,6 +11,7 @@ Chainer ignores:
                         every random draw
 ``place/epoch``         number of finished epochs
 ``place/position``      number of positions done in the current epoch
+``place/order``         kind of the order of an epoch, unless it is shuffled
 ``loss/...``            sums of the policy loss (no key for a value network)
 ``value_loss/...``      sums of the value loss (no key without a value head)
 ``schedule/end``        iteration at which a cosine learning rate reaches 0
@@ -34,8 +35,10 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
+from pydlshogi.kifu.shards import AnyPositions, MappedPositions
 from pydlshogi.network.npz import NpzError, read_npz
 from pydlshogi.positions import POSITION
+from pydlshogi.training.order import SHUFFLED
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"
@@ -86,6 +89,7 @@ class Place:
         seconds: Time spent on training, over all runs.
         schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
         options: Recipe and batch size by name; empty for files of old versions.
+        order: Kind of the order of an epoch (:mod:`pydlshogi.training.order`).
     """
 
     model: numpy.ndarray
@@ -97,6 +101,7 @@ class Place:
     seconds: float = 0.0
     schedule_end: int | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    order: str = SHUFFLED
 
     def to_arrays(self) -> dict[str, Any]:
         """Returns the values by key, without the prefix."""
@@ -113,6 +118,8 @@ class Place:
             arrays.update({f"{name}/{key}": value for key, value in sums.items()})
         if self.schedule_end is not None:
             arrays["schedule/end"] = self.schedule_end
+        if self.order != SHUFFLED:
+            arrays["place/order"] = self.order
         return arrays
 
     @classmethod
@@ -134,6 +141,7 @@ class Place:
             seconds=float(arrays.get("seconds", 0)),
             schedule_end=None if end is None else int(end),
             options=dict(json.loads(str(arrays.get("recipe/options", "{}")))),
+            order=str(arrays.get("place/order", SHUFFLED)),
         )
 
 
@@ -247,14 +255,20 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def checksum(positions: numpy.ndarray) -> int:
-    """Computes a 32-bit checksum of an array of ``POSITION``, without the evaluations.
+def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
+    """Computes a 32-bit checksum of positions.
 
-    Training does not use the evaluations, and earlier versions did not have them: their
-    state files must fit the same positions.
+    Args:
+        positions: Positions in memory or in shards. Shards are not read: the checksums of
+            their tables count.
+        evaluations: Whether training uses the evaluations. Earlier versions did not have
+            them; their state files must fit the same positions.
     """
+    if isinstance(positions, MappedPositions):
+        return positions.checksum(lambda array: checksum(array, evaluations))
     value = 0
-    size = POSITION.fields["evaluation"][1]  # type: ignore[index]
+    end = POSITION.fields["evaluation"][1]  # type: ignore[index]
+    size = POSITION.itemsize if evaluations else end
     for start in range(0, len(positions), _CHECKSUM_ROWS):
         rows = numpy.ascontiguousarray(positions[start : start + _CHECKSUM_ROWS])
         packed = rows.view(numpy.uint8).reshape(len(rows), POSITION.itemsize)[:, :size]

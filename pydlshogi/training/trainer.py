@@ -9,15 +9,15 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-import numpy
-
 from pydlshogi.compat import chainer
+from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.evaluation import Progress, Validation
 from pydlshogi.training.loss import Loss, LossMeans, loss_names
+from pydlshogi.training.parallel import ALONE, Alone, synchronize
 from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import Recipe, make_schedule
 from pydlshogi.training.resume import LiveState
@@ -67,20 +67,23 @@ class Task:
     Attributes:
         network: A ``Network``; it is moved to the device.
         optimizer: A ``chainer.Optimizer`` set up with the network, made of the recipe.
-        train_positions: (n,) array of ``POSITION``, n at least 1.
-        test_positions: (m,) array of ``POSITION``, m at least 1.
+        train_positions: At least one position, in memory or in shards.
+        test_positions: At least one position, likewise.
         settings: What the run has to do.
         device: The ``chainer.backend.Device`` that computes.
         resumed: What ``load_pair`` returned; None for a new run.
+        ranks: The processes that train together; the first one logs and saves. The optimizer
+            must be made for them.
     """
 
     network: Any
     optimizer: Any
-    train_positions: numpy.ndarray
-    test_positions: numpy.ndarray
+    train_positions: AnyPositions
+    test_positions: AnyPositions
     settings: Settings
     device: Any
     resumed: State | None = None
+    ranks: Alone = ALONE
 
 
 def train(task: Task, interruption: Interruption | None = None) -> int | None:
@@ -103,7 +106,7 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
         SaveError: a file cannot be written.
         KeyboardInterrupt: a second signal came; the last save stays.
     """
-    interruption = interruption or Interruption()
+    interruption = interruption or Interruption(speaks=task.ranks.is_first)
     trainer = make_trainer(task, interruption)
     end = trainer.stop_trigger
     with interruption.catch(), warnings.catch_warnings():
@@ -116,7 +119,7 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
             logger.info(log.SAVE_STATE)
         # Before its first update an optimizer lacks arrays that it expects in a state file.
         saves = task.resumed is not None or trainer.updater.iteration > 0
-        if saves:
+        if saves and task.ranks.is_first:
             trainer.get_extension("snapshot")(trainer)
     if end.reached(trainer):
         return None
@@ -142,17 +145,19 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
     """
     settings, optimizer = task.settings, task.optimizer
     iterator = EpochIterator(len(task.train_positions), settings.batchsize, settings.seed)
-    means = {name: LossMeans(name) for name in loss_names(task.network)}
+    means = {name: LossMeans(name, task.ranks) for name in loss_names(task.network)}
     live = LiveState(optimizer, iterator, means, task.train_positions, settings.options)
     if task.resumed is not None:
         live.resume(task.resumed)
     task.device.use()
+    synchronize(task.network, task.ranks)
     updater = _make_updater(task, iterator)
     live.schedule_end = _add_schedule(task, iterator)
     end = RunEnd(
         iterator.epoch + settings.epoch,
         None if settings.iterations is None else updater.iteration + settings.iterations,
         interruption or Interruption(),
+        task.ranks,
     )
     # Chainer creates the folder ``out``; our folders exist already.
     trainer = chainer.training.Trainer(updater, end, out=os.curdir)
@@ -165,11 +170,15 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
     updater = chainer.training.updaters.StandardUpdater(
         iterator,
         task.optimizer,
-        converter=PlanesConverter(task.train_positions, task.settings.recipe.value_target),
+        converter=PlanesConverter(
+            task.train_positions, task.settings.recipe.value_target, task.ranks
+        ),
         device=task.device,
         # A training set smaller than a batch is a full batch.
         loss_func=Loss(
-            task.network, batchsize=min(task.settings.batchsize, len(task.train_positions))
+            task.network,
+            batchsize=min(task.settings.batchsize, len(task.train_positions)),
+            ranks=task.ranks,
         ),
     )
     updater.iteration = task.optimizer.t
@@ -214,9 +223,9 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
 
     measured = task.network, task.test_positions, settings.test_batchsize
     seed = updater.get_iterator("main").seed
-    progress = Progress(*measured, seed, task.device, means)
+    progress = Progress(*measured, seed, task.device, means, task.ranks)
     stream = bar_stream()
-    validation = Validation(*measured, task.device, means, stream)
+    validation = Validation(*measured, task.device, means, stream, task.ranks)
     writer = PairWriter(task.network, settings.model, settings.state)
     snapshot = chainer.training.extensions.snapshot(target=live, writer=writer)
     for name, extension in means.items():
@@ -226,7 +235,8 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
     priority = chainer.training.PRIORITY_READER
     trainer.extend(progress, trigger=at_evaluation, priority=priority)
     trainer.extend(validation, trigger=at_validation, priority=priority)
-    trainer.extend(snapshot, name="snapshot", trigger=at_save)
+    if task.ranks.is_first:
+        trainer.extend(snapshot, name="snapshot", trigger=at_save)
     if stream is not None:
         last = _last_iteration(settings, updater.get_iterator("main"), updater.iteration)
         trainer.extend(ProgressBar(last, means, stream))

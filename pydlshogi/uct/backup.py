@@ -1,4 +1,4 @@
-"""Takes what a visit found back to the root."""
+"""Backup: carries the value or the proof of a leaf to the root."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def back_up(path: Path, leaf: Node, value: float) -> None:
     Their visits were counted on the way down.
 
     Args:
-        path: The way to the leaf.
+        path: The path to the leaf.
         leaf: The leaf.
         value: Probability that the side to move at the leaf wins.
     """

@@ -1,4 +1,4 @@
-"""What the network said of positions, by hash."""
+"""Cache of the network's answers, by the hash of the position."""
 
 from __future__ import annotations
 

@@ -82,6 +82,7 @@ class CshogiBoard:
     def mate(self, plies: int) -> Mate | None:
         """Finds a mate in at most ``plies`` plies, the shortest first."""
         board = self._board
+        plies -= 1 - plies % 2  # cshogi accepts odd numbers only
         if plies < 1 or not self._can_be_mated[board.turn ^ 1]:
             return None
         if move := self._mating_evasion() if board.is_check() else board.mate_move_in_1ply():

@@ -169,7 +169,7 @@ class MateSearch:
         return self._table.get(key, _UNKNOWN)
 
     def _children(self, attacks: bool) -> list[tuple[int, int]]:
-        """Lists the moves of the attacker or the defender, each with the key behind it."""
+        """Lists the moves of the attacker or the defender, each with the key after it."""
         board = self._board
         children = []
         for move in board.checks() if attacks else board.moves().tolist():

@@ -1,4 +1,4 @@
-"""The way to a position: the game, then the path through the tree, and its repetitions."""
+"""The moves that led to a position, in the game and in the tree, and its repetitions."""
 
 from __future__ import annotations
 

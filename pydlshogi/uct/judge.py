@@ -27,7 +27,7 @@ def judge(game: Game, settings: Settings, is_root: bool) -> Verdict | None:
     """Judges a position, first by repetition, then by declaration, then by a mate search.
 
     Args:
-        game: The position and the way to it.
+        game: The position with the moves that led to it.
         settings: The constants.
         is_root: Whether it is the root, where a repetition does not end the search.
 

@@ -20,7 +20,7 @@ class Candidate(NamedTuple):
         value: Probability that the side that makes it wins.
         proof: Its proven result for that side, from the position before the move; or None.
         prior: Probability of the policy.
-        node: The position behind it; None where it was not visited.
+        node: The position after it; None where it was not visited.
     """
 
     move: int
@@ -104,7 +104,7 @@ def line_of(node: Node) -> tuple[list[int], Node]:
     """Follows the best moves of a node.
 
     Returns:
-        The moves, and the node behind the last of them.
+        The moves, and the node after the last of them.
     """
     moves = []
     while node.children:
@@ -131,7 +131,7 @@ def _visited(node: Node) -> list[Candidate]:
 
 
 def _before(proof: Proof | None) -> Proof | None:
-    """Turns a result behind a move into one of the side that makes the move."""
+    """Turns the result after a move into one for the side that makes the move."""
     return Proof(-proof.outcome, 1 + proof.plies) if proof else None
 
 

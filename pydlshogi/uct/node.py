@@ -1,4 +1,4 @@
-"""A position in the tree."""
+"""A node of the tree."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ _BYTES_PER_MOVE = 6
 
 
 class Policy:
-    """The legal moves of a position, what the network says of them and of the position.
+    """The legal moves of a position, their probabilities, and the value of the position.
 
     Softmax and sorting wait until the moves are needed: most leaves are visited once only.
     Nodes of the same position share a policy.

@@ -8,7 +8,7 @@ virtual loss on their way, until the batch is full and the network has answered.
 from __future__ import annotations
 
 import collections
-import concurrent.futures
+from concurrent.futures import Future
 from typing import Callable, NamedTuple
 
 import numpy
@@ -35,6 +35,9 @@ _TREE_PART, _CACHE_ENTRY = 0.875, 1000
 #: A batch has at most 1 in so many of the root's visits: early ones need each other's values.
 _GROWTH = 8
 
+#: Visits between two looks at whether the search was stopped, about 2 ms.
+_LOOK = 16
+
 #: Nodes freed while the network computes, which takes about 5 ms.
 _FREED = 700
 
@@ -43,7 +46,7 @@ class Leaf(NamedTuple):
     """A position that the network is asked about.
 
     Attributes:
-        path: The way to it.
+        path: The path to it.
         node: Its node.
         key: Its hash.
         turn: Its side to move.
@@ -62,13 +65,13 @@ class Batch(NamedTuple):
 
     Attributes:
         leaves: Positions that the network is asked about.
-        collisions: Ways to positions that it was being asked about already.
-        answer: What it will answer.
+        collisions: Paths to positions that the network was being asked about already.
+        planes: Input of the network; those of the leaves come first.
     """
 
     leaves: list[Leaf]
     collisions: list[tuple[Path, Node]]
-    answer: concurrent.futures.Future[Answer]
+    planes: numpy.ndarray
 
 
 class Search:
@@ -92,7 +95,7 @@ class Search:
         self.tree = Tree()
         self._evaluations = Evaluations(evaluate)
         self._cache = Cache(_cache_capacity(settings))
-        self._under_way: collections.deque[Batch] = collections.deque()
+        self._under_way: collections.deque[tuple[Batch, Future[Answer]]] = collections.deque()
 
     @property
     def root(self) -> Node:
@@ -148,12 +151,12 @@ class Search:
 
         Args:
             most: Visits of the root at which to end.
-            is_stopped: Says, while the network computes, whether to give up the batch.
+            is_stopped: Says every few milliseconds whether to give up the batch.
 
         Raises:
             Exception: what ``evaluate`` raised; :meth:`give_up` must follow.
         """
-        while len(self._under_way) < self.settings.batches and self._collect(most):
+        while len(self._under_way) < self.settings.batches and self._collect(most, is_stopped):
             pass
         self.tree.free(_FREED)
         if self.settings.root_mate and not self.root.proof:
@@ -173,12 +176,13 @@ class Search:
     def give_up(self) -> None:
         """Gives up all batches under way."""
         while self._under_way:
-            _give_up(self._under_way.pop())
+            batch, _ = self._under_way.pop()
+            _give_up(batch)
 
     def _receive(self, is_stopped: Callable[[], bool]) -> None:
         """Backs up the oldest batch under way."""
-        answer = self._evaluations.wait(self._under_way[0].answer, is_stopped)
-        batch = self._under_way.popleft()
+        answer = self._evaluations.wait(self._under_way[0][1], is_stopped)
+        batch, _ = self._under_way.popleft()
         if answer is None:
             _give_up(batch)
         else:
@@ -191,38 +195,41 @@ class Search:
             self.mate = line
             self.root.proof = Proof(WIN, len(line))
 
-    def _collect(self, most: int) -> bool:
+    def _collect(self, most: int, is_stopped: Callable[[], bool]) -> bool:
         """Collects a batch and begins its evaluation.
 
         Returns:
             Whether there is anything to ask the network.
         """
-        root, board = self.root, self._game.board
-        size = min(self.settings.batch_size, 1 + root.visits // _GROWTH)
-        planes = numpy.empty((size, PLANE_NUM, 9, 9), numpy.float32)
-        leaves: list[Leaf] = []
-        collisions: list[tuple[Path, Node]] = []
+        size = min(self.settings.batch_size, 1 + self.root.visits // _GROWTH)
+        batch = Batch([], [], numpy.empty((size, PLANE_NUM, 9, 9), numpy.float32))
         # Bounded, since visits to leaves whose value is known could go on for ever.
-        for _ in range(2 * size):
-            if len(leaves) == size or root.visits >= most or root.proof:
+        for number in range(2 * size):
+            if len(batch.leaves) == size or self.root.visits >= most or self.root.proof:
                 break
-            path, node = self._descend()
-            if node.pending:
-                collisions.append((path, node))
-            elif leaf := self._visit(path, node):
-                board.write_planes(planes[len(leaves)])
-                leaves.append(leaf)
-            for _ in path:
-                self._game.pop()
-        self.collisions += len(collisions)
-        self.evaluations += len(leaves)
-        if not leaves:
-            for path, node in collisions:
-                give_back(path, node)
+            if number % _LOOK == _LOOK - 1 and is_stopped():
+                _give_up(batch)
+                return False
+            self._add_visit(batch)
+        self.collisions += len(batch.collisions)
+        self.evaluations += len(batch.leaves)
+        if not batch.leaves:
+            _give_up(batch)
             return False
-        answer = self._evaluations.begin(planes[: len(leaves)])
-        self._under_way.append(Batch(leaves, collisions, answer))
+        answer = self._evaluations.begin(batch.planes[: len(batch.leaves)])
+        self._under_way.append((batch, answer))
         return True
+
+    def _add_visit(self, batch: Batch) -> None:
+        """Makes a visit, and adds it to the batch if its value is not known at once."""
+        path, node = self._descend()
+        if node.pending:
+            batch.collisions.append((path, node))
+        elif leaf := self._visit(path, node):
+            self._game.board.write_planes(batch.planes[len(batch.leaves)])
+            batch.leaves.append(leaf)
+        for _ in path:
+            self._game.pop()
 
     def _descend(self) -> tuple[Path, Node]:
         """Goes from the root to a leaf and plays the moves; each visit counts as a loss."""

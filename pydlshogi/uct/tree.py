@@ -1,4 +1,4 @@
-"""The tree: its root follows the game, and what the game left behind is freed in slices."""
+"""The tree: its root follows the game, and dropped nodes are freed in slices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Tree:
 
     Attributes:
         root: The position to be searched.
-        size: Memory in bytes, about; what is still to be freed counts.
+        size: Memory in bytes, about, with the nodes that are not freed yet.
     """
 
     def __init__(self) -> None:
@@ -28,10 +28,10 @@ class Tree:
         return bool(self._garbage)
 
     def move_to(self, start: object, moves: Sequence[int], keep: bool = False) -> None:
-        """Moves the root to a position, with what is known of it.
+        """Moves the root to a position and keeps the part of the tree below it.
 
         Args:
-            start: Identifies the start of the game, and all that makes a tree unusable.
+            start: Start position and constants; the tree of another start is dropped.
             moves: The moves from there, as in :mod:`pydlshogi.uct.move`.
             keep: Whether to keep the positions beside it until the next call, because the
                 last of the moves is only expected (ponder).

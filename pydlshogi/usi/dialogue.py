@@ -1,10 +1,10 @@
 """The dialogue with a GUI: reads its lines, obeys them in order, answers each ``go`` once.
 
-Two threads share the work. The main thread only reads, so that the GUI never waits for
-the engine to read, and the engine notices ``quit`` while it loads a model. The other
-thread obeys the lines in their order. While it thinks, the main thread tells it of lines
-that want the move at once. After ``go infinite`` and ``go ponder`` the move is held back
-until a command frees it, or shows that the GUI has moved on.
+Two threads share the work. The main thread only reads, so the GUI never waits for the
+engine to read. The engine also notices ``quit`` while it loads a model. The other thread
+obeys the lines in their order. While it thinks, the main thread tells it of lines that
+want the move at once. After ``go infinite`` and ``go ponder`` the move is held back until
+``stop``, ``ponderhit`` or the next command that needs the player.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.usi.output import Output
 from pydlshogi.usi.protocol import CommandError, Go, PonderHit, decode, parse_go, quote
 
-#: Seconds that ``quit`` waits for the work under way. GUIs kill an engine after five.
+#: Seconds that ``quit`` waits for the current command. GUIs kill an engine after five.
 QUIT_GRACE = 3.0
 
 #: Seconds between signs of life while a player loads.
@@ -108,6 +108,7 @@ class Dialogue(abc.ABC):
         worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
         worker.start()
         signals = _Signals()
+        thinking = [signals]
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
                 text = decode(line)
@@ -115,14 +116,15 @@ class Dialogue(abc.ABC):
                 command, rest = _split(text)
                 if command == "go":
                     signals = _Signals()
+                    thinking.append(signals)
                 elif command == "ponderhit":
                     signals.ponderhit.set(rest)
                 elif command in _STOPS:
-                    signals.stop.set()
+                    _stop_all(thinking)
                 if command == "quit":
                     break
                 self._lines.put((text, signals))
-        signals.stop.set()
+        _stop_all(thinking)
         self._lines.put(None)
         worker.join(QUIT_GRACE)
         return not worker.is_alive()
@@ -250,6 +252,12 @@ class _Signals:
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
+
+
+def _stop_all(thinking: list[_Signals]) -> None:
+    """Stops the last search and those before it that the GUI has not stopped."""
+    while thinking:
+        thinking.pop().stop.set()
 
 
 def _split(line: str) -> tuple[str, str]:

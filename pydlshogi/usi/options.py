@@ -204,7 +204,7 @@ class Options:
         if option is None:
             if name.lower() in SENT_ANYWAY:
                 return
-            raise CommandError(f"option {quote(name)} is unknown and passed over")
+            raise CommandError(f"option {quote(name)} is unknown and was ignored")
         try:
             self._values[option.name] = option.parse(text, self._values[option.name])
         except ValueError as error:

@@ -217,7 +217,7 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
             if words and re.fullmatch(r"-?\d{1,18}", words[0], re.ASCII):
                 numbers[word] = int(words.popleft())
             else:
-                complaints.append(f"go {word} has no number behind it")
+                complaints.append(f"go {word} needs a number")
         elif word == "searchmoves":
             while words and MOVE.fullmatch(words[0]):
                 searchmoves.append(words.popleft())

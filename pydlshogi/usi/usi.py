@@ -40,8 +40,8 @@ def usi(player: Any) -> None:
 def _dialogue(player: Any, output: Output, log: DialogueLog) -> Dialogue:
     """Chooses the engine for a player.
 
-    A subclass of one of our players that overrides a method of the book is a player of the
-    reader's own.
+    A subclass of one of our players may override a method of the book. It then counts as a
+    player of the reader's own.
     """
     if not getattr(player, "is_plain", False):
         return BookEngine(player, output)

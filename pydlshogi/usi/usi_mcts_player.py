@@ -1,8 +1,8 @@
 """Runs the engine as the book's .bat file does: ``python -m pydlshogi.usi.usi_mcts_player``."""
 
-import sys
+import os
 
-from pydlshogi.commands.mcts_player_usi import main
+from pydlshogi.launch import ROOT, launch
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launch(os.path.join(ROOT, "mcts_player_usi.py"))

@@ -1,8 +1,8 @@
 """Runs the engine: ``python -m pydlshogi.usi.usi_policy_player``, as the book's .bat file does."""
 
-import sys
+import os
 
-from pydlshogi.commands.policy_player_usi import main
+from pydlshogi.launch import ROOT, launch
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launch(os.path.join(ROOT, "policy_player_usi.py"))

@@ -1,8 +1,8 @@
 """Runs the engine: ``python -m pydlshogi.usi.usi_search1_player``, as the book's .bat file does."""
 
-import sys
+import os
 
-from pydlshogi.commands.search1_player_usi import main
+from pydlshogi.launch import ROOT, launch
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launch(os.path.join(ROOT, "search1_player_usi.py"))

@@ -141,7 +141,9 @@ def test_the_tables_count_the_records(finished, capsys):
     assert float(found["mean_plies"]) == sum(outcome.plies for outcome in outcomes) / 4
     assert two_random_movers(finished) == 0
     printed = capsys.readouterr().out
-    assert printed == (finished / "table.md").read_text(encoding="utf-8")
+    table, written = printed[: -1 - len(printed.splitlines()[-1])], printed.splitlines()[-1]
+    assert table == (finished / "table.md").read_text(encoding="utf-8")
+    assert written.startswith(f"{finished}: table.md, table.tsv")
     assert "| a | b | 4 |" in printed
 
 
@@ -171,8 +173,8 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"the games under way are finished" in stderr
-    assert b"The same command goes on from here." in stderr
+    assert b"the current games are played to their end" in stderr
+    assert b"The same command continues the match." in stderr
     assert b"Traceback" not in stderr
     played = len(records(output))
     assert 2 <= played < 200
@@ -195,7 +197,7 @@ def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=30)  # the engines think for 60
     assert process.returncode == 130
-    assert b"Ctrl-C again gives them up" in first
+    assert b"Ctrl-C again stops them" in first
     assert b"Traceback" not in stderr
     assert not records(output)
 

@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from pathlib import Path
 
 import cshogi
 import numpy
@@ -10,6 +11,7 @@ import pytest
 from uct_helpers import FakeNetwork, endgames, searched
 
 from pydlshogi.network.evaluator import Evaluation
+from pydlshogi.player import mcts_player
 from pydlshogi.player.book import BookMove, write_book
 from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
@@ -115,6 +117,18 @@ def test_it_is_made_without_arguments():
     assert MCTSPlayer().name == "mcts_player"
     assert ParallelMCTSPlayer().name == "parallel_mcts_player"
     assert isinstance(ParallelMCTSPlayer(), MCTSPlayer)
+
+
+def test_the_default_model_is_the_policy_model_until_there_is_one_with_two_heads(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(mcts_player, "shipped_model", lambda name="model_policy": tmp_path / name)
+    player = MCTSPlayer()
+    assert player.model_path() == tmp_path / "model_policy"
+    (tmp_path / "model_policy_value").touch()
+    assert player.model_path() == tmp_path / "model_policy_value"
+    player.options.set("modelfile", "/other")
+    assert player.model_path() == Path("/other")
 
 
 def test_the_books_go_visits_as_often_as_the_books_player(capsys):
@@ -390,6 +404,16 @@ def test_draw_ply_counts_from_the_move_number_of_the_position():
     player = make_player(sfen, Draw_Ply=100, Draw_Value_Black=900)
     player.choose(Go(nodes=200))
     assert number(player, "cp") > 1000
+
+
+def test_a_game_beyond_draw_ply_is_searched_as_if_there_were_none():
+    sfen = f"{cshogi.STARTING_SFEN[:-1]}101"
+    answers = []
+    for limit in (0, 100):
+        player = make_player(sfen, Draw_Ply=limit)
+        answers.append(player.choose(Go(nodes=200)))
+        assert number(player, "nodes") == 200
+    assert answers[0] == answers[1]
 
 
 def test_the_constants_of_the_search_come_from_the_options():

@@ -348,3 +348,13 @@ def test_networks_with_one_and_two_heads_have_comparable_columns():
     assert list(rows[0].columns.values())[2:] == [4.5, 0.25, 4.25, 0.3, 0.5, 0.8]
     assert list(rows[1].columns.values())[2:] == [None, None, None, None, 0.6, 0.8]
     assert "| value | 1 | 0:00:01 | - | - | - | - | 0.6000 | 0.8000 |" in format_markdown(rows, "")
+
+
+def test_single_positions_are_no_games_to_hold_out():
+    positions = numpy.zeros(6, POSITION)
+    positions["ply"] = [1, 2, 3, 1, 2, 1]
+    assert [len(part) for part in hold_out(positions, 2)] == [3, 3]
+    for ply in ([0] * 6, [7, 20, 3, 8, 1, 5]):
+        positions["ply"] = ply
+        with pytest.raises(CompareError, match="--kifulist_test"):
+            hold_out(positions, 2)

@@ -187,6 +187,13 @@ def test_the_checksum_sees_everything_that_is_trained_on_and_no_evaluation():
     assert checksum(positions) == before
 
 
+def test_the_checksum_of_a_run_that_uses_evaluations_sees_them():
+    positions = make_positions(5, 1)
+    before = checksum(positions, evaluations=True)
+    positions["evaluation"][2] += 1
+    assert checksum(positions, evaluations=True) != before
+
+
 def test_a_state_of_a_network_with_other_heads_is_refused(tmp_path):
     shutil.copytree(OLD / "published", tmp_path, dirs_exist_ok=True)
     content = load_state(tmp_path / "state")

@@ -11,8 +11,8 @@ from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.mate import RootMate, find_mate, mate_line
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 
-#: A mate in three with two golds.
-THREE = "4k4/9/4P4/9/9/9/9/9/4K4 b 2G 1"
+#: A mate in three plies from a real game.
+THREE = "l8/5s3/p3g3n/3s1p2l/1P4p1R/3k+s1gPK/P4P3/7B1/7L1 w RBNP2gs2nl10p 216"
 
 
 def never():
@@ -125,3 +125,11 @@ def test_a_mate_line_is_the_longest_defence():
 def test_no_line_where_the_mate_is_longer(plies):
     three = next(s for s in endgames(500) if (m := CshogiBoard(s).mate(5)) and m.plies == 3)
     assert mate_line(CshogiBoard(three), plies) == []
+
+
+def test_mates_are_searched_up_to_any_number_of_plies():
+    board = CshogiBoard(THREE)
+    found = [board.mate(plies) for plies in range(10)]
+    assert found[:3] == [None] * 3
+    assert {mate.plies for mate in found[3:]} == {3}
+    assert [len(board.search_mate(1000, plies)[0]) for plies in range(1, 6)] == [0, 0, 3, 3, 3]

@@ -226,3 +226,18 @@ def test_a_new_node_knows_nothing():
     node = Node()
     assert (node.visits, node.value(), node.children, node.proof) == (0, 0.5, None, None)
     assert cshogi.Board().sfen() == CshogiBoard()._board.sfen()
+
+
+def test_a_large_batch_is_given_up_while_it_is_collected():
+    search = searched(2000, MIDDLE[0], batch_size=1024, mate_plies=1)
+    visits, asked, looks = search.root.visits, search.evaluations, []
+
+    def is_stopped():
+        looks.append(search.root.visits)
+        return len(looks) == 3
+
+    search.step(10**6, is_stopped)
+    assert looks[2] - looks[0] <= 64
+    assert search.evaluations == asked
+    assert visits <= search.root.visits <= visits + 64
+    check_statistics(search.root)

@@ -220,6 +220,13 @@ def test_quit_at_any_time(start, two_heads, lines, end):
     assert b"Traceback" not in program.stderr
 
 
+def test_one_stop_ends_every_search_before_it(engine):
+    engine.send("position startpos", "go infinite", "position startpos moves 7g7f", "go infinite")
+    engine.until("info depth")
+    engine.send("stop", "usi")
+    assert len(bestmoves(engine.until("usiok"))) == 2
+
+
 def test_a_large_tree_delays_neither_a_new_game_nor_quit(engine):
     engine.send("position startpos", "go nodes 8000")
     engine.until("bestmove")

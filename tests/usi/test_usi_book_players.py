@@ -6,6 +6,7 @@ use star imports and print their answers.
 
 import io
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -543,7 +544,8 @@ def test_our_players_run_through_usi_as_through_their_programs(reader, start, mo
         engine.send(f"setoption name modelfile value {model_of(network)}", "isready")
         engine.send("position startpos moves 7g7f", "go infinite", "isready")
         said += engine.until("readyok") + engine.until("readyok")
-        answers.append([line for line in said if " time " not in line])
+        # On a busy machine an engine may say that it is loading.
+        answers.append([line for line in said if not re.search(" time | loading$", line)])
         assert any(line.startswith("bestmove ") for line in said)
         assert engine.leave("quit") == 0
     assert answers[0] == answers[1] == answers[2]

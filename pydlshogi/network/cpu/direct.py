@@ -4,8 +4,8 @@ Winograd's algorithm transforms the weights first, which costs as much for one b
 many. Here nothing is precomputed from the weights, so weights may change at any time.
 
 Each row of the board is followed by one zero. This zero is the padding to the right of the
-row and to the left of the next row. In such a list of squares, each of the nine shifts of
-the filter is the same list with another start.
+row and to the left of the next row. So the board is one list of squares. Each of the nine
+shifts of the filter reads this list from another start.
 """
 
 from __future__ import annotations

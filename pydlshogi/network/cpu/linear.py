@@ -18,8 +18,8 @@ class Linear(L.Linear):
 
     On a CPU, Chainer's product would use the threads of BLAS. These threads keep spinning
     after the product: with 2 processors, the 3×3 convolutions before and after a value head
-    took 1.5 times as long. So this layer treats a batch of vectors as one board whose
-    squares are the vectors, and computes it as a 1×1 convolution.
+    took 1.5 times as long. So this layer treats a batch of vectors as one board, with a
+    vector on each square, and computes a 1×1 convolution.
 
     Args:
         inputs: Length of an input vector.

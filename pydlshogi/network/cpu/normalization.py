@@ -17,6 +17,9 @@ Each chunk's variance is computed around the chunk's own mean. The chunks are co
 afterwards (Chan, Golub, LeVeque), which is exact enough even for a large mean. The chunks do
 not depend on the number of threads, so the results do not either.
 
+Several processes that share a batch (:mod:`pydlshogi.training.parallel`) exchange the sums
+between the two passes. The statistics are then those of the whole batch in all of them.
+
 Sources: S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167 (2015); T. F. Chan,
 G. H. Golub, R. J. LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
 Sample Variances, COMPSTAT 1982.
@@ -52,10 +55,14 @@ class BatchNormalization(L.BatchNormalization):
     Args:
         size: Number of channels.
         relu: Whether to apply ReLU to the result.
+
+    Attributes:
+        ranks: The processes that share each training batch; None for one process.
     """
 
     def __init__(self, size: int, *, relu: bool = False) -> None:
         super().__init__(size)
+        self.ranks: Any = None
         self._size = size
         self.relu = relu
 
@@ -75,11 +82,12 @@ class BatchNormalization(L.BatchNormalization):
         if kwargs or not self._is_ours(x.array):
             y = super().forward(x, **kwargs)
             return F.relu(y) if self.relu else y
-        function = _Normalization(self.eps, self.relu)
+        kind = _Normalization if isinstance(x.array, numpy.ndarray) else _PlainNormalization
+        function = kind(self.eps, self.relu, self.ranks)
         (y,) = function.apply((x, self.gamma, self.beta))
         if chainer.config.in_recomputing:  # the first computation updated the statistics
             return y
-        m = x.size // self._size
+        m = function.count
         for running, found in (
             (self.avg_mean, function.mean),
             (self.avg_var, function.variance * (m / max(m - 1, 1))),
@@ -89,6 +97,8 @@ class BatchNormalization(L.BatchNormalization):
         return y
 
     def _is_ours(self, x: Any) -> bool:
+        if self.ranks is not None and chainer.config.train:
+            return True
         return (
             bool(chainer.config.train)
             and get_convolution() != "chainer"
@@ -105,17 +115,21 @@ class _Normalization(chainer.FunctionNode):
     Args:
         eps: ε of the module's docstring.
         relu: Whether to apply ReLU to the result.
+        ranks: The processes that share the batch; None for one process.
 
     Attributes:
         mean: (channels,) float32, known after the forward pass.
         variance: (channels,) float32, likewise; divided by m, not by m − 1.
+        count: m, likewise.
     """
 
-    def __init__(self, eps: float, relu: bool) -> None:
+    def __init__(self, eps: float, relu: bool, ranks: Any = None) -> None:
         self.eps = eps
         self.relu = relu
+        self.ranks = ranks
         self.mean: Any = None
         self.variance: Any = None
+        self.count = 0
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any]:
         """Computes the output from the arrays x, gamma and beta."""
@@ -138,10 +152,12 @@ class _Normalization(chainer.FunctionNode):
 
         def put_together() -> None:
             sizes = numpy.array([[chunk.stop - chunk.start] for chunk in chunks], float)
-            mean = (sizes * means).sum(axis=0) / len(rows)
-            square = squares.sum(axis=0, dtype=float) + (sizes * (means - mean) ** 2).sum(axis=0)
+            moments = _merge(sizes, means, squares)
+            if self.ranks is not None:
+                moments = _merge_ranks(self.ranks, moments)
+            self.count, mean, square = moments
             self.mean = mean.astype(numpy.float32)
-            self.variance = (square / len(rows)).astype(numpy.float32)
+            self.variance = (square / self.count).astype(numpy.float32)
             factors["scale"] = gamma * self._inverse_deviation()
 
         def normalize(number: int, chunk: slice) -> None:
@@ -181,11 +197,16 @@ class _Normalization(chainer.FunctionNode):
 
         def put_together() -> None:
             inverse = self._inverse_deviation()
-            found["beta"] = g_sums.sum(axis=0, dtype=float).astype(numpy.float32)
-            found["gamma"] = inverse * gh_sums.sum(axis=0, dtype=float).astype(numpy.float32)
+            beta = g_sums.sum(axis=0, dtype=float)
+            gamma_ = gh_sums.sum(axis=0, dtype=float)
+            found["beta"] = beta.astype(numpy.float32)
+            found["gamma"] = inverse * gamma_.astype(numpy.float32)
+            if self.ranks is not None:
+                beta, gamma_ = self.ranks.gather([beta, gamma_]).sum(axis=0)
+            all_beta, all_gamma = beta.astype(numpy.float32), inverse * gamma_.astype(numpy.float32)
             found["scale"] = gamma * inverse
-            found["slope"] = found["scale"] * inverse * found["gamma"] / len(rows)
-            found["shift"] = found["scale"] * found["beta"] / len(rows)
+            found["slope"] = found["scale"] * inverse * all_gamma / self.count
+            found["shift"] = found["scale"] * all_beta / self.count
 
         def compute(number: int, chunk: slice) -> None:
             g = g_rows[chunk] if y_rows is None else gx[chunk]
@@ -196,11 +217,94 @@ class _Normalization(chainer.FunctionNode):
             out -= term
 
         _in_two_passes(chunks, take_sums, put_together, compute)
+        if self.ranks is not None and self.ranks.idle:
+            gx[...] = 0
         gradients = _boards(gx, x.shape), found["gamma"], found["beta"]
         return tuple(chainer.as_variable(gradients[index]) for index in indexes)
 
     def _inverse_deviation(self) -> Any:
         return (1 / numpy.sqrt(self.variance + self.eps)).astype(numpy.float32)
+
+
+class _PlainNormalization(_Normalization):
+    """The same on a GPU, as plain operations on whole arrays."""
+
+    def forward(self, inputs: tuple[Any, ...]) -> tuple[Any]:
+        """As in the base class."""
+        x, gamma, beta = inputs
+        xp = chainer.backend.get_array_module(x)
+        self.retain_inputs((0, 1, 2))
+        if self.relu:
+            self.retain_outputs((0,))
+        mean = x.mean(axis=(0, 2, 3))
+        square = xp.square(x - _stretch(mean)).sum(axis=(0, 2, 3))
+        moments = (x.size // len(gamma), *(_on_cpu(sums) for sums in (mean, square)))
+        self.count, mean, square = _merge_ranks(self.ranks, moments)
+        self.mean = xp.asarray(mean.astype(numpy.float32))
+        self.variance = xp.asarray((square / self.count).astype(numpy.float32))
+        h = (x - _stretch(self.mean)) * _stretch(gamma * self._inverse_deviation())
+        h += _stretch(beta)
+        return (xp.maximum(h, 0) if self.relu else h,)
+
+    def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any, ...]:
+        """As in the base class, without second derivatives."""
+        x, gamma, _ = (v.array for v in self.get_retained_inputs())
+        xp = chainer.backend.get_array_module(x)
+        g = grad_outputs[0].array
+        if self.relu:
+            g = g * (self.get_retained_outputs()[0].array > 0)
+        inverse = self._inverse_deviation()
+        h = (x - _stretch(self.mean)) * _stretch(inverse)
+        sums = [g.sum(axis=(0, 2, 3)), (g * h).sum(axis=(0, 2, 3))]
+        g_beta, g_gamma = sums
+        all_sums = self.ranks.gather([_on_cpu(array) for array in sums]).sum(axis=0)
+        all_beta, all_gamma = xp.asarray((all_sums / self.count).astype(numpy.float32))
+        gx = _stretch(gamma * inverse) * (g - _stretch(all_beta) - h * _stretch(all_gamma))
+        if self.ranks.idle:
+            gx[...] = 0
+        gradients = gx, g_gamma, g_beta
+        return tuple(chainer.as_variable(gradients[index]) for index in indexes)
+
+    def _inverse_deviation(self) -> Any:
+        xp = chainer.backend.get_array_module(self.variance)
+        return (1 / xp.sqrt(self.variance + self.eps)).astype(numpy.float32)
+
+
+def _stretch(values: Any) -> Any:
+    """Reshapes (channels,) for products with (n, channels, height, width)."""
+    return values[:, None, None]
+
+
+def _on_cpu(array: Any) -> Any:
+    """Copies an array to the CPU, as float64."""
+    return chainer.get_device("@numpy").send(array).astype(numpy.float64)
+
+
+def _merge(
+    counts: numpy.ndarray, means: numpy.ndarray, squares: numpy.ndarray
+) -> tuple[int, numpy.ndarray, numpy.ndarray]:
+    """Merges the moments of k parts of a batch.
+
+    Args:
+        counts: (k, 1) numbers of rows, float64.
+        means: (k, channels).
+        squares: (k, channels) sums of the squared differences from the mean of the part.
+
+    Returns:
+        The same of the whole batch: number, (channels,) and (channels,) float64.
+    """
+    count = int(counts.sum())
+    mean = (counts * means).sum(axis=0) / count
+    square = squares.sum(axis=0, dtype=float) + (counts * (means - mean) ** 2).sum(axis=0)
+    return count, mean, square
+
+
+def _merge_ranks(ranks: Any, moments: tuple[int, Any, Any]) -> tuple[int, Any, Any]:
+    """Merges the moments of all processes. A process without positions counts nothing."""
+    count, mean, square = moments
+    mine = numpy.stack([numpy.full_like(mean, count), mean, square])
+    counts, means, squares = numpy.moveaxis(ranks.gather(0 * mine if ranks.idle else mine), 1, 0)
+    return _merge(counts[:, :1], means, squares)
 
 
 def _rows(x: Any) -> Any:

@@ -224,8 +224,8 @@ def _blas_libraries() -> list[Any]:
 class Workspace(threading.local):
     """Arrays that each thread keeps from call to call.
 
-    For a new array of some megabytes, the system needs as long to provide the pages as the
-    program needs to fill them.
+    To provide the memory of a new array of some megabytes takes the system as long as to fill
+    it takes the program.
     """
 
     def __init__(self) -> None:

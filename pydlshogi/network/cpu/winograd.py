@@ -6,9 +6,9 @@ value is the product of two values: 5 multiplications instead of 9. The points a
 p = 0, 1, −1, 2 and infinity (where the "value" is the leading coefficient):
 
 - values of g and of h: V g and V h, where V (5×3) has the rows (1, p, p²) and (0, 0, 1);
-- back to coefficients (Lagrange): N · diag(1/f) · values, where column p of N (5×5) holds
-  the coefficients of the product of (x − q) over the other finite points q, f is that
-  product's value at p (1 for infinity).
+- back to coefficients (Lagrange): N · diag(1/f) · values. Column p of N (5×5) holds the
+  coefficients of the product of (x − q) over the other finite points q. f is the value of
+  that product at p (1 for infinity).
 
 So ``g * h = N diag(1/f) [(V g) ⊙ (V h)]``. Filtering, y_i = Σ_k g_k d_{i+k}, computes three
 outputs from five inputs d. For fixed g it is the transpose of that map:

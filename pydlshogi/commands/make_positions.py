@@ -1,0 +1,67 @@
+"""The program ``make_positions``: game records and position files to shards for training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydlshogi.commands.arguments import ArgumentParser, positive_int
+from pydlshogi.commands.program import program
+
+
+def build_parser() -> ArgumentParser:
+    """Builds the command line parser."""
+    parser = ArgumentParser(
+        prog="make_positions",
+        description="Turn game records (CSA, KIF) and position files (HCPE, HCPE3, PSV) into "
+        "shards, which training maps into memory: for data larger than memory. A training list "
+        "may name shards. If the program is interrupted, the same command continues.",
+    )
+    add = parser.add_argument
+    add(
+        "kifulist",
+        metavar="LIST",
+        help="text file with the paths of the files, or of folders or archives, one a line",
+    )
+    add(
+        "output",
+        type=Path,
+        metavar="OUTPUT",
+        help="folder that receives the shards, and list.txt, which names them",
+    )
+    add(
+        "--shard_size",
+        type=positive_int,
+        default=1 << 20,
+        metavar="N",
+        help="positions in a shard, at most (default: %(default)s, about 100 MB)",
+    )
+    add(
+        "--strict",
+        action="store_true",
+        help="leave out what has an illegal move, such as one that leaves the king in check "
+        "(slower)",
+    )
+    add("--report", type=Path, metavar="FILE", help="write what was left out and why, as TSV")
+    return parser
+
+
+@program("make_positions", interrupted="The same command continues.")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program; returns the exit status."""
+    args = build_parser().parse_args(argv)
+    # numpy is imported after the options have been checked.
+    from pydlshogi.kifu.sharding import LIST, make_shards
+    from pydlshogi.kifu.sources import read_list
+    from pydlshogi.lock import lock_outputs
+
+    sources = read_list(args.kifulist)
+    args.output.mkdir(parents=True, exist_ok=True)
+    with lock_outputs(args.output / LIST):
+        made = make_shards(sources, args.output, strict=args.strict, size=args.shard_size)
+    if args.report is not None:
+        made.report.write_tsv(args.report)
+    made.report.print(args.kifulist)
+    continued = ", continuing an earlier run" if made.continued else ""
+    print(f"{len(made.shards)} shards{continued}. Train with the list {args.output / LIST}.")
+    return 0

@@ -1,0 +1,196 @@
+"""Makes shards of game records and position files, group by group.
+
+A group is some consecutive files of a list. After each group, a file with the progress is
+written: a run that was interrupted continues with the next group.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+
+from pydlshogi.errors import UserError
+from pydlshogi.files import remove_leftovers, write_beside
+from pydlshogi.kifu.cache import fingerprint
+from pydlshogi.kifu.fixed import limit_evaluations
+from pydlshogi.kifu.reading import stream
+from pydlshogi.kifu.report import Report
+from pydlshogi.kifu.shards import SUFFIX, write_shard
+from pydlshogi.kifu.sources import KifuError, Source
+from pydlshogi.positions import POSITION
+
+#: Name of the list of the shards; training reads it.
+LIST = "list.txt"
+
+#: Name of the file with the progress.
+PROGRESS = "progress.json"
+
+#: Positions in a shard, at most: 100 MB.
+SHARD_SIZE = 1 << 20
+
+# A group ends when its files have this many bytes, or when it has this many files.
+_GROUP_BYTES = 64 << 20
+_GROUP_FILES = 10_000
+
+
+class ShardingError(UserError):
+    """The shards cannot be made in a folder."""
+
+
+class Made(NamedTuple):
+    """What was made.
+
+    Attributes:
+        shards: Names of the shards in the folder.
+        report: What was read and what was left out.
+        continued: Whether an earlier run had made a part.
+    """
+
+    shards: list[str]
+    report: Report
+    continued: bool
+
+
+@dataclasses.dataclass
+class _Progress:
+    """The content of the file with the progress.
+
+    Attributes:
+        mark: Fingerprint of the list, its files and the options.
+        groups: Number of groups that are done.
+        shards: Names of the shards.
+        report: The report so far, as plain objects.
+    """
+
+    mark: str
+    groups: int
+    shards: list[str]
+    report: dict[str, Any]
+
+
+def make_shards(
+    sources: Sequence[Source], folder: Path, *, strict: bool = False, size: int = SHARD_SIZE
+) -> Made:
+    """Makes shards of the positions of some files, in their order.
+
+    Args:
+        sources: The files.
+        folder: Receives the shards and ``list.txt``; it exists. A run that was interrupted
+            continues there.
+        strict: Whether to leave out records with an illegal move.
+        size: Positions in a shard, at most.
+
+    Raises:
+        ShardingError: the folder holds shards of other files or options.
+        KifuError: a file is a shard already, or no record can be used.
+        OSError: a file cannot be written.
+    """
+    for source in sources:
+        if source.name.lower().endswith(SUFFIX):
+            raise KifuError(
+                f"{source.name} is a shard already. Name it in the training list itself."
+            )
+    mark = _mark(sources, strict, size)
+    progress = _read_progress(folder, mark)
+    continued = progress.groups > 0
+    for number, group in enumerate(_groups(sources)):
+        if number >= progress.groups:
+            _make_group(folder, number, group, progress, strict=strict, size=size)
+    report = Report.from_plain(progress.report)
+    if not progress.shards:
+        why = f"; the first: {report.excluded[0]}" if report.excluded else ""
+        raise KifuError(f"no record can be used ({report.records} left out{why})")
+    with write_beside(folder / LIST) as file:
+        file.write("".join(f"{name}\n" for name in progress.shards).encode())
+    return Made(progress.shards, report, continued)
+
+
+def _mark(sources: Sequence[Source], strict: bool, size: int) -> str:
+    """Returns a fingerprint of everything that determines the shards."""
+    facts = [(source.name, source.size, source.time) for source in sources]
+    return fingerprint([repr((facts, strict, size)).encode("utf-8", "surrogateescape")])
+
+
+def _read_progress(folder: Path, mark: str) -> _Progress:
+    """Reads how far an earlier run came."""
+    path = folder / PROGRESS
+    if not path.exists():
+        if any(folder.glob(f"*{SUFFIX}")):
+            raise ShardingError(f"{folder} holds shards, but no {PROGRESS}. Choose another folder.")
+        return _Progress(mark, 0, [], Report().to_plain())
+    try:
+        progress = _Progress(**json.loads(path.read_text(encoding="utf-8")))
+    except (TypeError, ValueError):
+        raise ShardingError(f"{path} is damaged. Delete {folder}, or choose another.") from None
+    if progress.mark != mark:
+        raise ShardingError(
+            f"{folder} holds shards of another list, or the list, a file or an option changed "
+            "since. Delete it, or choose another folder."
+        )
+    return progress
+
+
+def _groups(sources: Sequence[Source]) -> Iterator[list[Source]]:
+    """Divides the files into groups; the same files give the same groups."""
+    group: list[Source] = []
+    total = 0
+    for source in sources:
+        group.append(source)
+        total += max(source.size, 0)
+        if total >= _GROUP_BYTES or len(group) >= _GROUP_FILES:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group
+
+
+def _make_group(
+    folder: Path, number: int, group: list[Source], progress: _Progress, *, strict: bool, size: int
+) -> None:
+    """Makes the shards of a group, and writes the progress."""
+    report = Report()
+    for part, positions in enumerate(_cut(group, report, strict, size)):
+        name = f"{number:05}-{part:05}{SUFFIX}"
+        remove_leftovers(folder / name)
+        write_shard(folder / name, positions)
+        progress.shards.append(name)
+    progress.report = _add(Report.from_plain(progress.report), report).to_plain()
+    progress.groups = number + 1
+    with write_beside(folder / PROGRESS) as file:
+        # A file name may have bytes that are no text.
+        file.write(json.dumps(dataclasses.asdict(progress)).encode())
+
+
+def _cut(group: list[Source], report: Report, strict: bool, size: int) -> Iterator[numpy.ndarray]:
+    """Reads a group, and yields arrays of ``size`` positions; the last may be shorter."""
+    buffer = numpy.empty(size, POSITION)
+    filled = 0
+    for positions, _ in stream(group, report, strict=strict, drop_duplicates=False):
+        limit_evaluations(positions)
+        while len(positions):
+            taken = positions[: size - filled]
+            buffer[filled : filled + len(taken)] = taken
+            filled += len(taken)
+            positions = positions[len(taken) :]
+            if filled == size:
+                yield buffer
+                filled = 0
+    if filled:
+        yield buffer[:filled]
+
+
+def _add(total: Report, part: Report) -> Report:
+    """Adds the counts and the notes of two reports."""
+    names = [field.name for field in dataclasses.fields(Report)]
+    return Report(
+        **{
+            name: getattr(total, name) + getattr(part, name)
+            for name in names
+            if name != "duplicates_dropped"
+        }
+    )

@@ -1,0 +1,373 @@
+"""Several processes that train one network: the ranks of an MPI job.
+
+Each rank has the whole network and takes its share of every batch. The ranks exchange the
+gradients, the counts of positions, the statistics of batch normalization, and signals. Each
+update is then the update that one process would make, apart from rounding:
+
+- The loss of a rank is weighted so that the mean over the ranks is the loss of the batch.
+- The gradients are averaged before the optimizer sees them.
+- Rank 0 reads the records, logs and saves. It sends its weights and its seed to the others.
+
+ChainerMN and mpi4py transport the data. A process that no mpiexec started imports neither.
+
+Source: T. Akiba et al., ChainerMN: Scalable Distributed Deep Learning Framework,
+arXiv:1710.11351 (2017).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable, TypeVar
+
+import numpy
+
+from pydlshogi.errors import UserError
+from pydlshogi.training.launcher import end_failures_with, launched
+
+_Result = TypeVar("_Result")
+
+# Bytes that are broadcast at a time; MPI counts with 32 bits.
+_PART = 1 << 28
+
+
+# Seconds that the first rank has to report an error that all ranks find.
+_PATIENCE = 1.5
+
+
+class ParallelError(UserError):
+    """The ranks cannot train together."""
+
+
+class FirstRankFailed(Exception):
+    """Rank 0 failed and reports it; this rank ends in silence.
+
+    Attributes:
+        status: Exit status of all ranks.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"rank 0 failed with status {status}")
+        self.status = status
+
+
+class Alone:
+    """One process, which is rank 0 of 1. Nothing is sent, weighted or copied.
+
+    Attributes:
+        rank: Number of this process, from 0.
+        size: Number of processes.
+        local_rank: Number of this process on its host, from 0.
+        local_size: Number of processes on this host.
+        idle: Whether the last :meth:`share` was empty.
+        in_step: Whether every rank ends without help. Otherwise one that fails must end
+            the others.
+    """
+
+    rank = local_rank = 0
+    size = local_size = 1
+    idle = False
+    in_step = True
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process reads, logs and saves."""
+        return self.rank == 0
+
+    def share(self, batch: Any) -> Any:
+        """Returns this rank's part of a batch, at least one item. See ``idle``."""
+        return batch
+
+    def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
+        """Computes the weights of this rank's mean losses.
+
+        Args:
+            counts: Number of positions of each loss on this rank; 0-dimensional arrays or
+                numbers.
+
+        Returns:
+            The weight of each loss, with which the mean over the ranks is the mean over the
+            whole batch; none if it is 1.
+        """
+        return {}
+
+    def means(self, measured: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Merges the (mean, number) pairs of all ranks to those of the whole batch."""
+        return measured
+
+    def batch_size(self, share: int) -> int:
+        """Returns the number of positions in the batch whose share has ``share``."""
+        return share
+
+    def highest(self, number: int) -> int:
+        """Returns the largest number that a rank has."""
+        return number
+
+    def on_first(self, function: Callable[[], _Result]) -> _Result:
+        """Calls a function on rank 0, and returns its result on every rank.
+
+        Raises:
+            FirstRankFailed: on the other ranks, if the function raised an error on rank 0.
+        """
+        return function()
+
+    def broadcast_array(self, array: numpy.ndarray | None) -> numpy.ndarray:
+        """Sends an array of rank 0 to the others, which pass None."""
+        assert array is not None
+        return array
+
+    def average_gradients(self, optimizer: Any) -> None:
+        """Replaces the gradients by their means over the ranks; a hook of the optimizer."""
+
+    def gpu(self, gpu: int | None) -> int | None:
+        """Returns the number of this rank's GPU.
+
+        Args:
+            gpu: The first GPU that the ranks of a host may use; None for GPU 0 if there is
+                one; negative for the CPU.
+        """
+        return gpu
+
+    @contextlib.contextmanager
+    def after_first(self) -> Iterator[None]:
+        """Delays an error of a block, so that an error of all ranks is reported once."""
+        yield
+
+    def threads(self, allowed: int) -> int:
+        """Divides processors among the ranks that share them.
+
+        Args:
+            allowed: Number of processors that this process may use.
+        """
+        return allowed
+
+
+class Ranks(Alone):
+    """Several processes, of which this is one.
+
+    Args:
+        communicator: A communicator of ChainerMN.
+        on_gpu: Whether the ranks compute on GPUs.
+    """
+
+    in_step = False
+
+    def __init__(self, communicator: Any, on_gpu: bool = False) -> None:
+        self._on_gpu = on_gpu
+        self._communicator = communicator
+        self._mpi = communicator.mpi_comm
+        self.rank, self.size = communicator.rank, communicator.size
+        self.local_rank, self.local_size = communicator.intra_rank, communicator.intra_size
+        self._buffer = numpy.empty(0, numpy.float32)
+
+    def share(self, batch: Any) -> Any:
+        """Returns items n·rank//size … n·(rank + 1)//size - 1 of n, or the first if idle."""
+        n = len(batch)
+        mine = batch[n * self.rank // self.size : n * (self.rank + 1) // self.size]
+        self.idle = not len(mine)
+        # No network and no library has to compute an empty batch.
+        return batch[:1] if self.idle else mine
+
+    def gather(self, numbers: Any) -> numpy.ndarray:
+        """Collects an array of each rank: (size, …) float64, in the order of the ranks."""
+        mine = numpy.ascontiguousarray(numbers, numpy.float64)
+        all_ = numpy.empty((self.size, *mine.shape), numpy.float64)
+        self._mpi.Allgather(mine, all_)
+        return all_
+
+    def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
+        """As :meth:`Alone.weigh`; an idle rank has the weight 0."""
+        mine = numpy.array([0 if self.idle else int(count) for count in counts.values()])
+        whole = self.gather(mine).sum(axis=0)
+        weights = self.size * mine / numpy.maximum(whole, 1)
+        return dict(zip(counts, weights.tolist()))
+
+    def batch_size(self, share: int) -> int:
+        """As :meth:`Alone.batch_size`; an idle rank adds nothing."""
+        return int(self.gather(0 if self.idle else share).sum())
+
+    def means(self, measured: Mapping[str, Any]) -> Mapping[str, Any]:
+        """As :meth:`Alone.means`; on the CPU, as floats."""
+        local = [(float(mean), float(number)) for mean, number in measured.values()]
+        mine = numpy.array(local).reshape(-1, 2)
+        # A mean over no position may be nan.
+        mine[(mine[:, 1] == 0) | self.idle] = 0
+        means, numbers = numpy.moveaxis(self.gather(mine), -1, 0)
+        whole = numbers.sum(axis=0)
+        merged = (means * numbers).sum(axis=0) / numpy.maximum(whole, 1)
+        # The state file keeps the numbers as integers.
+        pairs = zip(merged.tolist(), whole.astype(int).tolist())
+        return dict(zip(measured, pairs))
+
+    def highest(self, number: int) -> int:
+        """As :meth:`Alone.highest`."""
+        return int(self.gather(number).max())
+
+    def on_first(self, function: Callable[[], _Result]) -> _Result:
+        """As :meth:`Alone.on_first`; the result is pickled."""
+        if self.rank:
+            status, result = self._mpi.bcast(None)
+            if status:
+                self.in_step = True
+                raise FirstRankFailed(status)
+            return result
+        try:
+            result = function()
+        except BaseException as error:
+            self._mpi.bcast((_status(error), None))
+            self.in_step = True
+            raise
+        self._mpi.bcast((0, result))
+        return result
+
+    def broadcast_array(self, array: numpy.ndarray | None) -> numpy.ndarray:
+        """As :meth:`Alone.broadcast_array`, without a pickle."""
+        form = None if array is None else (array.shape, array.dtype)
+        shape, dtype = self._mpi.bcast(form)
+        sent = numpy.empty(shape, dtype) if array is None else numpy.ascontiguousarray(array)
+        content = sent.reshape(-1).view(numpy.uint8)
+        for start in range(0, len(content), _PART):
+            self._mpi.Bcast(content[start : start + _PART])
+        return sent
+
+    def average_gradients(self, optimizer: Any) -> None:
+        """As :meth:`Alone.average_gradients`; gradients on the CPU are sent in one buffer."""
+        gradients = [parameter.grad for _, parameter in sorted(optimizer.target.namedparams())]
+        if not all(isinstance(gradient, numpy.ndarray) for gradient in gradients):
+            self._communicator.multi_node_mean_grad(optimizer.target)
+            return
+        size = sum(gradient.size for gradient in gradients)
+        if self._buffer.size != size:
+            self._buffer = numpy.empty(size, numpy.float32)
+        numpy.concatenate([gradient.reshape(-1) for gradient in gradients], out=self._buffer)
+        mean = self._communicator.allreduce(self._buffer)
+        mean /= self.size
+        start = 0
+        for gradient in gradients:
+            gradient[...] = mean[start : start + gradient.size].reshape(gradient.shape)
+            start += gradient.size
+
+    def gpu(self, gpu: int | None) -> int | None:
+        """As :meth:`Alone.gpu`: each rank of a host has a GPU of its own."""
+        return (gpu or 0) + self.local_rank if self._on_gpu else -1
+
+    @contextlib.contextmanager
+    def after_first(self) -> Iterator[None]:
+        """As :meth:`Alone.after_first`: meanwhile the first rank reports it and ends all."""
+        try:
+            yield
+        except FirstRankFailed:
+            raise
+        except BaseException:
+            if self.rank and not self.in_step:
+                time.sleep(_PATIENCE)
+            raise
+
+    def threads(self, allowed: int) -> int:
+        """As :meth:`Alone.threads`. Ranks that MPI binds to different processors share none."""
+        bound_to = getattr(os, "sched_getaffinity", lambda process: ())(0)
+        mine = socket.gethostname(), sorted(bound_to)
+        return max(1, allowed // self._mpi.allgather(mine).count(mine))
+
+    def abort(self, status: int, message: str = "") -> None:
+        """Prints a message and ends all ranks at once, unless they all end by themselves."""
+        if self.in_step:
+            return
+        print(message, end="", file=sys.__stderr__, flush=True)
+        self._mpi.Abort(status)
+
+
+#: The ranks of a process that mpiexec did not start.
+ALONE = Alone()
+
+
+def synchronize(network: Any, ranks: Alone) -> None:
+    """Makes batch normalization take the statistics of the batches of all ranks."""
+    from pydlshogi.network.cpu.normalization import BatchNormalization
+
+    for link in network.links():
+        if isinstance(link, BatchNormalization):
+            link.ranks = ranks if ranks.size > 1 else None
+
+
+def join(communicator: str | None = None, gpu: int | None = None) -> Alone:
+    """Joins the ranks that mpiexec started.
+
+    Args:
+        communicator: Name of a communicator of ChainerMN; None for ``pure_nccl`` on GPUs and
+            ``naive`` on CPUs.
+        gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
+
+    Returns:
+        The ranks; :class:`Alone` in a process that mpiexec did not start.
+
+    Raises:
+        ParallelError: MPI is missing, or mpiexec is of another MPI than mpi4py uses.
+    """
+    _, size = launched()
+    if size == 1:
+        return ALONE
+    world = _world(size)
+    from pydlshogi.compat import chainer  # noqa: F401 - ChainerMN imports Chainer
+    from pydlshogi.device import gpu_count
+
+    on_gpu = (gpu is None or gpu >= 0) and gpu_count()[0] > 0
+    name = communicator or ("pure_nccl" if on_gpu else "naive")
+    names = world.allgather(name)
+    if len(set(names)) > 1:
+        raise ParallelError(
+            f"rank 0 would use the communicator {names[0]}, and another rank would not: some "
+            "hosts have a GPU and some have none. Choose --gpu -1, or other hosts."
+        )
+    if name != "naive" and not on_gpu:
+        raise ParallelError(
+            f"the communicator {name} is for GPUs, and there is none. Leave --communicator out."
+        )
+    ranks = Ranks(_create(name, world), on_gpu)
+    end_failures_with(ranks.abort)
+    return ranks
+
+
+def _world(size: int) -> Any:
+    """Returns MPI's communicator of all ranks, if it has as many as mpiexec started."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # RuntimeError: no MPI library
+        reason = str(error).partition("\n")[0]
+        raise ParallelError(
+            f"mpiexec started {size} processes, but MPI cannot be used ({reason}). "
+            'Install it: pip install "pydlshogi[mpi]".'
+        ) from None
+    world = MPI.COMM_WORLD
+    if world.size != size:
+        library = MPI.Get_library_version().partition("\n")[0].strip(" \0")
+        raise ParallelError(
+            f"mpiexec started {size} processes, but mpi4py sees {world.size}: it uses another "
+            f"MPI ({library}). Start the program with the mpiexec of that MPI."
+        )
+    return world
+
+
+def _create(name: str, world: Any) -> Any:
+    """Makes a communicator of ChainerMN."""
+    import chainermn
+
+    # With CuPy 14 the kernels of the batched copy do not compile.
+    options = {"batched_copy": False} if name == "pure_nccl" else {}
+    try:
+        return chainermn.create_communicator(name, mpi_comm=world, **options)
+    except (ImportError, RuntimeError, ValueError) as error:
+        raise ParallelError(
+            f"the communicator {name} cannot be used ({error}). Choose another --communicator."
+        ) from None
+
+
+def _status(error: BaseException) -> int:
+    """Returns the exit status of a program that ends with an error."""
+    if isinstance(error, KeyboardInterrupt):
+        return 128 + int(getattr(error, "signal_number", 2))
+    return int(getattr(error, "status", 1))

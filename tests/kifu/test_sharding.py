@@ -1,0 +1,106 @@
+"""The shards of a list hold its positions; an interrupted run continues; training reads them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pydlshogi.commands import make_positions
+from pydlshogi.kifu import sharding
+from pydlshogi.kifu.loading import load_positions
+from pydlshogi.kifu.reading import read_positions
+from pydlshogi.kifu.shards import Shard, ShardError
+from pydlshogi.kifu.sources import KifuError, read_list
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def kifu_list(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    games = sorted((REPOSITORY / "kifu/train").glob("*.csa"))[:7]
+    for game in games:
+        shutil.copy(game, tmp_path)
+    (tmp_path / "bad.csa").write_text("bad")
+    names = [*(game.name for game in games), "bad.csa"]
+    (tmp_path / "train.txt").write_text("".join(f"{name}\n" for name in names))
+    return tmp_path / "train.txt"
+
+
+def content(folder):
+    return b"".join(
+        Shard(folder / name)[:].tobytes() for name in (folder / "list.txt").read_text().split()
+    )
+
+
+def test_the_shards_hold_the_positions_of_the_list(kifu_list, capsys):
+    assert make_positions.main(["train.txt", "out", "--shard_size", "100", "--report", "r"]) == 0
+    positions, report = read_positions(kifu_list)
+    out = kifu_list.parent / "out"
+    assert content(out) == positions.tobytes()
+    assert len(list(out.glob("*.shard"))) == -(-len(positions) // 100)
+    assert "bad.csa" in (kifu_list.parent / "r").read_text()
+    assert f"{report.records} records, {report.games} used" in capsys.readouterr().err
+    assert load_positions(out / "list.txt").positions.tobytes() == positions.tobytes()
+
+
+def test_an_interrupted_run_continues(kifu_list, monkeypatch):
+    monkeypatch.setattr(sharding, "_GROUP_FILES", 2)
+    sources = read_list(kifu_list)
+    whole, parts = kifu_list.parent / "whole", kifu_list.parent / "parts"
+    whole.mkdir()
+    parts.mkdir()
+    made = sharding.make_shards(sources, whole, size=100)
+    write = sharding.write_shard
+    written = []
+
+    def interrupted(path, positions):
+        if len(written) % 5 == 4:
+            written.append(None)
+            raise KeyboardInterrupt
+        write(path, positions)
+        written.append(path)
+
+    monkeypatch.setattr(sharding, "write_shard", interrupted)
+    again = None
+    while again is None:
+        try:
+            again = sharding.make_shards(sources, parts, size=100)
+        except KeyboardInterrupt:
+            assert not (parts / "list.txt").exists()
+    assert written.count(None) > 0
+    assert content(parts) == content(whole)
+    assert again.report == made.report
+    assert (made.continued, again.continued) == (False, True)
+
+
+def test_other_files_do_not_mix(kifu_list, capsys):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    (kifu_list.parent / "bad.csa").unlink()
+    assert make_positions.main(["train.txt", "out"]) == 1
+    assert "holds shards of another list" in capsys.readouterr().err
+    assert make_positions.main(["out/list.txt", "other"]) == 1
+    assert "is a shard already" in capsys.readouterr().err
+
+
+def test_a_list_may_name_shards_beside_records(kifu_list):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    games = kifu_list.read_text().split()
+    mixed = kifu_list.parent / "mixed.txt"
+    mixed.write_text(f"out/00000-00000.shard\n{games[0]}\n")
+    loaded = load_positions(mixed)
+    whole = read_positions(kifu_list)[0]
+    (kifu_list.parent / "one.txt").write_text(games[0])
+    one = read_positions(kifu_list.parent / "one.txt")[0]
+    assert loaded.positions.tobytes() == one.tobytes() + whole.tobytes()
+    assert loaded.mapped[:].tobytes() == loaded.positions.tobytes()
+    assert load_positions(mixed).from_cache
+
+
+def test_a_missing_or_damaged_shard_is_named(kifu_list):
+    (kifu_list.parent / "bad.txt").write_text("none.shard\n")
+    with pytest.raises(KifuError, match=r"none\.shard"):
+        load_positions(kifu_list.parent / "bad.txt")
+    (kifu_list.parent / "none.shard").write_bytes(b"not a shard")
+    with pytest.raises(ShardError, match=r"none\.shard.*make it again"):
+        assert load_positions(kifu_list.parent / "bad.txt").mapped

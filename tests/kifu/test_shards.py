@@ -1,0 +1,100 @@
+"""Shards: what is written is read, what is damaged is named and never read."""
+
+import numpy
+import pytest
+
+from pydlshogi.kifu import shards
+from pydlshogi.kifu.shards import MappedPositions, Shard, ShardError, write_shard
+from pydlshogi.positions import POSITION
+
+
+def positions_of(count, seed=1):
+    random = numpy.random.RandomState(seed)
+    return random.randint(0, 256, count * POSITION.itemsize).astype(numpy.uint8).view(POSITION)
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 1000])
+def test_a_shard_holds_what_was_written(tmp_path, count):
+    positions = positions_of(count)
+    write_shard(tmp_path / "a.shard", positions)
+    shard = Shard(tmp_path / "a.shard")
+    assert len(shard) == count
+    assert shard[:].tobytes() == positions.tobytes()
+    rows = numpy.random.RandomState(2).randint(0, count, 50)
+    assert shard[rows].tobytes() == positions[rows].tobytes()
+
+
+def test_a_shard_is_a_copy_that_the_file_does_not_change(tmp_path):
+    write_shard(tmp_path / "a.shard", positions_of(40))
+    rows = Shard(tmp_path / "a.shard")[numpy.array([3])]
+    rows["label"] = 7
+    assert Shard(tmp_path / "a.shard")[:].tobytes() == positions_of(40).tobytes()
+
+
+def test_every_damaged_byte_is_found_when_its_block_is_read(tmp_path):
+    path = tmp_path / "a.shard"
+    count = 70
+    write_shard(path, positions_of(count))
+    content = path.read_bytes()
+    for place in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[place] ^= 16
+        path.write_bytes(damaged)
+        in_zeros = 64 > place >= shards._HEADER.size + 4
+        if in_zeros:
+            continue
+        with pytest.raises(ShardError, match=r"a\.shard"):
+            Shard(path)[:]
+
+
+def test_a_damaged_block_does_not_hide_the_others(tmp_path):
+    path = tmp_path / "a.shard"
+    positions = positions_of(100)
+    write_shard(path, positions)
+    content = bytearray(path.read_bytes())
+    content[64 + 40 * POSITION.itemsize] ^= 1
+    path.write_bytes(content)
+    shard = Shard(path)
+    good = numpy.array([0, 31, 64, 99])
+    assert shard[good].tobytes() == positions[good].tobytes()
+    with pytest.raises(ShardError, match="positions 33 to 64 are damaged"):
+        shard[numpy.array([63])]
+
+
+@pytest.mark.parametrize("size", [0, 10, 63, 64, 200, -1])
+def test_a_shortened_shard_is_refused(tmp_path, size):
+    path = tmp_path / "a.shard"
+    write_shard(path, positions_of(100))
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ShardError):
+        Shard(path)
+
+
+def test_several_shards_are_one_sequence(tmp_path):
+    parts = [positions_of(count, count) for count in (5, 1, 40, 33)]
+    for number, part in enumerate(parts[1:]):
+        write_shard(tmp_path / f"{number}.shard", part)
+    files = [Shard(tmp_path / f"{number}.shard") for number in range(3)]
+    mapped, whole = MappedPositions(parts[0], files), numpy.concatenate(parts)
+    assert len(mapped) == len(whole)
+    assert mapped[:].tobytes() == whole.tobytes()
+    assert mapped[4:50].tobytes() == whole[4:50].tobytes()
+    rows = numpy.random.RandomState(3).permutation(len(whole))
+    assert mapped[rows].tobytes() == whole[rows].tobytes()
+    assert b"".join(c.tobytes() for c in shards.chunks(mapped, 8)) == whole.tobytes()
+
+
+def test_the_checksum_identifies_the_content_and_the_order(tmp_path):
+    def checksum(*parts):
+        files = []
+        for number, part in enumerate(parts):
+            write_shard(tmp_path / f"{number}.shard", part)
+            files.append(Shard(tmp_path / f"{number}.shard"))
+        return MappedPositions(positions_of(0), files).checksum(lambda array: 0)
+
+    one, other = positions_of(50, 1), positions_of(50, 2)
+    changed = one.copy()
+    changed["evaluation"][49] += 1
+    found = [checksum(one, other), checksum(other, one), checksum(changed, other), checksum(one)]
+    assert len(set(found)) == 4
+    assert checksum(one, other) == found[0]

@@ -1,0 +1,316 @@
+"""Several processes train the network that one process trains; with a real MPI."""
+
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+from training_together import CASES, train_together
+
+from pydlshogi.compat import chainer
+from pydlshogi.network.cpu.normalization import _Normalization, _PlainNormalization
+from pydlshogi.network.npz import read_npz
+from pydlshogi.training import launcher
+from pydlshogi.training.parallel import ALONE, join
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+WORKER = REPOSITORY / "tests/training_together.py"
+MPIEXEC = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which("mpiexec")
+
+with_mpi = pytest.mark.skipif(
+    not MPIEXEC or not importlib.util.find_spec("mpi4py"), reason="MPI is not installed"
+)
+
+SMALL = [name for name in CASES if not name.startswith("network")]
+LARGE = [name for name in CASES if name.startswith("network")]
+
+
+def environment():
+    paths = [str(REPOSITORY), str(REPOSITORY / "tests")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYDLSHOGI_THREADS": "1"}
+
+
+def mpiexec(ranks, *arguments, timeout=300, **kwargs):
+    """Runs Python in some ranks."""
+    command = [MPIEXEC, "-n", str(ranks), sys.executable, *map(str, arguments)]
+    return subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=timeout, **kwargs
+    )
+
+
+def numbers(folder):
+    """The numbers in the lines of a log."""
+    lines = [line.split("\t")[2] for line in (folder / "log").read_text().splitlines()]
+    return [float(word) for line in lines for word in re.findall(r"= ([-\d.e]+|nan)", line)]
+
+
+def assert_equal_runs(one, other, tolerance=1e-6):
+    """The same parameters and log lines to 1e-6, of the largest number of an array.
+
+    Moments and biases are compared with 0.1: some are 0 but for rounding, as before a
+    normalization.
+    """
+    for file in ("model", "state"):
+        ours, theirs = read_npz(one / file), read_npz(other / file)
+        assert ours.keys() == theirs.keys()
+        for name, array in ours.items():
+            if array.dtype.kind == "f" and not name.endswith(("_x2", "seconds")):
+                least = 0.1 if file == "state" or name.endswith(("beta", "/b")) else 0
+                size = max(numpy.abs(array).max(), least)
+                numpy.testing.assert_allclose(
+                    theirs[name], array, 0, tolerance * size, err_msg=name
+                )
+    numpy.testing.assert_allclose(numbers(one), numbers(other), tolerance, tolerance)
+    assert len(numbers(one)) > 4
+
+
+def train_alone(tmp_path, names):
+    for name in names:
+        (tmp_path / "one" / name).mkdir(parents=True)
+        train_together(tmp_path / "one" / name, name)
+
+
+def train_in(ranks, folder, names, part="all"):
+    for name in names:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    result = mpiexec(ranks, WORKER, folder, part, *names)
+    assert result.returncode == 0, result.stderr
+
+
+@with_mpi
+def test_two_ranks_train_the_network_of_one_process(tmp_path):
+    train_alone(tmp_path, SMALL)
+    train_in(2, tmp_path / "two", SMALL)
+    for name in SMALL:
+        assert_equal_runs(tmp_path / "one" / name, tmp_path / "two" / name)
+
+
+@with_mpi
+@pytest.mark.slow
+def test_three_ranks_train_the_network_of_one_process(tmp_path):
+    train_alone(tmp_path, SMALL)
+    train_in(3, tmp_path / "three", SMALL)
+    for name in SMALL:
+        assert_equal_runs(tmp_path / "one" / name, tmp_path / "three" / name)
+
+
+@with_mpi
+@pytest.mark.slow
+def test_a_run_is_resumed_by_another_number_of_ranks(tmp_path):
+    train_alone(tmp_path, ["resumed"])
+    for part, ranks in enumerate((3, 1, 2)):
+        train_in(ranks, tmp_path / "other", ["resumed"], part)
+    assert_equal_runs(tmp_path / "one/resumed", tmp_path / "other/resumed")
+
+
+@with_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_every_network_is_trained_alike_by_ranks(tmp_path, name, ranks):
+    train_alone(tmp_path, [name])
+    train_in(ranks, tmp_path / "ranks", [name])
+    deep = name.endswith(("bn", "resnet"))
+    assert_equal_runs(tmp_path / "one" / name, tmp_path / "ranks" / name, 1e-3 if deep else 1e-6)
+
+
+def test_a_process_without_mpiexec_is_alone_and_imports_no_mpi():
+    code = (
+        "import sys; from pydlshogi.training import parallel, run; "
+        "assert parallel.join() is parallel.ALONE; "
+        "assert not {'mpi4py', 'chainermn'} & set(sys.modules)"
+    )
+    environ = {k: v for k, v in environment().items() if not k.startswith(("PMI", "OMPI"))}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environ)
+
+
+def test_the_launcher_is_recognized_by_its_variables(monkeypatch):
+    for name in ("PMI_SIZE", "PMI_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    assert launcher.launched() == (0, 1)
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
+    assert launcher.launched() == (3, 4)
+    monkeypatch.setenv("PMI_SIZE", "1")
+    assert launcher.launched() == (0, 1)
+    assert join() is ALONE
+
+
+PROGRAM = ["train_policy.py", "train.txt", "test.txt", "--gpu", "-1"]
+
+
+def start(ranks, folder, *options):
+    """Starts the program in some ranks, with a log that says when training starts."""
+    script = str(REPOSITORY / PROGRAM[0])
+    command = [MPIEXEC, "-n", str(ranks), sys.executable, script, *PROGRAM[1:], "--log", "log"]
+    process = subprocess.Popen(
+        [*command, *options],
+        cwd=folder,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while "start training" not in ((folder / "log").read_text() if _exists(folder) else ""):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    time.sleep(2)  # signals are caught a moment later
+    return process
+
+
+def _exists(folder):
+    return (folder / "log").exists()
+
+
+def process_of_rank(rank, mpiexec_process):
+    """The number of the process that is a rank, below mpiexec and its proxy."""
+    (proxy,) = children(mpiexec_process.pid)
+    for process in children(proxy):
+        variables = Path(f"/proc/{process}/environ").read_text().split("\0")
+        if f"PMI_RANK={rank}" in variables:
+            return process
+    raise AssertionError(f"no rank {rank}")
+
+
+def children(process):
+    return list(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
+
+
+@with_mpi
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds the ranks in /proc")
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_signal_to_one_rank_ends_all(folder, rank, number):
+    process = start(2, folder, "-b", "2", "--model", "m", "--state", "s", "--iterations", "1000")
+    os.kill(process_of_rank(rank, process), number)
+    begin = time.monotonic()
+    process.communicate(timeout=60)
+    assert time.monotonic() - begin < (5 if number == signal.SIGKILL else 20)
+    assert process.returncode != 0
+    assert (folder / "s").exists() == (number == signal.SIGTERM)
+
+
+_FAILING = """
+import sys
+from pydlshogi.commands import train_policy
+from pydlshogi.training import batches
+from pydlshogi.training.launcher import launched
+convert = batches.PlanesConverter.__call__
+def fail(self, *arguments):
+    if launched()[0] == 1:
+        {failure}
+    return convert(self, *arguments)
+batches.PlanesConverter.__call__ = fail
+sys.exit(train_policy.main())
+"""
+
+
+@with_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        ("raise MemoryError", "there is not enough memory"),
+        ("1 / 0", "ZeroDivisionError: "),
+        ("sys.exit(3)", "rank 1 ended with status 3"),
+    ],
+)
+def test_a_rank_that_fails_ends_all_with_one_message(folder, failure, message):
+    (folder / "fail.py").write_text(_FAILING.format(failure=failure))
+    begin = time.monotonic()
+    result = mpiexec(2, "fail.py", *PROGRAM[1:], cwd=folder, timeout=60)
+    assert time.monotonic() - begin < 30
+    assert result.returncode != 0
+    assert result.stderr.count(message) == 1, result.stderr
+    assert result.stderr.count("Traceback") == (failure == "1 / 0")
+
+
+@with_mpi
+def test_sigterm_to_mpiexec_saves_and_ends_all_ranks(folder):
+    process = start(2, folder, "-b", "2", "--model", "m", "--state", "s", "--iterations", "1000")
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert "; saved" in (folder / "log").read_text()
+    assert (folder / "m").exists()
+    assert (folder / "s").exists()
+
+
+@with_mpi
+def test_an_error_is_told_once(folder):
+    result = mpiexec(2, REPOSITORY / PROGRAM[0], "train.txt", "nothing.txt", cwd=folder)
+    assert result.returncode == 1
+    assert result.stderr.count("nothing.txt cannot be read") == 1
+    result = mpiexec(2, REPOSITORY / PROGRAM[0], "train.txt", cwd=folder)
+    assert result.returncode == 2
+    assert result.stderr.count("kifulist_test") == 1
+
+
+@with_mpi
+def test_an_mpiexec_of_another_mpi_is_refused(folder):
+    other = {**environment(), "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
+    result = subprocess.run(
+        [sys.executable, REPOSITORY / PROGRAM[0], *PROGRAM[1:]],
+        cwd=folder,
+        env=other,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert "it uses another MPI" in result.stderr
+    assert not list(folder.glob("model*"))
+
+
+class OneRank:
+    """Ranks of which this is the only one."""
+
+    idle = False
+
+    def gather(self, numbers):
+        return numpy.asarray(numpy.array(numbers), numpy.float64)[None]
+
+
+@pytest.mark.parametrize("kind", [_Normalization, _PlainNormalization])
+@pytest.mark.parametrize("relu", [False, True])
+def test_the_statistics_of_one_rank_are_those_of_chainer(device, kind, relu):
+    if kind is _Normalization and device.xp is not numpy:
+        pytest.skip("computes on the CPU")
+    random = numpy.random.RandomState(1)
+    arrays = [random.randn(*shape).astype("f") for shape in ((5, 7, 9, 9), (7,), (7,))]
+    g = device.send(random.randn(5, 7, 9, 9).astype("f"))
+    results = []
+    for function in (
+        lambda *inputs: kind(2e-5, relu, OneRank()).apply(inputs)[0],
+        lambda *inputs: chainer.functions.batch_normalization(*inputs, eps=2e-5),
+    ):
+        inputs = [chainer.Variable(device.send(array)) for array in arrays]
+        y = function(*inputs)
+        if relu and len(results):
+            y = chainer.functions.relu(y)
+        y.grad = g
+        y.backward()
+        results.append([y.array, *(variable.grad for variable in inputs)])
+    for ours, theirs in zip(*results):
+        ours, theirs = (chainer.get_device("@numpy").send(array) for array in (ours, theirs))
+        numpy.testing.assert_allclose(ours, theirs, 1e-4, 1e-4)
+
+
+def test_an_idle_rank_gets_no_gradient():
+    ranks = OneRank()
+    ranks.idle = True
+    ranks.gather = lambda numbers: numpy.stack([0 * numpy.array(numbers), numpy.ones_like(numbers)])
+    for kind in (_Normalization, _PlainNormalization):
+        x = chainer.Variable(numpy.random.RandomState(1).randn(1, 3, 2, 2).astype("f"))
+        y = kind(2e-5, False, ranks).apply((x, numpy.ones(3, "f"), numpy.zeros(3, "f")))[0]
+        y.grad = numpy.ones_like(y.array)
+        y.backward()
+        assert not x.grad.any()
