@@ -51,7 +51,7 @@ def test_the_pictures_are_saved():
 def test_the_saved_network_has_learned():
     text = TOUR.read_text(encoding="utf-8")
     accuracies = re.findall(r"test accuracy = ([0-9.]+), ([0-9.]+)", text)
-    assert float(accuracies[-1][0]) > 0.05
+    assert float(accuracies[-1][0]) > 0.15
 
 
 @pytest.mark.slow
