@@ -30,8 +30,11 @@ esac
 
 
 @pytest.fixture
-def clone(tmp_path):
+def clone(tmp_path, monkeypatch):
     """A clone whose .venv is ready."""
+    # Under `make test`, a make started here would take itself for a part of that one.
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+        monkeypatch.delenv(name, raising=False)
     folder = tmp_path / "clone"
     stamps = folder / ".venv"
     (stamps / "bin").mkdir(parents=True)
