@@ -38,7 +38,7 @@ setup(
     packages=[*find_packages(include=["pydlshogi", "pydlshogi.*"]), "pydlshogi.model"],
     package_dir={"pydlshogi.model": "model"},
     package_data={
-        "pydlshogi.model": ["model_policy", "README.md"],
+        "pydlshogi.model": ["model_policy", "model_policy_value", "README.md"],
         "pydlshogi.drawing": ["viewer/*"],
     },
     cmdclass={"build_py": BuildWithPth},
