@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Files written atomically."""
 
 import os
 import stat

@@ -105,7 +105,7 @@ def kill_before_the_last_step(paths, network, iteration, monkeypatch):
 def test_killed_before_the_last_step_of_the_first_save_the_pair_is_there(
     paths, monkeypatch, before
 ):
-    # What stands at the model's path may be nothing, or anything that is not this run's.
+    # The file at the model's path may be nothing, or anything that is not this run's.
     if isinstance(before, bytes):
         paths[0].write_bytes(before)
     elif before is not None:
