@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser
@@ -41,7 +40,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         plot.show(curves)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

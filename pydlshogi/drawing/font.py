@@ -50,7 +50,7 @@ def font_subset(text: str) -> bytes | None:
     """Returns a WOFF file with the characters of a text; None without the font.
 
     Args:
-        text: The characters; those that the font lacks are passed over.
+        text: The characters; those that the font lacks are left out.
     """
     path = font_path()
     if path is None:

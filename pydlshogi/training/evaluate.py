@@ -12,9 +12,9 @@ from tqdm import tqdm
 
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
+from pydlshogi.network.network import split_output
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.training.batches import PlanesConverter
-from pydlshogi.training.loss import split_output
 
 #: Ranks that count as a hit: the move played is among the network's 1, 3 or 5 first moves.
 TOPS = (1, 3, 5)

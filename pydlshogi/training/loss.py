@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.network.network import split_output
 from pydlshogi.network.value_kind import ValueKind
 from pydlshogi.training.parallel import ALONE, Alone
 
@@ -115,23 +116,6 @@ def measure(
             measured["value_accuracy"] = _value_accuracy(probabilities, wins)
     terms = [loss * weights[name] if name in weights else loss for name, loss in losses.items()]
     return sum(terms[1:], terms[0]), measured
-
-
-def split_output(network: Any, output: Any) -> tuple[Any, Any]:
-    """Splits the output of any network.
-
-    Args:
-        network: A ``Network``.
-        output: What it returned.
-
-    Returns:
-        Variables: logits (batch, 2187) and values (batch,); None for a head that the
-        network does not have.
-    """
-    if network.value_kind is None:
-        return output, None
-    policy, values = output if network.has_policy else (None, output)
-    return policy, F.flatten(values)
 
 
 def _value_loss(kind: type[ValueKind], values: Any, wins: Any) -> tuple[Any, Any]:
