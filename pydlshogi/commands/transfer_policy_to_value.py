@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name, seed_number
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import keep
+from pydlshogi.commands.written import keep, load_games
+
+if TYPE_CHECKING:
+    import numpy
 
 #: Choices of ``--network``, the default first.
 TARGETS = ("value", "policy_value", "policy_value_hand1x1_bn")
+
+#: Those that ``--unfold`` can make.
+UNFOLDED = ("policy_value_hand1x1_bn",)
+
+#: Positions that ``--unfold`` measures.
+_MEASURED = 1024
 
 
 def build_parser() -> ArgumentParser:
@@ -17,8 +27,8 @@ def build_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="transfer_policy_to_value",
         description="Writes a new model with the hidden layers of a policy model, as a start for "
-        "training it (--initmodel). The value head gets random weights. The two-headed networks "
-        "get the policy head, too.",
+        "training it (--initmodel). The two-headed networks get the policy head, too. A value head "
+        "that the model lacks gets random weights.",
     )
     add = parser.add_argument
     add("model_policy", type=file_name, help="model file of a policy network")
@@ -28,6 +38,13 @@ def build_parser() -> ArgumentParser:
         choices=TARGETS,
         default=TARGETS[0],
         help="network of the new model (default: %(default)s)",
+    )
+    add(
+        "--unfold",
+        type=file_name,
+        metavar="LIST",
+        help="kifu list; puts batch normalization back into a model without it, measured on "
+        "1,024 positions of the list. For --network policy_value_hand1x1_bn",
     )
     add(
         "--seed",
@@ -48,7 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.unfold and args.network not in UNFOLDED:
+        parser.error(f"--unfold needs --network {' or '.join(UNFOLDED)}")
     # These modules import Chainer; a mistake in the options is reported without that delay.
     import numpy
 
@@ -57,8 +77,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     policy = load_network(args.model_policy)
     numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
-    network = make_from_policy(policy, args.network)
+    if args.unfold:
+        from pydlshogi.network.unfold import unfold
+
+        network = unfold(policy, args.network, _some_planes(args.unfold))
+    else:
+        network = make_from_policy(policy, args.network)
     keep("transfer_policy_to_value", args.model_value, args.model_policy)
     save_derived_model(args.model_value, network, args.model_policy)
     print(f"{args.model_value}: {args.network} with the layers of {args.model_policy}")
     return 0
+
+
+def _some_planes(kifulist: str) -> numpy.ndarray:
+    """Returns the input planes of random positions of a list: (n, 104, 9, 9) float32."""
+    import numpy
+
+    from pydlshogi.features import make_input_planes
+
+    positions = load_games(kifulist).positions
+    count = min(_MEASURED, len(positions))
+    chosen = numpy.random.choice(len(positions), count, replace=False)
+    return make_input_planes(positions[numpy.sort(chosen)])

@@ -1,5 +1,7 @@
 """The program transfer_policy_to_value."""
 
+from pathlib import Path
+
 import numpy
 import pytest
 
@@ -7,6 +9,8 @@ from pydlshogi.commands.transfer_policy_to_value import TARGETS, main
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network, name_of
+
+KIFU = Path(__file__).resolve().parents[2] / "kifu"
 
 TRUNK = [f"l{n}/{kind}" for n in range(1, 13) for kind in "Wb"]
 POLICY_HEAD = ["l13/W", "l13_bias/b"]
@@ -121,3 +125,24 @@ def test_the_policy_model_itself_is_not_replaced(folder, capsys):
 def test_every_choice_is_a_network_with_a_value_head():
     for name in TARGETS:
         assert make_network(name, channels=8).value_kind is not None
+
+
+def test_a_folded_model_gets_its_normalization_back(capsys):
+    save_model("plain", make("policy_value", channels=8))
+    lists = KIFU / "kifulist_test.txt"
+    options = ["--network", "policy_value_hand1x1_bn", "--unfold", str(lists), "--seed", "3"]
+    assert main(["plain", "normalized", *options]) == 0
+    plain, normalized = load_network("plain"), load_network("normalized")
+    assert name_of(normalized) == "policy_value_hand1x1_bn"
+    numpy.testing.assert_array_equal(normalized.l15_v.W.array, plain.l15_v.W.array)
+    before = arrays(normalized)
+    assert main(["plain", "normalized", *options]) == 0
+    for key, array in arrays(load_network("normalized")).items():
+        numpy.testing.assert_array_equal(array, before[key])
+
+
+def test_unfolding_without_a_normalized_network_is_refused(capsys):
+    save_model("plain", make("policy_value", channels=8))
+    with pytest.raises(SystemExit):
+        main(["plain", "out", "--network", "policy_value", "--unfold", "list.txt"])
+    assert "--unfold needs --network policy_value_hand1x1_bn" in capsys.readouterr().err
