@@ -239,6 +239,27 @@ def test_networks_are_compared_on_a_test_list(folder, capsys):
         assert [point.iteration for point in curve.epochs] == [5, 10]
 
 
+def test_networks_of_several_sizes_are_compared_by_moves_and_winners(folder):
+    residual = "--network policy_value_hand1x1_resnet --dirac"
+    recipes = (
+        f"wide --network policy_value_hand1x1_bn --channels 12 --dirac\n"
+        f"deep {residual} --channels 8 --blocks 4\n"
+        f"narrow {residual} --channels 4 --blocks 4 --value_lambda 0.5"
+    )
+    assert call(recipes) == 0
+    lines = Path("out/table.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [dict(zip(lines[0].split("\t"), line.split("\t"))) for line in lines[1:]]
+    assert [row["recipe"] for row in rows] == ["wide", "deep", "narrow"]
+    for figure in ("accuracy", "loss", "value_loss", "value_accuracy"):
+        assert all(float(row[f"whole_test_{figure}"]) >= 0 for row in rows)
+    networks = {row["recipe"]: load_network(f"out/{row['recipe']}/model") for row in rows}
+    assert [network.channels for network in networks.values()] == [12, 8, 4]
+    assert networks["deep"].blocks == 4
+    for row in rows:
+        assert int(row["parameters"]) == networks[row["recipe"]].count_params()
+    assert call(recipes.replace("--channels 8", "--channels 6")) == 1  # trained otherwise
+
+
 def test_a_test_list_and_held_out_games_exclude_each_other(folder, capsys):
     with pytest.raises(SystemExit) as status:
         call("a", "--held_out 1 --kifulist_test test.txt")
