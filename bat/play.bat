@@ -4,13 +4,13 @@ setlocal
 cd /d "%~dp0.."
 if not exist ".venv\.for-train" call "%~dp0setup.bat" nopause
 if not exist ".venv\.for-train" goto failed
-set "MODEL=%CD%\model\model_policy"
+set "MODEL=%CD%\model\model_policy_value"
 if exist "run\model_policy" set "MODEL=%CD%\run\model_policy"
 echo The engine loads %MODEL% and plays a move.
 ".venv\Scripts\python.exe" .ci\play.py "%MODEL%" ".venv\Scripts\python.exe" policy_player_usi.py || goto failed
 echo The engine works. Register this file as a USI engine in ShogiHome, ShogiGUI or Shogidokoro:
 echo     "%CD%\bat\policy_player.bat"
-echo It plays with model\model_policy. For another model set its option modelfile, for example to:
+echo It plays with model\model_policy_value. For another model set its option modelfile, for example to:
 echo     "%MODEL%"
 pause
 exit /b 0

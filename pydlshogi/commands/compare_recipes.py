@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydlshogi.commands.arguments import positive_int, seed_number
 from pydlshogi.commands.program import program
-from pydlshogi.commands.train_options import TrainParser, add_network, add_recipe, settings_of
+from pydlshogi.commands.train_options import (
+    TrainParser,
+    add_network,
+    add_recipe,
+    chosen_sizes,
+    settings_of,
+)
 from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
+from pydlshogi.network.registry import SIZES
 from pydlshogi.text import decode
 
 if TYPE_CHECKING:
@@ -28,7 +35,7 @@ _CONTINUE = "The same command continues the comparison."
 _HELD_OUT = 200
 
 # Options that a line of the file of recipes may set, beside those of a recipe.
-_OF_A_LINE = {"network", "blocks", "batchsize"}
+_OF_A_LINE = {"network", *SIZES, "batchsize"}
 
 
 class RecipesError(UserError):
@@ -68,9 +75,9 @@ def build_parser() -> TrainParser:
     )
     add(
         "recipes",
-        help="text file with one recipe a line: a name, then options (--network, --blocks, "
-        "--batchsize, --lr and the refinements below); the options of the command line hold "
-        "for all recipes",
+        help="text file with one recipe a line: a name, then options (--network, --channels, "
+        "--blocks, --batchsize, --lr and the refinements below); the options of the command line "
+        "hold for all recipes",
     )
     add_network(parser)
     _add_positions(parser)
@@ -174,7 +181,7 @@ def _variant(line: Line, output: Path) -> Variant:
         line.args.network = own.use(line.args.network)
     folder = output / line.name
     settings = settings_of(line.args, str(folder / "model"), str(folder / "state"))
-    return Variant(line.name, line.words, line.args.network, line.args.blocks, settings)
+    return Variant(line.name, line.words, line.args.network, chosen_sizes(line.args), settings)
 
 
 def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray, str]:

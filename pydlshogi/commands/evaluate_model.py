@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, positive_int
+from pydlshogi.commands.arguments import (
+    ArgumentParser,
+    file_name,
+    positive_int,
+    positive_number,
+)
 from pydlshogi.commands.computation import add_computation, apply_computation
 from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import load_games
+from pydlshogi.errors import UserError
+
+if TYPE_CHECKING:
+    from pydlshogi.network.network import Network
+    from pydlshogi.training.calibration import Bin
 
 
 def build_parser() -> ArgumentParser:
@@ -17,12 +30,27 @@ def build_parser() -> ArgumentParser:
         prog="evaluate_model",
         description="Evaluates a model on the games of a list and prints a table, by phase of "
         "the game: loss and share of predicted moves of a policy head, loss and share of "
-        "predicted winners of a value head.",
+        "predicted winners of a value head. A second table is the calibration of a value head: "
+        "how often the side to move won at each predicted probability.",
     )
     add = parser.add_argument
     add("model", help="model file of any network")
     add("kifulist", help="text file with the paths of the games, one a line")
     add("--tsv", action="store_true", help="print tab-separated values instead of Markdown")
+    add(
+        "--output",
+        "-o",
+        type=file_name,
+        metavar="FILE",
+        help="draw the calibration of the value head to a .png, .svg or .pdf file",
+    )
+    add(
+        "--eval_scale",
+        type=positive_number,
+        default=326.0,
+        metavar="CENTIPAWNS",
+        help="scale of the engines' evaluations in the calibration (default: 326)",
+    )
     add(
         "--batchsize",
         "-b",
@@ -44,12 +72,60 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.device import select_device
     from pydlshogi.network.model_file import load_network
     from pydlshogi.training import evaluate
+    from pydlshogi.training.calibration import calibrate
 
     device = select_device(args.gpu)
     apply_computation(args)
     use_own_network(args)
     network = load_network(args.model)
-    games = load_games(args.kifulist)
-    rows = evaluate.evaluate(network, games.positions, device, args.batchsize)
+    _check_output(args, network)
+    positions = load_games(args.kifulist).positions
+    measured = evaluate.measure_finite(network, positions, device, args.batchsize)
+    rows = evaluate.summarize(positions["ply"], measured)
     print((evaluate.format_tsv if args.tsv else evaluate.format_markdown)(rows), end="")
+    if measured.wins is not None:
+        _show_calibration(args, calibrate(measured.wins, positions, args.eval_scale))
     return 0
+
+
+def _check_output(args: argparse.Namespace, network: Network) -> None:
+    """Checks that the calibration can be drawn, before the evaluation.
+
+    Raises:
+        UserError: the network has no value head, ``--output`` is a file that is read, or
+            matplotlib is missing.
+    """
+    from pydlshogi.figure import new_figure
+    from pydlshogi.training.outputs import real_path
+
+    if not args.output:
+        return
+    if network.value_kind is None:
+        raise UserError(
+            f"--output is for the calibration of a value head, and {args.model} has none. "
+            "Leave it out."
+        )
+    if real_path(args.output) in map(real_path, (args.model, args.kifulist)):
+        raise UserError(f"--output {args.output} is a file to read. Choose another name.")
+    new_figure(1, 1)
+
+
+def _show_calibration(args: argparse.Namespace, bins: Sequence[Bin]) -> None:
+    """Prints the calibration, and draws it if that is wanted.
+
+    Raises:
+        UserError: it cannot be drawn.
+    """
+    from pydlshogi.training import calibration
+
+    if bins:
+        table = (calibration.format_tsv if args.tsv else calibration.format_markdown)(bins)
+        print(f"\n{table}", end="")
+    if args.output and not bins:
+        raise UserError(
+            f"no game of {args.kifulist} has a known result: there is no calibration to draw. "
+            "Leave --output out."
+        )
+    if args.output:
+        calibration.save(bins, args.output)
+        print(f"{args.output}: picture", file=sys.stderr)

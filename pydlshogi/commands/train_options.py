@@ -19,10 +19,11 @@ from pydlshogi.commands.arguments import (
     proportion,
     seed_number,
     share,
+    whole_number,
 )
 from pydlshogi.commands.computation import add_computation
 from pydlshogi.network.own import FORM, is_spec
-from pydlshogi.network.registry import DEFAULT, NETWORKS
+from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
 
 #: Communicators of ChainerMN; all but the first are for GPUs.
 COMMUNICATORS = (
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 _LR_FACTOR = 0.1
 
-#: The network that takes ``--blocks``.
 _RESNET = "policy_value_resnet"
 
 
@@ -112,10 +112,7 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             bool(resume) and not initmodel,
             "--resume needs the model of that run; give it as --initmodel",
         ),
-        (
-            options.blocks is not None and options.network != _RESNET,
-            f"--blocks is for the network {_RESNET}",
-        ),
+        *(_wrong_size(options.network, size) for size in chosen_sizes(options)),
         (
             options.value_lambda < 1
             and "value" not in options.network
@@ -123,6 +120,23 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             f"--value_lambda is for a network with a value head, and {options.network} has none",
         ),
     ]
+
+
+def _channels(text: str) -> int:
+    return whole_number(text, 1, MOST_CHANNELS)
+
+
+def _wrong_size(network: str, size: str) -> tuple[bool, str]:
+    """Checks that a network has a size. The sizes of a file of the user are not known yet."""
+    having = ", ".join(name for name in NETWORKS if size in sizes_of(name))
+    wrong = not is_spec(network) and size not in sizes_of(network)
+    return wrong, f"--{size} is for the networks {having}"
+
+
+def chosen_sizes(options: argparse.Namespace) -> dict[str, int]:
+    """Returns the sizes of the network that the command line gives, by name."""
+    values = {size: getattr(options, size) for size in SIZES}
+    return {size: value for size, value in values.items() if value is not None}
 
 
 def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> TrainParser:
@@ -158,7 +172,7 @@ def options_of(args: argparse.Namespace) -> Options:
         kifulist_test=args.kifulist_test,
         settings=settings_of(args, args.model, args.state),
         network=args.network,
-        blocks=args.blocks,
+        sizes=chosen_sizes(args),
         initmodel=args.initmodel,
         resume=args.resume,
         gpu=args.gpu,
@@ -222,10 +236,17 @@ def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None
         "(default: %(default)s)",
     )
     parser.add_argument(
+        "--channels",
+        type=_channels,
+        metavar="N",
+        help="number of filters of each hidden layer (default: that of --initmodel, or 192 as in "
+        "the book)",
+    )
+    parser.add_argument(
         "--blocks",
         type=positive_int,
         metavar="N",
-        help=f"for {_RESNET}: number of residual blocks plus 1 (default: that of "
+        help="for residual networks: number of residual blocks plus 1 (default: that of "
         "--initmodel, or 5 as in the book)",
     )
 
@@ -334,8 +355,8 @@ def _add_refinements(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dirac",
         action="store_true",
-        help="initialize 3x3 layers near the identity: for layers with as many planes out as "
-        "in, outside of residual blocks",
+        help="initialize near the identity: 3x3 layers with as many planes out as in, and "
+        "residual blocks",
     )
     _add_optimizer(group.add_argument)
     _add_schedule(group.add_argument)

@@ -10,7 +10,7 @@ import shogi
 
 from pydlshogi.drawing.diagram import Arrow, Diagram
 from pydlshogi.drawing.notation import FILES, RANKS, SIDES
-from pydlshogi.drawing.picture import new_figure, save_figure
+from pydlshogi.drawing.picture import new_figure
 from pydlshogi.drawing.shapes import (
     BLUE,
     BOARD,
@@ -21,6 +21,7 @@ from pydlshogi.drawing.shapes import (
     draw_text,
 )
 from pydlshogi.drawing.words import word
+from pydlshogi.figure import save_figure
 
 #: Limits of the axes around the board, and inches for each unit.
 _X, _TOP, _INCHES = (-2.5, 12.0), 10.75, 0.62

@@ -10,16 +10,12 @@ import importlib.util
 import io
 from pathlib import Path
 
-from pydlshogi.errors import UserError
+from pydlshogi.figure import DrawingError
 
 _PACKAGE, _FILE = "matplotlib_fontja", "fonts/ipaexg.ttf"
 
 #: How to install what pictures need.
 INSTALL = 'python -m pip install "matplotlib>=3.5" matplotlib-fontja'
-
-
-class DrawingError(UserError):
-    """Something cannot be drawn or written."""
 
 
 def font_path() -> Path | None:

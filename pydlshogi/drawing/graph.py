@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydlshogi.drawing.picture import new_figure, save_figure
+from pydlshogi.drawing.picture import new_figure
 from pydlshogi.drawing.shapes import BLUE
 from pydlshogi.drawing.words import word
+from pydlshogi.figure import save_figure
 
 _OTHER, _LOSS = "#c9c2b4", "#c8102e"
 

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy
 
 from pydlshogi.drawing.notation import PIECES
-from pydlshogi.drawing.picture import new_figure, save_figure
+from pydlshogi.drawing.picture import new_figure
 from pydlshogi.drawing.shapes import BLUE, BOARD, INK, LINE, draw_text
 from pydlshogi.drawing.words import word
 from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
+from pydlshogi.figure import save_figure
 
 #: Distance of two planes, in squares: to the right and down; width of a group's title.
 _RIGHT, _DOWN, _TITLE = 11.0, 14.6, 17.0

@@ -15,7 +15,7 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.features import WIN_OF_RESULT
-from pydlshogi.files import write_beside
+from pydlshogi.figure import new_figure, save_figure
 from pydlshogi.positions import EVALUATION_MAX, NO_EVALUATION, UNKNOWN
 
 # Smallest evaluation of each row of the table, for positive evaluations.
@@ -213,22 +213,8 @@ def save_picture(output: Path, counts: Counts, scale: float) -> None:
         scale: The fitted scale.
 
     Raises:
-        UserError: matplotlib is missing, or the picture cannot be written.
+        DrawingError: matplotlib is missing, or the picture cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UserError(
-            "matplotlib is not installed. Install it: python -m pip install matplotlib"
-        ) from None
-    figure = Figure(figsize=(7, 6), layout="constrained")
+    figure = new_figure(7, 6)
     draw(figure, counts, scale)
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with write_beside(output) as file:
-            figure.savefig(file, format=output.suffix[1:] or "png")
-    except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: unknown format. RuntimeError: a format that needs TeX.
-        raise UserError(
-            f"the picture {output} cannot be written ({error}). Choose another --output."
-        ) from None
+    save_figure(figure, output)

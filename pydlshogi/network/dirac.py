@@ -1,4 +1,4 @@
-"""Initializes 3×3 layers near the identity.
+"""Initializes networks near the identity.
 
 With random initial weights, little of the position reaches the last of twelve layers, and
 little of the error reaches the first. A residual network avoids this by adding the input of a
@@ -11,13 +11,14 @@ variance of a layer's output stays about the same. About √(1 − 1/n)ⁿ ≈ 0
 these layers' input reaches the end of the last. Only the initial weights change: network,
 parameters and model files stay the same.
 
-Layers of residual blocks are not changed. Such a block adds its input already; adding it
-twice would about double the output, block after block.
+A residual block adds its input already. Here its last batch normalization starts with γ = 0,
+so that the block starts as the identity; its filters are not changed.
 
 Sources: S. Zagoruyko, N. Komodakis, DiracNets: Training Very Deep Neural Networks Without
 Skip-Connections, arXiv:1706.00388 (2017), where identity and filters stay separate during
-training; H. Zhang, Y. N. Dauphin, T. Ma, Fixup Initialization, arXiv:1901.09321 (2019), on
-small residual parts in deep networks.
+training; P. Goyal et al., Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour,
+arXiv:1706.02677 (2017), section 5.1, on γ = 0; H. Zhang, Y. N. Dauphin, T. Ma, Fixup
+Initialization, arXiv:1901.09321 (2019), on small residual parts in deep networks.
 """
 
 from __future__ import annotations
@@ -31,15 +32,18 @@ from pydlshogi.network.layers import ResidualBlock
 
 
 def add_identity(network: Any) -> int:
-    """Adds the identity to the filters of the 3×3 convolutions with as many planes out as in.
+    """Changes the 3×3 layers with as many planes out as in, and the residual blocks.
 
     Args:
         network: A ``chainer.Link`` with its initial weights, on the CPU.
 
     Returns:
-        The number of changed convolutions; those in residual blocks are not changed.
+        The number of changed parameters: one for each such layer outside of residual blocks,
+        and one for each residual block.
     """
-    blocks = [link for link in network.links() if isinstance(link, ResidualBlock)]
+    blocks: list[Any] = [link for link in network.links() if isinstance(link, ResidualBlock)]
+    for block in blocks:
+        block.bn2.gamma.array[...] = 0
     residual = {id(parameter) for block in blocks for parameter in block.params()}
     weights = [parameter.array for parameter in network.params() if id(parameter) not in residual]
     layers = [W for W in weights if W.shape[1:] == (len(W), 3, 3)]
@@ -47,4 +51,4 @@ def add_identity(network: Any) -> int:
         own = numpy.arange(len(W))
         W *= math.sqrt(1 / len(layers))
         W[own, own, 1, 1] += math.sqrt(1 - 1 / len(layers))
-    return len(layers)
+    return len(layers) + len(blocks)

@@ -23,6 +23,7 @@ from pydlshogi.network.trunk import DEPTH
 #: For each network the keys that tell it, the most specific first.
 _KEYS = (
     ("policy_value_hand1x1_bn", ("l1/pieces/W", "l1/bn/gamma", "l13_v/W")),
+    ("policy_value_hand1x1_resnet", ("l1/pieces/W", "l1/bn/gamma", "value1_bn/gamma")),
     ("policy_hand1x1_bn", ("l1/pieces/W", "l1/bn/gamma")),
     ("policy_hand1x1", ("l1/pieces/W",)),
     ("policy_value_small", ("policy1/W", "value4/W")),

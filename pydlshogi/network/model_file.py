@@ -160,6 +160,24 @@ def load_network(path: str | os.PathLike[str]) -> Network:
     return network
 
 
+def sizes_in_file(path: str | os.PathLike[str], name: str) -> dict[str, int]:
+    """Reads the sizes of a network from a model file, without making the network.
+
+    Args:
+        path: As in :func:`load_model`.
+        name: Name of the network.
+
+    Returns:
+        Keyword arguments of ``make_network``. For a file of another network they may be absurd;
+        :func:`load_model` then refuses the file.
+
+    Raises:
+        ModelFileError: the file does not exist or is not an npz.
+    """
+    arrays, _ = _read(path)
+    return network_class(name).sizes_in(in_todays_layout(name, arrays))
+
+
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
     """Reads a file's arrays, and the name of their network; None if that is unknown."""
     try:

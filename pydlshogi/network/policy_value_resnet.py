@@ -1,4 +1,4 @@
-"""The book's network with two heads on a residual trunk.
+"""Networks with two heads on a residual trunk: the book's, and one with hand planes 1×1.
 
 Source: 「将棋AIで学ぶディープラーニング」.
 """
@@ -14,7 +14,7 @@ from pydlshogi.features import LABEL_NUM, PLANE_NUM
 from pydlshogi.network.cpu.convolution import Convolution2D
 from pydlshogi.network.cpu.linear import Linear
 from pydlshogi.network.cpu.normalization import BatchNormalization
-from pydlshogi.network.layers import Folds, ResidualBlock
+from pydlshogi.network.layers import Folds, PiecesAndHands, ResidualBlock
 from pydlshogi.network.network import Network
 from pydlshogi.network.trunk import ch, channels_in
 from pydlshogi.network.value import fcl
@@ -44,7 +44,7 @@ class PolicyValueResnet(Network):
         self.blocks = blocks
         self.channels = channels
         with self.init_scope():
-            self.l1 = Convolution2D(PLANE_NUM, channels, ksize=3, pad=1, relu=True)
+            self.l1 = self.first_layer()
             for n in range(1, blocks):
                 setattr(self, f"b{n}", ResidualBlock(channels))
             self.policy = Convolution2D(channels, MOVE_DIRECTION_LABEL_NUM, ksize=1, nobias=True)
@@ -62,6 +62,10 @@ class PolicyValueResnet(Network):
             blocks += 1
         return {"blocks": blocks, **channels_in(arrays)}
 
+    def first_layer(self) -> Any:
+        """Makes the link from the input planes to the first hidden layer's output."""
+        return Convolution2D(PLANE_NUM, self.channels, ksize=3, pad=1, relu=True)
+
     def forward(self, x: Any) -> Any:
         """Computes (logits, values) from planes (batch, 104, 9, 9).
 
@@ -74,3 +78,16 @@ class PolicyValueResnet(Network):
         logits = self.policy_bias(F.reshape(self.policy(h), (-1, LABEL_NUM)))
         values = self.value3(self.value2(self.value1_bn(self.value1(h))))
         return logits, values
+
+
+class PolicyValueHand1x1Resnet(PolicyValueResnet):
+    """PolicyValueResnet with hand planes through 1×1 filters and a normalized first layer.
+
+    Args:
+        blocks: Number of residual blocks plus 1, as in PolicyValueResnet.
+        channels: Filters of each hidden layer.
+    """
+
+    def first_layer(self) -> Any:
+        """Makes a normalized first layer with 1×1 filters for the hand planes."""
+        return PiecesAndHands(self.channels, normalize=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from pydlshogi.errors import UserError
@@ -25,7 +26,21 @@ _CLASSES = {
     "policy_value": ("policy_value", "PolicyValueNetwork"),
     "policy_value_resnet": ("policy_value_resnet", "PolicyValueResnet"),
     "policy_value_hand1x1_bn": ("policy_value_hand1x1", "PolicyValueHand1x1BNNetwork"),
+    "policy_value_hand1x1_resnet": ("policy_value_resnet", "PolicyValueHand1x1Resnet"),
     "policy_value_small": ("policy_value_small", "PolicyValueSmallNetwork"),
+}
+
+#: Names of all sizes: options of the programs, and arguments of the constructors.
+SIZES = ("channels", "blocks")
+
+#: Largest number of channels. A file with more is taken for a damaged one.
+MOST_CHANNELS = 4096
+
+# The sizes that a user can choose; all other networks have ``channels`` alone.
+_SIZES = {
+    "policy_value_resnet": SIZES,
+    "policy_value_hand1x1_resnet": SIZES,
+    "policy_value_small": (),
 }
 
 # Networks that compute the same function of the same parameters.
@@ -40,6 +55,19 @@ BOOK = ("policy", "policy_bn", "value", "policy_value", "policy_value_resnet")
 
 class UnknownNetwork(UserError, ValueError):
     """No network has that name; the text lists the known names."""
+
+
+class UnknownSize(UserError, TypeError):
+    """The network has no such size."""
+
+
+def sizes_of(name: str) -> tuple[str, ...]:
+    """Returns the names of the sizes that a network of this package has.
+
+    Args:
+        name: One of :data:`NETWORKS`.
+    """
+    return _SIZES.get(name, ("channels",))
 
 
 def network_class(name: str) -> type[Network]:
@@ -64,14 +92,20 @@ def make_network(name: str, **sizes: int) -> Network:
 
     Args:
         name: One of :data:`NETWORKS`.
-        **sizes: Sizes other than the default, as the class takes them: ``channels``, and
-            ``blocks`` of policy_value_resnet. policy_value_small has none.
+        **sizes: Sizes other than the default, as the class takes them
+            (:func:`sizes_of`).
 
     Raises:
         UnknownNetwork: no network has that name.
-        TypeError: the network has no such size.
+        UnknownSize: the network has no such size.
     """
     factory: Any = network_class(name)
+    try:
+        inspect.signature(factory).bind_partial(**sizes)
+    except TypeError as error:
+        raise UnknownSize(
+            f"the network {name} cannot be made in this size: it {error}. Leave the option out."
+        ) from None
     return factory(**sizes)
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 
-from pydlshogi.player.options import DEVICES, MOST_MOVES, THREADS_VARIABLE
+from pydlshogi.player.options import (
+    DEVICES,
+    MOST_MOVES,
+    POLICY_VALUE_MODEL,
+    THREADS_VARIABLE,
+)
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
-
-#: The default of ``modelfile`` stands for the default model.
-POLICY_VALUE_MODEL = "model/model_policy_value"
 
 _MOST_THREADS = 512
 _MOST_PLIES = 100000

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Callable
 
 import numpy
 
 from pydlshogi import rules
-from pydlshogi.files import shipped_model
 from pydlshogi.player.book import Book, BookMove, book_key, read_book
 from pydlshogi.player.clock import Budget, Timer
-from pydlshogi.player.mcts_options import POLICY_VALUE_MODEL, mcts_options
+from pydlshogi.player.mcts_options import mcts_options
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct.boards import board_library, make_board
@@ -79,11 +77,6 @@ class MCTSPlayer(NetworkPlayer):
                 "policy_value."
             )
         self._search.forget()
-
-    def default_path(self) -> Path:
-        """Returns the shipped model with two heads; the policy model where there is none."""
-        two_heads = shipped_model(Path(POLICY_VALUE_MODEL).name)
-        return two_heads if two_heads.exists() else shipped_model()
 
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""

@@ -22,7 +22,7 @@ from pydlshogi.network.cpu.threads import get_threads, set_threads
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError
 from pydlshogi.player.engine_player import EnginePlayer
-from pydlshogi.player.options import POLICY_MODEL
+from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.strategy import boltzmann, greedy, score
 from pydlshogi.rules import Repetition
 from pydlshogi.usi.options import Options
@@ -241,7 +241,7 @@ class NetworkPlayer(EnginePlayer):
         name = self.options["modelfile"]
         default = self.options.default("modelfile")
         if name not in ("", default):
-            return self._folder / name
+            return self._located(name)
         if self._default_model:
             return self._default_model
         if os.environ.get(MODEL_VARIABLE):
@@ -249,9 +249,23 @@ class NetworkPlayer(EnginePlayer):
         return self.default_path()
 
     def default_path(self) -> Path:
-        """Returns the model file that the default of ``modelfile`` stands for."""
+        """Returns the model file that the default of ``modelfile`` stands for.
+
+        The shipped policy model takes the place of a shipped model with two heads that is
+        missing.
+        """
         default = self.options.default("modelfile")
-        return shipped_model() if default == POLICY_MODEL else self._folder / default
+        if default != POLICY_VALUE_MODEL:
+            return self._located(default)
+        two_heads = shipped_model(Path(default).name)
+        return two_heads if two_heads.exists() else shipped_model()
+
+    def _located(self, name: str) -> Path:
+        """Returns the path of a model file; a shipped model may be in the wheel."""
+        path = self._folder / name
+        if name in SHIPPED_MODELS and not path.exists():
+            return shipped_model(Path(name).name)
+        return path
 
     def _warn_of_resign_threshold(self) -> None:
         """Says that a network without a value head cannot resign."""

@@ -12,8 +12,11 @@ from pydlshogi.usi.options import Button, Check, Combo, Filename, Option, Option
 
 #: The default of ``modelfile`` stands for the default model. It is a short relative path:
 #: GUIs cut a default at a space and may not read other characters than ASCII.
-POLICY_MODEL = "model/model_policy"
+POLICY_VALUE_MODEL = "model/model_policy_value"
 VALUE_MODEL = "model/model_value"
+
+#: The models that this package ships. A wheel has them in another folder than a clone.
+SHIPPED_MODELS = ("model/model_policy", POLICY_VALUE_MODEL)
 
 #: Environment variable with the number of threads; the default of ``Threads``.
 THREADS_VARIABLE = "PYDLSHOGI_THREADS"
@@ -70,7 +73,7 @@ def choice_options() -> tuple[Option, ...]:
 
 def policy_options() -> Options:
     """Declares the options of the policy player."""
-    return network_options(POLICY_MODEL, *choice_options())
+    return network_options(POLICY_VALUE_MODEL, *choice_options())
 
 
 def search1_options() -> Options:

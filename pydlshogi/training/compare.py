@@ -11,13 +11,14 @@ import dataclasses
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy
 
 from pydlshogi.errors import UserError
+from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
 from pydlshogi.network.model_file import load_network
 from pydlshogi.training import log
@@ -25,7 +26,7 @@ from pydlshogi.training.checkpoint import NotFiniteError, load_pair
 from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.outputs import prepare_outputs
-from pydlshogi.training.plot import PlotError, save
+from pydlshogi.training.plot import save
 from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.run import make_first_network
 from pydlshogi.training.state import StateFileError, checksum, load_state
@@ -46,14 +47,14 @@ class Variant:
         name: Its name, also of its folder.
         words: Its options, as the user wrote them.
         network: Name of the network.
-        blocks: Number of residual blocks plus one; None for the network's default.
+        sizes: Sizes of the network other than its defaults, by name.
         settings: What its run has to do; the files are in its folder.
     """
 
     name: str
     words: str
     network: str
-    blocks: int | None
+    sizes: Mapping[str, int]
     settings: Settings
 
     @property
@@ -70,7 +71,7 @@ class Variant:
         return make_first_network(
             self.network,
             self.settings.seed,
-            blocks=self.blocks,
+            sizes=self.sizes,
             dirac=self.settings.recipe.dirac,
         )
 
@@ -80,7 +81,7 @@ class Variant:
         values = {name: getattr(self.settings, name) for name in names}
         values.update(self.settings.recipe.changes())
         values.update(network=self.network, lr=self.settings.recipe.lr)
-        return values if self.blocks is None else {**values, "blocks": self.blocks}
+        return {**values, **self.sizes}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,5 +303,5 @@ def _write(comparison: Comparison, rows: Sequence[Row], diverged: Sequence[str])
             file.write(text.encode())
     try:
         save({row.name: row.curve for row in rows}, comparison.output / "curves.png")
-    except PlotError as error:
+    except DrawingError as error:
         print(f"no curves: {error}", file=sys.stderr)

@@ -37,12 +37,15 @@ class Measured(NamedTuple):
         value_losses: (n,) float64 loss of the result, nan where it is unknown; None
             without a value head, as ``winners``.
         winners: (n,) float64: 1 if the winner was predicted, 0 if not, nan if nobody won.
+        wins: (n,) float64 predicted probability that the side to move wins; None without a
+            value head.
     """
 
     losses: numpy.ndarray | None
     ranks: numpy.ndarray | None
     value_losses: numpy.ndarray | None
     winners: numpy.ndarray | None
+    wins: numpy.ndarray | None = None
 
 
 class Row(NamedTuple):
@@ -85,6 +88,17 @@ def evaluate(
     Raises:
         EvaluationError: the network gives numbers that are not finite.
     """
+    return summarize(positions["ply"], measure_finite(network, positions, device, batch_size))
+
+
+def measure_finite(
+    network: Any, positions: numpy.ndarray, device: Any, batch_size: int = 512
+) -> Measured:
+    """Moves a network to a device, and measures it as :func:`measure` does.
+
+    Raises:
+        EvaluationError: the network gives numbers that are not finite.
+    """
     network.to_device(device)
     with warnings.catch_warnings():
         # Reported below. numpy.errstate would not reach the threads of the network.
@@ -97,7 +111,7 @@ def evaluate(
                 "the network gives numbers that are not finite: its training diverged. "
                 "Choose another model file."
             )
-    return summarize(positions["ply"], measured)
+    return measured
 
 
 def _at(values: numpy.ndarray | None, mask: numpy.ndarray) -> numpy.ndarray | None:
@@ -126,16 +140,17 @@ def measure(network: Any, positions: numpy.ndarray, device: Any, batch_size: int
 
 def _measure_batch(network: Any, planes: Any, labels: Any, wins: Any) -> Measured:
     policy, values = split_output(network, network(planes))
-    losses = ranks = value_losses = winners = None
+    losses = ranks = value_losses = winners = predicted = None
     if policy is not None:
         losses = chainer.functions.softmax_cross_entropy(policy, labels, reduce="no").array
         ranks = _ranks(policy.array, labels)
     if values is not None:
         value_losses = network.value_kind.losses(values, wins).array
-        right = (network.value_kind.win_probabilities(values) > 0.5) == (wins > 0.5)
+        predicted = network.value_kind.win_probabilities(values)
+        right = (predicted > 0.5) == (wins > 0.5)
         winners = right.astype(numpy.float64)
         winners[(wins != 0) & (wins != 1)] = numpy.nan
-    return Measured(losses, ranks, value_losses, winners)
+    return Measured(losses, ranks, value_losses, winners, predicted)
 
 
 def _ranks(logits: Any, labels: Any) -> Any:
@@ -172,7 +187,7 @@ def summarize(ply: numpy.ndarray, measured: Measured) -> list[Row]:
 
 
 def _row(name: str, inside: numpy.ndarray, measured: Measured) -> Row:
-    losses, ranks, value_losses, winners = (_at(values, inside) for values in measured)
+    losses, ranks, value_losses, winners, _ = (_at(values, inside) for values in measured)
     return Row(
         name,
         int(inside.sum()),

@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import write_beside
+from pydlshogi.figure import new_figure, no_matplotlib, save_figure
 from pydlshogi.text import decode
 from pydlshogi.training.log import Curve, read_log
 
 
 class PlotError(UserError):
-    """Nothing can be drawn, or the picture cannot be written."""
-
-
-_NO_MATPLOTLIB = "matplotlib is not installed. Install it: python -m pip install matplotlib"
+    """Nothing can be drawn, or there is no display."""
 
 
 def read_curves(paths: Sequence[str]) -> dict[str, Curve]:
@@ -206,36 +203,24 @@ def save(curves: Mapping[str, Curve], output: str | os.PathLike[str]) -> None:
         output: The picture. Its suffix determines the format; PNG without one.
 
     Raises:
-        PlotError: the picture cannot be written, or matplotlib is missing.
+        DrawingError: the picture cannot be written, or matplotlib is missing.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlotError(_NO_MATPLOTLIB) from None
-    output = Path(output)
-    figure = Figure(figsize=_size(curves), layout="constrained")
+    figure = new_figure(*_size(curves))
     draw(figure, curves)
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with write_beside(output) as file:
-            figure.savefig(file, format=output.suffix[1:] or "png")
-    except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: unknown format. RuntimeError: a format that needs TeX.
-        raise PlotError(
-            f"picture {output} cannot be written ({error}). Choose another --output."
-        ) from None
+    save_figure(figure, output)
 
 
 def show(curves: Mapping[str, Curve]) -> None:
     """Opens a window and waits until it is closed.
 
     Raises:
-        PlotError: there is no display, or matplotlib is missing.
+        PlotError: there is no display.
+        DrawingError: matplotlib is missing.
     """
     try:
         from matplotlib import get_backend, pyplot
     except ImportError:
-        raise PlotError(_NO_MATPLOTLIB) from None
+        raise no_matplotlib() from None
     figure = pyplot.figure(figsize=_size(curves), layout="constrained")
     if get_backend().lower() == "agg":  # matplotlib's fallback without a display
         raise PlotError("there is no display to open a window on. Give --output FILE.")

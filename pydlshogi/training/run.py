@@ -21,7 +21,7 @@ from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.shards import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.sources import read_list
 from pydlshogi.network.dirac import add_identity
-from pydlshogi.network.model_file import load_model, load_network
+from pydlshogi.network.model_file import load_model, sizes_in_file
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import NO_EVALUATION, count_common
@@ -55,8 +55,8 @@ class Options:
         kifulist_test: List of the test games.
         settings: What the run has to do; its seed is used if ``seed`` is given.
         network: Name of the network.
-        blocks: Number of residual blocks plus one; None for that of ``initmodel``, or for the
-            network's default.
+        sizes: Sizes of the network by name (``registry.sizes_of``). Missing ones are those of
+            ``initmodel``, or the network's defaults.
         initmodel: Model file to start from; empty for new weights.
         resume: State file to resume; empty for a new run.
         gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
@@ -70,7 +70,7 @@ class Options:
     kifulist_test: str
     settings: Settings
     network: str
-    blocks: int | None = None
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     initmodel: str = ""
     resume: str = ""
     gpu: int | None = None
@@ -106,7 +106,7 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
     network = make_first_network(
         options.network,
         settings.seed,
-        blocks=ranks.on_first(lambda: _blocks(options)),
+        sizes=ranks.on_first(lambda: _sizes(options)),
         # The first weights of a resumed run do not matter.
         dirac=settings.recipe.dirac and not options.resume,
     )
@@ -149,11 +149,10 @@ def _warn_of_missing_targets(
         logger.warning("no training position has an evaluation: the results alone are the target")
 
 
-def _blocks(options: Options) -> int | None:
-    """Returns ``options.blocks``; if it is None, the number of ``initmodel``, if it has one."""
-    if options.blocks is not None or options.network != "policy_value_resnet":
-        return options.blocks
-    return getattr(load_network(options.initmodel), "blocks", None) if options.initmodel else None
+def _sizes(options: Options) -> dict[str, int]:
+    """Returns the sizes that the options give; missing ones are those of ``initmodel``."""
+    found = sizes_in_file(options.initmodel, options.network) if options.initmodel else {}
+    return {**found, **options.sizes}
 
 
 def _train(task: Task) -> int | None:
@@ -210,25 +209,25 @@ def _keep_earlier(options: Options) -> None:
 
 
 def make_first_network(
-    name: str, seed: int, *, blocks: int | None = None, dirac: bool = False
+    name: str, seed: int, *, sizes: Mapping[str, int] | None = None, dirac: bool = False
 ) -> Network:
     """Makes a network whose first weights are determined by a seed.
 
     Args:
         name: Name of the network.
         seed: 0..2**32-1.
-        blocks: Number of residual blocks plus one; None for the network's default.
+        sizes: Sizes other than the network's defaults, by name.
         dirac: Whether the identity is added to the first weights.
 
     Raises:
         FirstWeightsError: ``dirac``, and no layer of the network is fit for it.
     """
     numpy.random.seed(seed)  # Chainer's initializers use numpy's global generator.
-    network = make_network(name, **({} if blocks is None else {"blocks": blocks}))
+    network = make_network(name, **(sizes or {}))
     if dirac and not add_identity(network):
         raise FirstWeightsError(
-            "--dirac is for 3x3 convolutions with as many planes out as in, outside of residual "
-            f"blocks, and {name} has none. Leave it out."
+            "--dirac is for residual blocks, and for 3x3 convolutions with as many planes out as "
+            f"in outside of residual blocks, and {name} has none. Leave it out."
         )
     return network
 

@@ -25,7 +25,7 @@ def test_ranks_and_losses_are_those_of_sorted_logits(device):
     planes, labels, _ = PlanesConverter(positions)(range(10), CPU)
     logits = network(planes).array.astype(float)
     losses, ranks, *value = measure(network.to_device(device), positions, device, batch_size=4)
-    assert value == [None, None]
+    assert value == [None, None, None]
     for position in range(10):
         order = sorted(range(2187), key=lambda label: -logits[position, label])  # stable
         assert order.index(labels[position]) == ranks[position]
@@ -80,9 +80,11 @@ def test_the_program_prints_a_table_either_way(folder, capsys):
     numpy.random.seed(1)
     save_model("model", make_named_network("policy_value_small"))
     assert main(["model", "test.txt", "--gpu", "-1"]) == 0
-    markdown = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    shown, _ = capsys.readouterr().out.split("\n\n")
+    markdown = [line.strip("| ").split(" | ") for line in shown.splitlines()]
     assert main(["model", "test.txt", "--gpu", "-1", "--tsv", "-b", "7"]) == 0
-    tsv = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    shown, _ = capsys.readouterr().out.split("\n\n")
+    tsv = [line.split("\t") for line in shown.splitlines()]
     policy = ["moves", "positions", "loss", "top 1", "top 3", "top 5"]
     assert markdown[0] == [*policy, "value loss", "value accuracy"]
     assert tsv[0] == [title.replace(" ", "_") for title in markdown[0]]
@@ -162,9 +164,67 @@ def test_a_value_network_has_the_columns_of_values_alone(folder, capsys):
     numpy.random.seed(1)
     save_model("model", make_named_network("value", channels=4))
     assert main(["model", "test.txt", "--gpu", "-1", "--tsv"]) == 0
-    head, *rows = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    shown, _ = capsys.readouterr().out.split("\n\n")
+    head, *rows = (line.split("\t") for line in shown.splitlines())
     assert head == ["moves", "positions", "value_loss", "value_accuracy"]
     assert float(rows[-1][2]) == pytest.approx(numpy.log(2), abs=0.05)  # it has learned nothing
+
+
+def test_the_second_table_is_the_calibration_of_the_value_head(folder, capsys):
+    numpy.random.seed(1)
+    save_model("model", make_named_network("policy_value_small"))
+    assert main(["model", "test.txt", "--gpu", "-1"]) == 0
+    _, table = capsys.readouterr().out.split("\n\n")
+    markdown = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    assert main(["model", "test.txt", "--gpu", "-1", "--tsv"]) == 0
+    _, table = capsys.readouterr().out.split("\n\n")
+    tsv = [line.split("\t") for line in table.splitlines()]
+    assert markdown[0] == ["winning probability", "positions", "predicted", "won", "error"]
+    assert tsv[0] == [title.replace(" ", "_") for title in markdown[0]]
+    assert tsv[-1][:2] == ["all", str(len(read_kifu("test.txt")))]
+    for shown, exact in zip(markdown[2:], tsv[1:]):
+        assert shown[:2] == exact[:2]
+        assert [float(cell) for cell in shown[2:]] == pytest.approx(
+            [float(cell) for cell in exact[2:]], abs=1e-4
+        )
+
+
+def test_the_mean_prediction_is_that_of_the_network(device):
+    network, positions = TwoHeads(), make_positions(20, 1)
+    network.to_device(device)
+    measured = measure(network, positions, device, batch_size=6)
+    with chainer.using_config("train", False):
+        _, values = network(PlanesConverter(positions)(range(20), device)[0])
+    expected = 1 / (1 + numpy.exp(-chainer.get_device("@numpy").send(values.array)[:, 0]))
+    numpy.testing.assert_allclose(measured.wins, expected, rtol=1e-5)
+
+
+def test_the_picture_is_written_and_named(folder, capsys):
+    pytest.importorskip("matplotlib")
+    save_model("model", make_named_network("policy_value_small"))
+    assert main(["model", "test.txt", "--gpu", "-1", "-o", "new/calibration.png"]) == 0
+    assert (folder / "new/calibration.png").read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().err.splitlines()[-1] == "new/calibration.png: picture"
+
+
+@pytest.mark.parametrize(
+    "network, output, named",
+    [
+        ("policy_hand1x1", "a.png", "model has none"),
+        ("policy_value_small", "test.txt", "--output test.txt is a file to read"),
+        ("policy_value_small", "model", "--output model is a file to read"),
+        ("policy_value_small", "a.xyz", "Choose another --output"),
+    ],
+)
+def test_a_picture_that_cannot_be_drawn_gets_one_sentence(folder, capsys, network, output, named):
+    pytest.importorskip("matplotlib")
+    save_model("model", make_named_network(network))
+    before = (folder / "test.txt").read_bytes(), (folder / "model").read_bytes()
+    assert main(["model", "test.txt", "--gpu", "-1", "--output", output]) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("evaluate_model: error: ")
+    assert named in line
+    assert before == ((folder / "test.txt").read_bytes(), (folder / "model").read_bytes())
 
 
 def test_without_a_known_result_the_value_columns_are_nan(capsys):

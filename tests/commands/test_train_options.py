@@ -65,6 +65,9 @@ def test_every_convolution_can_be_chosen():
         "--resume state",
         "--dirac --initmodel model",
         "--blocks 3",
+        "--channels 8 --network policy_value_small",
+        "--channels 0",
+        "--channels 4097",
         "--mirror",
         "--label_smoothing 0.1",
         "--average 5",
@@ -96,7 +99,7 @@ def test_every_program_trains_every_network():
     words = [*LISTS, "--network", "policy_value_resnet", "--blocks", "3"]
     args = build_parser(TRAIN_PROGRAMS["train_value"]).parse_args(words)
     options = options_of(args)
-    assert (options.network, options.blocks) == ("policy_value_resnet", 3)
+    assert (options.network, options.sizes) == ("policy_value_resnet", {"blocks": 3})
     assert options.settings.model == "model/model_value"
 
 

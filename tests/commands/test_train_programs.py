@@ -84,6 +84,24 @@ def test_the_number_of_blocks_is_that_of_the_model_to_start_from(folder):
     assert load_network("m").blocks == 2
 
 
+@pytest.mark.parametrize(
+    "name, sizes",
+    [
+        ("policy_value_hand1x1_resnet", {"channels": 16, "blocks": 3}),
+        ("policy_value_hand1x1_bn", {"channels": 8}),
+        ("value", {"channels": 8}),
+    ],
+)
+def test_a_network_of_another_size_is_trained_and_resumed_in_its_size(folder, name, sizes):
+    main = importlib.import_module("pydlshogi.commands.train_policy_value").main
+    options = [f"--{size}={number}" for size, number in sizes.items()]
+    files = ["--network", name, "--model", "m", "--state", "s", "--iterations", "1"]
+    assert main([*SMALL.split(), *files, *options]) == 0
+    assert main([*SMALL.split(), *files, "-m", "m", "-r", "s"]) == 0
+    network = load_network("m")
+    assert {size: getattr(network, size) for size in sizes} == sizes
+
+
 def test_other_blocks_than_those_of_the_model_get_one_sentence(folder, capsys):
     call("train_policy_value_resnet", "--iterations 1 --model m --state s")
     main = importlib.import_module("pydlshogi.commands.train_policy_value_resnet").main

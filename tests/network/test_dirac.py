@@ -7,8 +7,10 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.registry import NETWORKS, make_network
 
-#: Number of layers with as many planes out as in, outside of residual blocks.
-CHANGED = {name: 11 for name in NETWORKS} | {"policy_value_resnet": 0, "policy_value_small": 0}
+RESIDUAL = ("policy_value_resnet", "policy_value_hand1x1_resnet")
+
+#: Number of layers with as many planes out as in, outside of residual blocks; or of the blocks.
+CHANGED = {name: 11 for name in NETWORKS} | dict.fromkeys(RESIDUAL, 4) | {"policy_value_small": 0}
 
 
 def first(name):
@@ -27,7 +29,8 @@ def test_layers_that_keep_the_number_of_planes_are_changed_and_no_others(name):
     after = arrays(network)
     different = {path for path in before if not np.array_equal(before[path], after[path])}
     assert len(different) == changed == CHANGED[name]
-    assert all(before[path].shape == (192, 192, 3, 3) for path in different)
+    shape = (192,) if name in RESIDUAL else (192, 192, 3, 3)
+    assert all(before[path].shape == shape for path in different)
     assert all(after[path].dtype == np.float32 for path in different)
 
 
@@ -70,3 +73,16 @@ def test_more_of_the_input_reaches_the_last_hidden_layer(name):
     plain, network = first(name), first(name)
     add_identity(network)
     assert correlation(network) > 0.4 > 4 * abs(correlation(plain))
+
+
+@pytest.mark.parametrize("name", RESIDUAL)
+def test_residual_blocks_start_as_the_identity_and_still_learn(name):
+    network = first(name)
+    add_identity(network)
+    x = np.random.RandomState(4).rand(5, 192, 9, 9).astype("f")  # not negative, as after ReLU
+    with chainer.using_config("train", True):
+        y = network.b2(x)
+        np.testing.assert_array_equal(y.array, x)
+        network.cleargrads()
+        chainer.functions.sum(y * np.random.RandomState(5).randn(*x.shape).astype("f")).backward()
+    assert np.abs(network.b2.bn2.gamma.grad).min() > 0

@@ -1,5 +1,6 @@
 """Properties of every network, and the computation of each layer."""
 
+import inspect
 import re
 
 import numpy as np
@@ -19,7 +20,16 @@ from pydlshogi.network.layers import NormalizedConvolution, ResidualBlock
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.network import split_output
 from pydlshogi.network.policy_hand1x1 import PolicyHand1x1Network, PolicyHand1x1UnpoolNetwork
-from pydlshogi.network.registry import NETWORKS, UnknownNetwork, make_network, name_of
+from pydlshogi.network.registry import (
+    NETWORKS,
+    SIZES,
+    UnknownNetwork,
+    UnknownSize,
+    make_network,
+    name_of,
+    network_class,
+    sizes_of,
+)
 from pydlshogi.network.value_kind import ExpectedResult, WinLogit
 from pydlshogi.positions import POSITION
 
@@ -43,6 +53,10 @@ PARAMETERS = {
     "policy_value_hand1x1_bn": (
         3_838_923 - 8 * 76 * 192 + 12 * 192  # policy
         + (192 + 1) * 27 + (2187 + 1) * 256 + 257
+    ),
+    "policy_value_hand1x1_resnet": (
+        (28 * 9 + 76 + 2) * 192 + 8 * (192 * 9 + 2) * 192  # trunk
+        + 192 * 27 + 2187 + (192 + 3) * 27 + (2187 + 1) * 256 + 257  # heads
     ),
     "policy_value_small": (
         (104 * 9 + 1) * 32 + (32 * 9 + 1) * 64 + (64 * 9 + 1) * 128  # trunk
@@ -111,6 +125,20 @@ def test_names_shapes_and_sizes(name):
         probabilities = network.value_kind.win_probabilities(outputs[-1])
         assert probabilities.shape == (3,)
         assert ((probabilities > 0) & (probabilities < 1)).all()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_sizes_that_a_user_can_choose_are_those_of_the_class(name):
+    parameters = inspect.signature(network_class(name)).parameters
+    assert set(sizes_of(name)) == set(parameters)
+    assert set(sizes_of(name)) <= set(SIZES)
+
+
+def test_a_size_that_the_network_does_not_have_is_named():
+    with pytest.raises(UnknownSize, match="policy_value_small.*'channels'"):
+        make_network("policy_value_small", channels=8)
+    with pytest.raises(UnknownSize, match="policy .*'blocks'"):
+        make_network("policy", blocks=8)
 
 
 def test_an_unknown_name_lists_the_known_ones():
@@ -328,6 +356,7 @@ def test_losses_and_probabilities_of_a_column_are_those_of_a_row(device, kind):
         ("policy_value_hand1x1_bn", {"channels": 32}),
         ("policy_value_resnet", {"blocks": 3, "channels": 32}),
         ("policy_value_resnet", {"blocks": 1, "channels": 8}),
+        ("policy_value_hand1x1_resnet", {"blocks": 11, "channels": 32}),
     ],
 )
 def test_a_network_of_another_size_computes_and_is_read_back_in_its_size(tmp_path, name, sizes):

@@ -176,15 +176,16 @@ def test_the_seed_starts_anew_only_when_it_changes():
 @pytest.mark.parametrize(
     ("value", "path"),
     [
-        ("", "shipped"),
-        ("<empty>", "shipped"),
-        ("model/model_policy", "shipped"),
+        ("", "shipped/model_policy_value"),
+        ("<empty>", "shipped/model_policy_value"),
+        ("model/model_policy_value", "shipped/model_policy_value"),
+        ("model/model_policy", "shipped/model_policy"),
         ("other.npz", "/program/other.npz"),
         ("a b/c d", "/program/a b/c d"),
         ("/else where/m.npz", "/else where/m.npz"),
     ],
 )
-def test_where_a_model_is_looked_for(monkeypatch, value, path):
+def test_where_a_model_is_looked_for(monkeypatch, tmp_path, value, path):
     asked = []
 
     def load_network(path):
@@ -192,11 +193,40 @@ def test_where_a_model_is_looked_for(monkeypatch, value, path):
         return make_network("policy")
 
     monkeypatch.setattr(evaluator, "load_network", load_network)
-    monkeypatch.setattr(network_player, "shipped_model", lambda: Path("shipped"))
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    (shipped / "model_policy_value").touch()
+    monkeypatch.setattr(network_player, "shipped_model", lambda name="model_policy": shipped / name)
     options = policy_options()
     options.set("modelfile", value)
     PolicyPlayer(options, folder=Path("/program")).prepare()
-    assert asked == [str(Path(path))]
+    assert asked == [str(tmp_path / path)]  # an absolute path stays
+
+
+def test_a_model_beside_the_program_comes_before_the_shipped_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(network_player, "shipped_model", lambda name="model_policy": Path("no"))
+    (tmp_path / "model").mkdir()
+    own = tmp_path / "model" / "model_policy"
+    own.touch()
+    options = policy_options()
+    options.set("modelfile", "model/model_policy")
+    assert PolicyPlayer(options, folder=tmp_path).model_path() == own
+
+
+def test_without_a_model_of_two_heads_the_shipped_policy_plays(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        network_player, "shipped_model", lambda name="model_policy": tmp_path / name
+    )
+    assert PolicyPlayer(folder=tmp_path).model_path() == tmp_path / "model_policy"
+
+
+def test_the_shipped_model_gives_the_move_a_score():
+    said = []
+    player = PolicyPlayer(policy_options(), said.append)
+    player.prepare()
+    move = player.choose(Go())
+    (line,) = [line for line in said if " score " in line]
+    assert re.search(rf" multipv 1 score cp -?\d+ .*pv {move}$", line)
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "boltzmann"])
@@ -216,7 +246,7 @@ def test_random_plies_draws_the_first_moves_of_the_game_and_then_plays_the_best(
 def test_the_default_model_is_the_argument_then_the_environment_then_the_shipped_one(monkeypatch):
     options = policy_options()
     shipped = PolicyPlayer(options).model_path()
-    assert shipped.name == "model_policy"
+    assert shipped.name == "model_policy_value"
     monkeypatch.setenv("PYDLSHOGI_MODEL", "of environment")
     folder = Path("/program")
     assert PolicyPlayer(options, folder=folder).model_path() == folder / "of environment"

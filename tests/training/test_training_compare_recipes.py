@@ -3,6 +3,7 @@
 import codecs
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -168,6 +169,14 @@ def test_the_file_of_recipes_may_be_of_any_editor(folder, encode, ending):
     }
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_recipes_of_the_documentation_are_accepted(folder, number):
+    page = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
+    Path("recipes.txt").write_text(re.findall(r"```text\n(.*?)```", page, re.DOTALL)[number])
+    words = SMALL.replace("--network policy_value_small", "").split()
+    assert len(read_recipes(build_parser().parse_args(words), words)) == 4
+
+
 def test_records_left_out_are_named(folder, capsys):
     with open("train.txt", "a", encoding="utf-8") as kifulist:
         kifulist.write("missing.csa\n")
@@ -237,6 +246,27 @@ def test_networks_are_compared_on_a_test_list(folder, capsys):
         (curve,) = read_log(Path(f"out/{name}/log.txt").read_text(encoding="utf-8").splitlines())
         assert [point.iteration for point in curve.progress] == [2, 4, 6, 8, 10]
         assert [point.iteration for point in curve.epochs] == [5, 10]
+
+
+def test_networks_of_several_sizes_are_compared_by_moves_and_winners(folder):
+    residual = "--network policy_value_hand1x1_resnet --dirac"
+    recipes = (
+        f"wide --network policy_value_hand1x1_bn --channels 12 --dirac\n"
+        f"deep {residual} --channels 8 --blocks 4\n"
+        f"narrow {residual} --channels 4 --blocks 4 --value_lambda 0.5"
+    )
+    assert call(recipes) == 0
+    lines = Path("out/table.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [dict(zip(lines[0].split("\t"), line.split("\t"))) for line in lines[1:]]
+    assert [row["recipe"] for row in rows] == ["wide", "deep", "narrow"]
+    for figure in ("accuracy", "loss", "value_loss", "value_accuracy"):
+        assert all(float(row[f"whole_test_{figure}"]) >= 0 for row in rows)
+    networks = {row["recipe"]: load_network(f"out/{row['recipe']}/model") for row in rows}
+    assert [network.channels for network in networks.values()] == [12, 8, 4]
+    assert networks["deep"].blocks == 4
+    for row in rows:
+        assert int(row["parameters"]) == networks[row["recipe"]].count_params()
+    assert call(recipes.replace("--channels 8", "--channels 6")) == 1  # trained otherwise
 
 
 def test_a_test_list_and_held_out_games_exclude_each_other(folder, capsys):

@@ -561,7 +561,7 @@ def test_a_readers_subclass_of_our_player_keeps_its_own_go(reader, model_of):
         "        super().go()\n"
         "usi(Mine())\n"
     )
-    assert "option name modelfile type filename default model/model_policy" in engine.ask(
+    assert "option name modelfile type filename default model/model_policy_value" in engine.ask(
         "usi", "usiok"
     )
     engine.send(f"setoption name modelfile value {model_of('policy')}", "isready")

@@ -492,7 +492,7 @@ def test_a_default_model_for_guis_without_file_options(start, environment, model
         variables["PYDLSHOGI_MODEL"] = str(model_file)
     engine = start(command, env=variables, cwd=model_file.parent)
     # A GUI sends the declared default back.
-    engine.send("setoption name modelfile value model/model_policy", "isready")
+    engine.send("setoption name modelfile value model/model_policy_value", "isready")
     engine.until("readyok")
     moved = model_file.with_name("no such model")
     variables["PYDLSHOGI_MODEL"] = command[-1] = str(moved)

@@ -1,0 +1,81 @@
+"""Figures of matplotlib, written atomically as PNG, SVG or PDF. No display is needed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydlshogi.errors import UserError
+from pydlshogi.files import write_beside
+
+#: How to install matplotlib.
+INSTALL = "python -m pip install matplotlib"
+
+#: Dots per inch of a PNG.
+_DPI = 110
+
+# The same picture gives the same file: without random names and the time.
+_SETTINGS: Any = {"svg.hashsalt": "pydlshogi"}
+_METADATA: dict[str, dict[str, None]] = {
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+
+
+class DrawingError(UserError):
+    """Something cannot be drawn or written."""
+
+
+def no_matplotlib(install: str = INSTALL) -> DrawingError:
+    """Makes the error for a missing matplotlib.
+
+    Args:
+        install: The command that installs it.
+    """
+    return DrawingError(f"matplotlib is not installed. Install it: {install}")
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Makes an empty figure, whose parts are arranged to fit.
+
+    Args:
+        width, height: Size in inches.
+
+    Returns:
+        ``matplotlib.figure.Figure``.
+
+    Raises:
+        DrawingError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise no_matplotlib() from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
+    """Writes a figure atomically; makes the folder if needed.
+
+    Args:
+        figure: ``matplotlib.figure.Figure``.
+        output: The file. Its suffix determines the format; PNG without one.
+
+    Raises:
+        DrawingError: the file cannot be written.
+    """
+    import matplotlib
+
+    output = Path(output)
+    format_ = output.suffix[1:].lower() or "png"
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with matplotlib.rc_context(_SETTINGS), write_beside(output) as file:
+            figure.savefig(file, format=format_, dpi=_DPI, metadata=_METADATA.get(format_))
+    except (OSError, ValueError, RuntimeError) as error:
+        # ValueError: unknown format. RuntimeError: a format that needs TeX.
+        raise DrawingError(
+            f"the picture {output} cannot be written ({error}). Choose another --output. Name a "
+            ".png, .svg or .pdf file in a folder that can be written to."
+        ) from None

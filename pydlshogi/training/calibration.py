@@ -1,0 +1,191 @@
+"""Calibration of a value head: how often the side to move won at each predicted probability.
+
+The positions are grouped by the predicted probability. In a calibrated group, the part of the
+games that the side to move won equals the mean prediction.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy
+
+from pydlshogi.features import WIN_OF_RESULT
+from pydlshogi.figure import new_figure, save_figure
+from pydlshogi.kifu.eval_scale import win_probability
+from pydlshogi.positions import NO_EVALUATION
+
+#: Number of groups, all of the same width.
+BINS = 20
+
+_WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))])
+
+
+class Bin(NamedTuple):
+    """A group of positions.
+
+    Attributes:
+        low: Smallest predicted probability of the group.
+        high: Upper limit; a prediction of 1 belongs to the last group.
+        positions: Number of positions.
+        predicted: Mean of the predicted probabilities.
+        won: Part of the games that the side to move won; draws count one half.
+        error: Absolute difference of ``predicted`` and ``won``.
+        evaluated: Mean probability according to the engines' evaluations; nan if no position
+            has one.
+    """
+
+    low: float
+    high: float
+    positions: int
+    predicted: float
+    won: float
+    error: float
+    evaluated: float
+
+
+def calibrate(wins: numpy.ndarray, positions: numpy.ndarray, scale: float) -> list[Bin]:
+    """Groups positions with a known result by their predicted probability.
+
+    Args:
+        wins: (n,) predicted probabilities that the side to move wins.
+        positions: (n,) array of ``POSITION``.
+        scale: Centipawns of the evaluation at which the probability is sigmoid(1).
+
+    Returns:
+        The groups that have positions, then all positions together. The error of the last is
+        the expected calibration error: the mean error of the groups, weighted by their
+        positions. Empty if no result is known.
+    """
+    result = _WINS[positions["result"]]
+    known = ~numpy.isnan(result)
+    if not known.any():
+        return []
+    columns = _Columns(wins[known], result[known], _evaluated(positions[known], scale))
+    group = numpy.clip((BINS * columns.predicted).astype(int), 0, BINS - 1)
+    bins = [
+        _bin(number / BINS, (number + 1) / BINS, columns, group == number)
+        for number in numpy.unique(group).tolist()
+    ]
+    error = sum(row.error * row.positions for row in bins) / len(group)
+    return [*bins, _bin(0.0, 1.0, columns, group >= 0)._replace(error=error)]
+
+
+class _Columns(NamedTuple):
+    """What is known of each position: three (n,) arrays of probabilities."""
+
+    predicted: numpy.ndarray
+    won: numpy.ndarray
+    evaluated: numpy.ndarray
+
+
+def _evaluated(positions: numpy.ndarray, scale: float) -> numpy.ndarray:
+    """Returns the probabilities that the evaluations mean, nan without an evaluation."""
+    evaluations = positions["evaluation"]
+    probabilities = win_probability(evaluations.astype(numpy.float64), scale)
+    return numpy.where(evaluations == NO_EVALUATION, numpy.nan, probabilities)
+
+
+def _bin(low: float, high: float, columns: _Columns, inside: numpy.ndarray) -> Bin:
+    predicted, won = (float(column[inside].mean()) for column in columns[:2])
+    evaluated = columns.evaluated[inside]
+    evaluated = evaluated[~numpy.isnan(evaluated)]
+    return Bin(
+        low,
+        high,
+        int(inside.sum()),
+        predicted,
+        won,
+        abs(predicted - won),
+        float(evaluated.mean()) if len(evaluated) else float("nan"),
+    )
+
+
+def _columns(bins: Sequence[Bin]) -> dict[str, list[Any]]:
+    """Arranges the groups as columns by title; evaluations that are missing have no column."""
+    columns: dict[str, list[Any]] = {
+        "winning probability": [_range(row) for row in bins[:-1]] + ["all"],
+        "positions": [row.positions for row in bins],
+        "predicted": [row.predicted for row in bins],
+        "won": [row.won for row in bins],
+        "error": [row.error for row in bins],
+    }
+    if _has_evaluations(bins):
+        columns["evaluation"] = [row.evaluated for row in bins]
+    return columns
+
+
+def _has_evaluations(bins: Sequence[Bin]) -> bool:
+    return not numpy.isnan(bins[-1].evaluated)
+
+
+def _range(row: Bin) -> str:
+    return f"{row.low:.2f}-{row.high:.2f}"
+
+
+def format_markdown(bins: Sequence[Bin]) -> str:
+    """Formats a Markdown table, with four decimals; empty without groups."""
+    if not bins:
+        return ""
+    columns = _columns(bins)
+    lines = [f"| {' | '.join(columns)} |", "|:--" + "|--:" * (len(columns) - 1) + "|"]
+    for name, positions, *figures in zip(*columns.values()):
+        cells = [name, f"{positions:,}", *(f"{figure:.4f}" for figure in figures)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def format_tsv(bins: Sequence[Bin]) -> str:
+    """Formats tab-separated values, with all decimals; empty without groups."""
+    if not bins:
+        return ""
+    columns = _columns(bins)
+    lines = [[title.replace(" ", "_") for title in columns]]
+    for name, *figures in zip(*columns.values()):
+        lines.append([name, *(repr(figure) for figure in figures)])
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def draw(figure: Any, bins: Sequence[Bin]) -> None:
+    """Draws how often each prediction won, and below it the numbers of positions.
+
+    Args:
+        figure: An empty ``matplotlib.figure.Figure``.
+        bins: The groups and the whole of :func:`calibrate`, not empty.
+    """
+    groups, whole = bins[:-1], bins[-1]
+    predicted = [row.predicted for row in groups]
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    above.plot([0, 1], [0, 1], ":", color="gray", label="calibrated")
+    above.plot(predicted, [row.won for row in groups], "o-", label="won")
+    if _has_evaluations(bins):
+        label = "engines' evaluations"
+        above.plot(predicted, [row.evaluated for row in groups], "x--", label=label)
+    above.set_ylabel("won by the side to move")
+    above.set_title(f"{whole.positions:,} positions, calibration error {whole.error:.4f}")
+    above.legend()
+    centers = [(row.low + row.high) / 2 for row in groups]
+    below.bar(centers, [row.positions for row in groups], width=0.9 / BINS)
+    below.set_ylabel("positions")
+    below.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    below.set_xlabel("predicted probability that the side to move wins")
+    below.set_xlim(0, 1)
+    for axes in (above, below):
+        axes.grid(alpha=0.3)
+
+
+def save(bins: Sequence[Bin], output: str | os.PathLike[str]) -> None:
+    """Writes the picture atomically.
+
+    Args:
+        bins: As for :func:`draw`.
+        output: The file. Its suffix determines the format; PNG without one.
+
+    Raises:
+        DrawingError: matplotlib is missing, or the picture cannot be written.
+    """
+    figure = new_figure(7, 7)
+    draw(figure, bins)
+    save_figure(figure, output)

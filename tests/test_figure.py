@@ -1,0 +1,40 @@
+"""Figures and their files."""
+
+import sys
+
+import pytest
+
+from pydlshogi.figure import DrawingError, new_figure, save_figure
+
+
+@pytest.mark.parametrize(
+    "name, start",
+    [("a.png", b"\x89PNG"), ("a", b"\x89PNG"), ("a.SVG", b"<?xml"), ("new/a.pdf", b"%PDF")],
+)
+def test_the_suffix_chooses_the_format_and_the_same_figure_gives_the_same_file(
+    tmp_path, name, start
+):
+    pytest.importorskip("matplotlib")
+    written = []
+    for _ in range(2):
+        figure = new_figure(2, 1)
+        figure.subplots().plot([1, 2], [3, 5])
+        save_figure(figure, tmp_path / name)
+        written.append((tmp_path / name).read_bytes())
+    assert written[0].startswith(start)
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "file/a.png"])
+def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path, name):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(DrawingError, match=r"cannot be written .* Choose another --output"):
+        save_figure(new_figure(2, 1), tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_without_matplotlib_the_error_tells_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(DrawingError, match="Install it: python -m pip install matplotlib"):
+        new_figure(2, 1)
