@@ -1,12 +1,18 @@
 """The process of one side of benchmarks/network.py.
 
+    python benchmarks/network_worker.py SIDE THREADS MODEL
+
+MODEL is the ONNX model of the sides onnxruntime and openvino; other sides ignore it.
+
 Each line of standard input is a JSON object; each answer is a line of JSON.
 ``{"versions": true}`` asks for the versions of the libraries.
 ``{"task": "forward" or "step", "batch": N, "repeats": N}`` asks for the seconds of each
 repetition. ``{"peak": N}`` trains some steps at batch size N. It asks for the memory of
-the process in bytes, before them and at the peak.
+the process in bytes, before them and at the peak. ``{"export": PATH}`` asks ours for its
+network as an ONNX model.
 
-For PyTorch it does not import pydlshogi, which is not installed in that environment.
+Only the sides ours and chainer import pydlshogi: the environments of the others need not have
+it.
 """
 
 from __future__ import annotations
@@ -33,21 +39,29 @@ def batch(size: int) -> tuple[Any, Any]:
     return x, random.randint(0, DIRECTIONS * SIDE**2, size)
 
 
-def chainer_side(convolution: str) -> tuple[Callable[..., Any], Callable[..., Any], str]:
-    """Returns the two tasks and the versions, for Chainer as training uses it."""
+def chainer_side(ours: bool) -> tuple[Any, Callable[..., Any], Callable[..., Any], str]:
+    """Returns the network, the two tasks and the versions, for this package.
+
+    Args:
+        ours: Whether to compute as play and training do, or by Chainer's own convolution.
+    """
     import threadpoolctl
 
     from pydlshogi.compat import chainer
+    from pydlshogi.network.compiler import compile_network
     from pydlshogi.network.cpu.convolution import set_convolution
     from pydlshogi.network.policy import PolicyNetwork
 
     F = chainer.functions
-    set_convolution(convolution)
+    set_convolution("auto" if ours else "chainer")
     network = PolicyNetwork()
+    program = compile_network(network) if ours else None
     optimizer = chainer.optimizers.SGD(lr=LEARNING_RATE)
     optimizer.setup(network)
 
     def forward(x: Any, t: Any) -> Any:
+        if program is not None:
+            return program(x)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return network(x).array
 
@@ -59,7 +73,40 @@ def chainer_side(convolution: str) -> tuple[Callable[..., Any], Callable[..., An
         f"{b['internal_api']} {b['version']} {b.get('architecture', '')} {b['num_threads']} threads"
         for b in blas
     )
-    return forward, step, f"Chainer {chainer.__version__}, numpy {numpy.__version__}, {names}"
+    versions = f"Chainer {chainer.__version__}, numpy {numpy.__version__}, {names}"
+    return network, forward, step, versions
+
+
+def onnxruntime_side(model: str, threads: int) -> tuple[Callable[..., Any], str]:
+    """Returns the forward pass and the versions, for ONNX Runtime."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def forward(x: Any, t: Any) -> Any:
+        return session.run(None, {"planes": x})[0]
+
+    return forward, f"ONNX Runtime {onnxruntime.__version__}, {threads} threads"
+
+
+def openvino_side(model: str, threads: int) -> tuple[Callable[..., Any], str]:
+    """Returns the forward pass and the versions, for OpenVINO."""
+    import openvino
+
+    # Without the hint, a processor with bfloat16 computes in it, and not to 1e-4.
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    compiled = openvino.Core().compile_model(model, "CPU", settings)
+
+    def forward(x: Any, t: Any) -> Any:
+        return compiled(x)[0]
+
+    return forward, f"OpenVINO {openvino.__version__}, {threads} threads"
 
 
 def torch_network() -> Any:
@@ -83,10 +130,13 @@ def torch_network() -> Any:
     return Network()
 
 
-def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., Any], str]:
+def torch_side(
+    channels_last: bool, threads: int
+) -> tuple[Callable[..., Any], Callable[..., Any], str]:
     """Returns the two tasks and the versions, for PyTorch."""
     import torch
 
+    torch.set_num_threads(threads)
     layout = torch.channels_last if channels_last else torch.contiguous_format
     network = torch_network().to(memory_format=layout)
     optimizer = torch.optim.SGD(network.parameters(), lr=LEARNING_RATE)
@@ -110,11 +160,17 @@ def torch_side(channels_last: bool) -> tuple[Callable[..., Any], Callable[..., A
 
 def main() -> int:
     """Answers requests until standard input ends."""
-    side = sys.argv[1]
+    side, threads, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    network: Any = None
+    step: Any = None
     if side.startswith("torch"):
-        forward, step, versions = torch_side(side == "torch channels_last")
+        forward, step, versions = torch_side(side == "torch channels_last", threads)
+    elif side == "onnxruntime":
+        forward, versions = onnxruntime_side(model, threads)
+    elif side == "openvino":
+        forward, versions = openvino_side(model, threads)
     else:
-        forward, step, versions = chainer_side(side)
+        network, forward, step, versions = chainer_side(side == "ours")
     tasks = {"forward": forward, "step": step}
     data: dict[int, Any] = {}
     for line in sys.stdin:
@@ -122,6 +178,11 @@ def main() -> int:
         answer: Any
         if "versions" in request:
             answer = f"{versions}, Python {platform.python_version()}"
+        elif "export" in request:
+            from pydlshogi.network.onnx_export import export, save
+
+            save(export(network), request["export"])
+            answer = True
         elif "peak" in request:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             x, t = batch(request["peak"])

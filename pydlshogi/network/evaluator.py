@@ -11,6 +11,8 @@ import shogi
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
+from pydlshogi.network.compiler import compile_network
+from pydlshogi.network.cpu.convolution import get_convolution
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.model_file import load_network
 from pydlshogi.network.network import split_output
@@ -32,6 +34,10 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """The network of a model file, with batch normalization folded for play.
 
+    On a CPU, it runs the network's program (:mod:`pydlshogi.network.compiler`). Chainer computes
+    networks that have no program, and all networks on a GPU or after
+    ``set_convolution("chainer")``.
+
     Args:
         path: Model file of any network.
         device: The ``chainer.backend.Device`` that computes; it becomes the current one.
@@ -48,6 +54,7 @@ class Evaluator:
         self._network = fold_for_play(load_network(path))
         self._device = device
         self._device.use()
+        self._program = compile_network(self._network) if device.xp is numpy else None
         self._network.to_device(device)
         self.has_policy = self._network.has_policy
         self.has_value = self._network.value_kind is not None
@@ -64,11 +71,20 @@ class Evaluator:
         """
         batch = planes if isinstance(planes, numpy.ndarray) else numpy.stack(planes)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            output = self._network(self._device.send(batch))
-            logits, values = split_output(self._network, output)
+            logits, values = split_output(self._network, self._outputs(batch))
             kind = self._network.value_kind
             wins = None if kind is None else kind.win_probabilities(values)
-        return Evaluation(_to_cpu(None if logits is None else logits.array), _to_cpu(wins))
+        return Evaluation(_to_cpu(logits), _to_cpu(wins))
+
+    def _outputs(self, batch: numpy.ndarray) -> Any:
+        """Computes the network's outputs: one array, or a pair of them."""
+        if self._program is not None and len(batch) and get_convolution() != "chainer":
+            outputs = self._program(batch)
+        else:
+            variables = self._network(self._device.send(batch))
+            pair = variables if isinstance(variables, tuple) else (variables,)
+            outputs = [variable.array for variable in pair]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def _to_cpu(array: Any) -> Any:

@@ -1,7 +1,8 @@
 """Networks as ONNX models.
 
-The network runs once, and the graph that Chainer records is translated node by node. So any
-network works whose functions are in the table of this module. Batch normalization is folded
+The network runs once, and the functions that it computes are translated one by one
+(:mod:`pydlshogi.network.trace`). So any network works whose functions are in the table of this
+module. Batch normalization is folded
 first (:mod:`pydlshogi.network.fold`).
 
 =========  ==================  ============================================================
@@ -23,13 +24,12 @@ from typing import Any, Callable, NamedTuple
 
 import numpy
 
-from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.features import PLANE_NUM
 from pydlshogi.files import write_beside
-from pydlshogi.network.cpu.convolution import using_convolution
 from pydlshogi.network.fold import fold_for_play
-from pydlshogi.network.network import Network, split_output
+from pydlshogi.network.network import Network
+from pydlshogi.network.trace import trace
 from pydlshogi.network.value_kind import ExpectedResult, WinLogit
 
 #: Operator set and format version: of 2020, so that older runtimes read the file too.
@@ -152,20 +152,16 @@ def add_network(
     Returns:
         Shapes of the outputs by name, without the batch dimension.
     """
-    folded = fold_for_play(network)
-    x = chainer.Variable(numpy.zeros((_BATCH, PLANE_NUM, 9, 9), numpy.float32))
-    arrays = _Arrays()
-    config, graph = chainer.using_config("train", False), chainer.force_backprop_mode()
-    with using_convolution("chainer"), config, graph, arrays:
-        logits, values = split_output(folded, folded(x))
-    translation = _Translation(builder, {id(x.node): planes}, arrays.inputs)
+    planes_of_trace = numpy.zeros((_BATCH, PLANE_NUM, 9, 9), numpy.float32)
+    traced = trace(fold_for_play(network), planes_of_trace)
+    translation = _Translation(builder, {id(traced.planes): planes}, traced.arrays)
     outputs: dict[str, tuple] = {}
-    if logits is not None:
-        builder.add("Identity", [translation.name_of(logits.node)], names.policy)
-        outputs[names.policy] = logits.shape[1:]
-    if values is not None:
-        _add_win(builder, network, translation.name_of(values.node), names.value)
-        outputs[names.value] = values.shape[1:]
+    if traced.logits is not None:
+        builder.add("Identity", [translation.name_of(traced.logits)], names.policy)
+        outputs[names.policy] = traced.logits.shape[1:]
+    if traced.values is not None:
+        _add_win(builder, network, translation.name_of(traced.values), names.value)
+        outputs[names.value] = traced.values.shape[1:]
     return outputs
 
 
@@ -179,21 +175,6 @@ def _add_win(builder: GraphBuilder, network: Network, values: str, output: str) 
         builder.add("Add", [builder.add("Mul", [values, half]), half], output)
     else:
         raise ExportError(f"values of the kind {getattr(kind, '__name__', kind)} are not supported")
-
-
-class _Arrays(chainer.FunctionHook):
-    """Keeps the input arrays of each function of a graph, for the constants among them."""
-
-    name = "pydlshogi_onnx"
-
-    def __init__(self) -> None:
-        self.inputs: dict[int, tuple[Any, ...]] = {}
-        self._functions: list[Any] = []  # alive, so that no other function gets the same id
-
-    def forward_postprocess(self, function: Any, in_data: tuple[Any, ...]) -> None:
-        """Receives a function and its input arrays."""
-        self.inputs[id(function)] = in_data
-        self._functions.append(function)
 
 
 class _Translation:

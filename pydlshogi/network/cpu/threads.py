@@ -142,7 +142,7 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
     Raises:
         Exception: the error of a step, after all threads have stopped.
     """
-    barrier = threading.Barrier(threads)
+    barrier = _Barrier(threads)
     errors: list[BaseException] = []
 
     def take_steps(thread: int) -> None:
@@ -169,6 +169,43 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
             raise
     if errors:
         raise errors[0]
+
+
+class _Barrier:
+    """``threading.Barrier`` for one group of threads, in less than half the time."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._gates: list[Any] = []
+        self._broken = False
+
+    def wait(self) -> None:
+        """Waits for the other threads.
+
+        Raises:
+            threading.BrokenBarrierError: :meth:`abort` was called.
+        """
+        gate = threading.Lock()
+        gate.acquire()
+        with self._lock:
+            self._gates.append(gate)
+            if self._broken or len(self._gates) == self._threads:
+                self._open()
+        gate.acquire()
+        if self._broken:
+            raise threading.BrokenBarrierError
+
+    def abort(self) -> None:
+        """Lets all threads raise an error, now or when they arrive."""
+        with self._lock:
+            self._broken = True
+            self._open()
+
+    def _open(self) -> None:
+        gates, self._gates = self._gates, []
+        for gate in gates:
+            gate.release()
 
 
 def _executor(threads: int) -> ThreadPoolExecutor:

@@ -58,11 +58,13 @@ from pydlshogi.network.cpu.threads import Workspace, in_threads, plan, shares
 SIDE = 9
 
 #: Length of a side: outputs of a tile, taps of the filter, tiles of the board.
-_OUT, _TAPS, _TILES = 3, 3, 3
+_OUT, _TAPS, TILES = 3, 3, 3
 
 #: The finite points; infinity follows as the last point.
 _POINTS = (0, 1, -1, 2)
-_VALUES = len(_POINTS) + 1
+
+#: Number of points.
+VALUES = len(_POINTS) + 1
 
 
 def _one_dimension() -> tuple[Any, Any, Any]:
@@ -70,7 +72,7 @@ def _one_dimension() -> tuple[Any, Any, Any]:
     values = numpy.vander(_POINTS, _OUT, increasing=True).astype(float)
     values = numpy.vstack([values, numpy.eye(_OUT)[-1]])
     others = [[q for q in _POINTS if q != p] for p in _POINTS]
-    numerators = numpy.zeros((_VALUES, _VALUES))
+    numerators = numpy.zeros((VALUES, VALUES))
     for row, roots in enumerate([*others, list(_POINTS)]):
         numerators[row, : len(roots) + 1] = numpy.poly(roots)[::-1]
     scale = [numpy.prod([p - q for q in rest]) for p, rest in zip(_POINTS, others)] + [1]
@@ -80,15 +82,15 @@ def _one_dimension() -> tuple[Any, Any, Any]:
 def _board_matrices() -> tuple[Any, Any, Any]:
     """Returns SPREAD (15×9), GATHER (9×15) and the filter's matrix (25×9), in float32."""
     a_t, g, b_t = _one_dimension()
-    spread = numpy.zeros((_VALUES, _TILES, SIDE + 2))
-    gather = numpy.zeros((_TILES, _OUT, _VALUES, _TILES))
-    for tile in range(_TILES):
+    spread = numpy.zeros((VALUES, TILES, SIDE + 2))
+    gather = numpy.zeros((TILES, _OUT, VALUES, TILES))
+    for tile in range(TILES):
         first = tile * _OUT
-        spread[:, tile, first : first + _VALUES] = b_t
+        spread[:, tile, first : first + VALUES] = b_t
         gather[tile, :, :, tile] = a_t
     return (
-        spread[:, :, 1:-1].reshape(_VALUES * _TILES, SIDE).astype(numpy.float32),
-        gather.reshape(SIDE, _VALUES * _TILES).astype(numpy.float32),
+        spread[:, :, 1:-1].reshape(VALUES * TILES, SIDE).astype(numpy.float32),
+        gather.reshape(SIDE, VALUES * TILES).astype(numpy.float32),
         numpy.kron(g, g).astype(numpy.float32),
     )
 
@@ -99,7 +101,7 @@ SPREAD, GATHER, FILTER = _board_matrices()
 _IN_MEMORY = (2, 3, 0, 1)
 
 #: Number of the product at the point (1, 1), which takes the bias.
-_BIAS = _POINTS.index(1) * _VALUES + _POINTS.index(1)
+BIAS = _POINTS.index(1) * VALUES + _POINTS.index(1)
 
 #: Largest number of boards in a chunk: the products run at full speed, and the tiles of the
 #: chunk fit into the cache.
@@ -131,7 +133,7 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     chunks = _chunks(xp, n)
     shares_of_filters = shares(inputs, len(chunks))
     W = W.reshape(outputs, inputs, _TAPS**2).transpose(1, 2, 0)
-    filters = _room(xp, "filters", (_VALUES**2, inputs, outputs))
+    filters = _room(xp, "filters", (VALUES**2, inputs, outputs))
     spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
     # numpy compares with an array several times faster than with a scalar.
     zero = xp.zeros(outputs, numpy.float32)
@@ -142,12 +144,12 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     def compute(thread: int) -> None:
         for start, stop in chunks[thread]:
             tiles = _to_tiles(spread, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
-            products = _room(xp, "products", (_VALUES**2, tiles[0].size // inputs, outputs))
-            xp.matmul(tiles.reshape(_VALUES**2, -1, inputs), filters, out=products)
+            products = _room(xp, "products", (VALUES**2, tiles[0].size // inputs, outputs))
+            xp.matmul(tiles.reshape(VALUES**2, -1, inputs), filters, out=products)
             if b is not None:
-                products[_BIAS] += b
+                products[BIAS] += b
             out = y[:, :, start * outputs : stop * outputs]
-            _from_tiles(gather, products.reshape(_VALUES**2, _TILES**2, -1), out)
+            _from_tiles(gather, products.reshape(VALUES**2, TILES**2, -1), out)
             if relu:
                 out = out.reshape(SIDE, SIDE, stop - start, outputs)
                 xp.maximum(out, zero, out=out)
@@ -176,9 +178,9 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
     chunks = _chunks(xp, n)
     shares_of_filters = shares(outputs, len(chunks))
     W = W.reshape(outputs, inputs, _TAPS**2).transpose(0, 2, 1)
-    filters = _room(xp, "filters", (_VALUES**2, outputs, inputs))
+    filters = _room(xp, "filters", (VALUES**2, outputs, inputs))
     # One sum for each thread, added in the order of the threads: reproducible results.
-    sums = _room(xp, "sums", (len(chunks), _VALUES**2, outputs, inputs))
+    sums = _room(xp, "sums", (len(chunks), VALUES**2, outputs, inputs))
     gb = xp.zeros((len(chunks), outputs), numpy.float32)
     gW = xp.empty((outputs, inputs, _TAPS**2), numpy.float32)
     gx = xp.empty((SIDE, SIDE, n * inputs), numpy.float32) if need_gx else None
@@ -194,10 +196,10 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
             if y is not None:
                 g = xp.multiply(g, y[:, :, start:stop] > 0, out=_room(xp, "masked", g.shape))
             gproducts = _to_tiles(gather.T, g.reshape(SIDE, SIDE, -1), "products")
-            gproducts = gproducts.reshape(_VALUES**2, -1, outputs)
-            gb[thread] += gproducts[_BIAS].sum(axis=0)
+            gproducts = gproducts.reshape(VALUES**2, -1, outputs)
+            gb[thread] += gproducts[BIAS].sum(axis=0)
             tiles = _to_tiles(spread, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
-            tiles = tiles.reshape(_VALUES**2, -1, inputs)
+            tiles = tiles.reshape(VALUES**2, -1, inputs)
             if number == 0:
                 xp.matmul(gproducts.transpose(0, 2, 1), tiles, out=sums[thread])
             else:
@@ -206,7 +208,7 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
             if gx is not None:
                 gtiles = xp.matmul(gproducts, filters, out=tiles)
                 out = gx[:, :, start * inputs : stop * inputs]
-                _from_tiles(spread.T, gtiles.reshape(_VALUES**2, _TILES**2, -1), out)
+                _from_tiles(spread.T, gtiles.reshape(VALUES**2, TILES**2, -1), out)
 
     def reduce(thread: int) -> None:
         rows = slice(*shares_of_filters[thread])
@@ -246,10 +248,10 @@ def _to_tiles(matrix: Any, x: Any, name: str = "tiles") -> Any:
     """
     xp = chainer.backend.get_array_module(x)
     n = x.shape[-1]
-    rows = _room(xp, "rows", (_VALUES * _TILES, SIDE, n))
+    rows = _room(xp, "rows", (VALUES * TILES, SIDE, n))
     xp.matmul(matrix, x.transpose(1, 0, 2), out=rows.transpose(1, 0, 2))
-    tiles = _room(xp, name, (_VALUES**2, _TILES**2, n))
-    xp.matmul(matrix, rows.reshape(_VALUES, _TILES, SIDE, n), out=_by_columns(tiles))
+    tiles = _room(xp, name, (VALUES**2, TILES**2, n))
+    xp.matmul(matrix, rows.reshape(VALUES, TILES, SIDE, n), out=by_columns(tiles))
     return tiles
 
 
@@ -263,18 +265,18 @@ def _from_tiles(matrix: Any, tiles: Any, y: Any) -> None:
     """
     xp = chainer.backend.get_array_module(y)
     n = y.shape[-1]
-    rows = _room(xp, "rows", (_VALUES * _TILES, SIDE, n))
-    xp.matmul(matrix, _by_columns(tiles), out=rows.reshape(_VALUES, _TILES, SIDE, n))
+    rows = _room(xp, "rows", (VALUES * TILES, SIDE, n))
+    xp.matmul(matrix, by_columns(tiles), out=rows.reshape(VALUES, TILES, SIDE, n))
     xp.matmul(matrix, rows.transpose(1, 0, 2), out=y.transpose(1, 0, 2))
 
 
-def _by_columns(tiles: Any) -> Any:
+def by_columns(tiles: Any) -> Any:
     """Views tiles (25, 9, n) as (point of the row, row of tiles, 15, n).
 
     The number of a tile is its column times 3 plus its row. So the 15 (point of the column,
     column of tiles) are evenly spaced in memory, as BLAS requires.
     """
-    shape = (_VALUES, _VALUES * _TILES, _TILES, tiles.shape[-1])
+    shape = (VALUES, VALUES * TILES, TILES, tiles.shape[-1])
     return tiles.reshape(shape).transpose(0, 2, 1, 3)
 
 

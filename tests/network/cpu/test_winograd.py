@@ -39,7 +39,7 @@ def test_a_row_is_filtered_through_its_tiles():
 
 def test_the_bias_goes_to_every_square():
     products = np.zeros((25, 9))
-    products[winograd._BIAS] = 1
+    products[winograd.BIAS] = 1
     gather = winograd.GATHER.reshape(9, 5, 3)
     # A tile's number is its column times 3 plus its row.
     tiles = products.reshape(5, 5, 3, 3)

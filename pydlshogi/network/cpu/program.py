@@ -1,0 +1,142 @@
+"""The forward pass of a network in play, as a list of numpy operations.
+
+A search asks for single boards and small batches. There, most of the time of Chainer's forward
+pass is not spent on products: weights are transformed again, threads are started for every
+layer, and the system provides memory for every result. A program has constant weights, keeps
+its arrays, and divides its work in one of two ways:
+
+- Four boards or fewer: all threads compute each layer together, each some of its channels.
+- More boards: each thread computes some of the boards through all layers. It waits for no
+  other thread.
+
+:mod:`pydlshogi.network.compiler` makes the program of a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy
+
+from pydlshogi.network.cpu.steps import Call, Run, Step
+from pydlshogi.network.cpu.threads import Workspace, get_threads, in_threads, plan
+from pydlshogi.network.cpu.winograd import SIDE, TILES, VALUES
+
+#: Largest number of boards whose layers the threads compute together.
+_TOGETHER = 4
+
+#: Largest number of boards in a chunk: its tiles fit into the cache.
+_CHUNK = 8
+
+#: The arrays of the slots. A program runs only in :func:`in_threads`, one at a time.
+_workspace = Workspace()
+
+
+class Slot(NamedTuple):
+    """A slot of a convolution's output or of tiles, and the memory that it uses.
+
+    Attributes:
+        number: Number of the slot.
+        channels: Number of channels.
+        register: Number of the memory. Slots that are not needed at the same time share it.
+    """
+
+    number: int
+    channels: int
+    register: int
+
+
+class Program:
+    """The steps that compute a network.
+
+    Args:
+        steps: The steps, in order.
+        planes: Slot of the input.
+        outputs: Slots of the outputs.
+        values: The slots of values that convolutions write.
+        tiles: The slots of tiles.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        planes: int,
+        outputs: Sequence[int],
+        values: Sequence[Slot],
+        tiles: Sequence[Slot],
+    ) -> None:
+        self._phases = _phases(steps)
+        self._planes = planes
+        self._outputs = outputs
+        self._values = values
+        self._tiles = tiles
+
+    def __call__(self, planes: Any) -> list[Any]:
+        """Computes the outputs.
+
+        Args:
+            planes: (n, channels, 9, 9), n at least 1.
+
+        Returns:
+            Arrays (n, …) float32, contiguous and not used again.
+        """
+        threads = get_threads()
+        if threads > 1 and len(planes) <= _TOGETHER:
+            return self._run_together(planes, threads)
+        return self._run_apart(planes)
+
+    def _run_together(self, planes: Any, threads: int) -> list[Any]:
+        """Runs each phase in all threads at once."""
+        run = self._start(planes)
+
+        def step_of(phase: list[Step]) -> Any:
+            def work(thread: int) -> None:
+                for step in phase:
+                    step(run, thread, threads)
+
+            return work
+
+        in_threads(threads, *map(step_of, self._phases))
+        return [numpy.array(run.values[slot]) for slot in self._outputs]
+
+    def _run_apart(self, planes: Any) -> list[Any]:
+        """Runs all phases for some of the boards in each thread."""
+        chunks = plan(len(planes), 1, _CHUNK)
+        found: dict[int, list[Any]] = {}
+
+        def work(thread: int) -> None:
+            for start, stop in chunks[thread]:
+                run = self._start(planes[start:stop])
+                for phase in self._phases:
+                    for step in phase:
+                        step(run, 0, 1)
+                found[start] = [numpy.array(run.values[slot]) for slot in self._outputs]
+
+        in_threads(len(chunks), work)
+        parts = [found[start] for start in sorted(found)]
+        return parts[0] if len(parts) == 1 else [numpy.concatenate(part) for part in zip(*parts)]
+
+    def _start(self, planes: Any) -> Run:
+        """Provides the arrays of a run."""
+        n = len(planes)
+        run = Run(n)
+        run.values[self._planes] = planes
+        for slot, channels, register in self._values:
+            array = _workspace(f"value {register}", (SIDE, SIDE, n, channels))
+            run.values[slot] = array.transpose(2, 3, 0, 1)
+        for slot, channels, register in self._tiles:
+            shape = (VALUES**2, TILES**2, n, channels)
+            run.tiles[slot] = _workspace(f"tiles {register}", shape)
+        return run
+
+
+def _phases(steps: Sequence[Step]) -> list[list[Step]]:
+    """Groups the steps: within a phase, no thread needs the results of another thread."""
+    phases: list[list[Step]] = []
+    for step in steps:
+        if phases and isinstance(step, Call) and isinstance(phases[-1][-1], Call):
+            phases[-1].append(step)
+        else:
+            phases.append([step])
+    return phases

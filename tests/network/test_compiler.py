@@ -1,0 +1,251 @@
+"""Programs of networks: the same outputs as Chainer's, for any batch, threads and network."""
+
+import random
+import threading
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from network_helpers import assert_equal_outputs, make_trained, outputs, some_planes
+
+from pydlshogi.compat import chainer
+from pydlshogi.features import LABEL_NUM
+from pydlshogi.network import compiler
+from pydlshogi.network.compiler import compile_network
+from pydlshogi.network.cpu.convolution import Convolution2D
+from pydlshogi.network.cpu.threads import set_threads
+from pydlshogi.network.fold import fold_for_play
+from pydlshogi.network.network import Network
+from pydlshogi.network.registry import NETWORKS
+
+F = chainer.functions
+L = chainer.links
+
+
+@pytest.fixture(autouse=True)
+def machines_threads():
+    yield
+    set_threads(None)
+
+
+def folded(name, channels=16, seed=1):
+    sizes = {} if name == "policy_value_small" else {"channels": channels}
+    return fold_for_play(make_trained(name, seed, **sizes))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_program_computes_the_outputs_of_its_network(name, threads):
+    set_threads(threads)
+    network = folded(name)
+    program = compile_network(network)
+    assert program is not None
+    for boards in (1, 3, 4, 5, 9, 20):
+        planes = some_planes(boards, seed=boards)
+        found = program(planes)
+        expected = outputs(network, planes)
+        if boards > 1:
+            assert_equal_outputs(found, expected)
+        for one, other in zip(found, expected):
+            assert one.shape == other.shape
+            assert (one.dtype, one.flags.c_contiguous) == (numpy.float32, True)
+            numpy.testing.assert_allclose(one, other, atol=1e-4 * abs(other).max())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("channels", [7, 70, 200])
+def test_layers_of_several_blocks_of_any_width_are_computed(channels, threads):
+    set_threads(threads)
+    network = folded("policy_value", channels)
+    program = compile_network(network)
+    for boards in (2, 6):
+        planes = some_planes(boards)
+        assert_equal_outputs(program(planes), outputs(network, planes))
+
+
+def test_a_program_works_with_another_number_of_threads_than_it_was_made_for():
+    network, planes = folded("policy_value_resnet", 96), some_planes(4)
+    set_threads(2)
+    program = compile_network(network)
+    for threads in (1, 2, 5):
+        set_threads(threads)
+        assert_equal_outputs(program(planes), outputs(network, planes))
+
+
+class Random(Network):
+    """A network of random functions: values that are used twice, sums, concatenations."""
+
+    value_kind = None
+
+    def __init__(self, seed):
+        super().__init__()
+        chance = random.Random(seed)
+        numpy.random.seed(seed)
+        self.plan = []
+        channels = [104]  # of each value so far
+        kinds = ("3x3", "3x3", "3x3", "1x1", "relu", "add", "concat", "bias", "scale", "slice")
+        for number in range(chance.randint(2, 10)):
+            kind, source = chance.choice(kinds), chance.randrange(len(channels))
+            other = source
+            if kind in ("3x3", "1x1"):
+                size = int(kind[0])
+                outs = chance.choice([channels[source], 5, 33])
+                relu, bias = chance.random() < 0.4, chance.random() < 0.5
+                link = Convolution2D(
+                    channels[source], outs, size, pad=size // 2, nobias=not bias, relu=relu
+                )
+                if bias:
+                    link.b.array[...] = numpy.random.normal(size=outs)
+                self.add_link(f"conv{number}", link)
+                channels.append(outs)
+            elif kind == "add":
+                equal = [n for n, size in enumerate(channels) if size == channels[source]]
+                other = chance.choice(equal)
+                channels.append(channels[source])
+            elif kind == "concat":
+                other = chance.randrange(len(channels))
+                channels.append(channels[source] + channels[other])
+            elif kind == "slice":
+                channels.append(-(-channels[source] // 2))
+            else:
+                channels.append(channels[source])
+                if kind == "bias":
+                    link = L.Bias(shape=(channels[source],))
+                    link.b.array[...] = numpy.random.normal(size=channels[source])
+                    self.add_link(f"bias{number}", link)
+            self.plan.append((kind, source, other))
+        with self.init_scope():
+            self.last = Convolution2D(channels[-1], 27, 1)
+
+    def forward(self, x):
+        values = [chainer.as_variable(x)]
+        for number, (kind, source, other) in enumerate(self.plan):
+            h = values[source]
+            if kind in ("3x3", "1x1"):
+                h = self[f"conv{number}"](h)
+            elif kind == "relu":
+                h = F.relu(h)
+            elif kind == "add":
+                h = h + values[other]
+            elif kind == "concat":
+                h = F.concat((h, values[other]), axis=1)
+            elif kind == "bias":
+                h = self[f"bias{number}"](h)
+            elif kind == "scale":
+                h = 0.5 * h + 0.25
+            else:
+                h = h[:, ::2]
+            values.append(h)
+        return F.reshape(self.last(values[-1]), (-1, LABEL_NUM))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_network_of_random_functions_gets_a_program(seed):
+    network = Random(seed)
+    set_threads(1 + seed % 3)
+    program = compile_network(network)
+    assert program is not None
+    for boards in (2, 6):
+        planes = some_planes(boards)
+        (found,), (expected,) = program(planes), outputs(network, planes)
+        numpy.testing.assert_allclose(found, expected, atol=1e-5 * abs(expected).max())
+
+
+def test_results_are_not_used_again():
+    program = compile_network(folded("policy_value"))
+    for boards in (2, 6):
+        first = program(some_planes(boards))
+        kept = [array.copy() for array in first]
+        program(some_planes(boards, seed=9))
+        for array, copy in zip(first, kept):
+            numpy.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_programs_in_several_threads_do_not_disturb_one_another(threads):
+    set_threads(threads)
+    tasks = []
+    for seed, (name, boards) in enumerate(
+        [("policy_value", 3), ("policy_value_resnet", 6), ("policy", 1), ("value", 20)]
+    ):
+        program = compile_network(folded(name, seed=seed + 1))
+        planes = some_planes(boards, seed=seed)
+        tasks.append((program, planes, program(planes)))
+    wrong = []
+
+    def work(program, planes, expected):
+        for _ in range(30):
+            if not all(map(numpy.array_equal, program(planes), expected)):
+                wrong.append(program)
+
+    workers = [threading.Thread(target=work, args=task) for task in tasks for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+class Other(Network):
+    """A network with one function that differs from test to test."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        with self.init_scope():
+            self.conv = Convolution2D(104, 27, 3, pad=1)
+
+    def forward(self, x):
+        return F.reshape(self.function(self.conv(x), x), (-1, LABEL_NUM))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda h, x: F.elu(h),
+        lambda h, x: F.max_pooling_2d(h, 3, stride=1, pad=1),
+        lambda h, x: h[1:],
+        # A program takes what no recorded function computes for a constant.
+        lambda h, x: h + chainer.backends.cuda.to_cpu(abs(h.array).max()),
+        lambda h, x: h * h.array.mean(axis=0, keepdims=True),
+    ],
+    ids=["unknown function", "pooling", "some boards", "hidden number", "hidden array"],
+)
+def test_other_networks_get_no_program(function):
+    if function(chainer.Variable(numpy.zeros((7, 27, 9, 9), numpy.float32)), None).shape[0] != 7:
+        network = Other(lambda h, x: F.concat((function(h, x), h[:1]), axis=0))
+    else:
+        network = Other(function)
+    assert compile_network(network) is None
+
+
+def test_other_convolutions_than_ours_get_no_program():
+    network = Other(lambda h, x: h)
+    network.conv = Convolution2D(104, 27, 3, pad=2, dilate=2)
+    assert compile_network(network) is None
+    network.conv = L.Convolution2D(104, 27, 5, pad=2)
+    assert compile_network(network) is None
+
+
+def test_a_network_whose_outputs_are_not_finite_gets_no_program():
+    network = folded("policy")
+    network.l3.W.array[...] = numpy.nan
+    with numpy.errstate(invalid="ignore"):
+        assert compile_network(network) is None
+
+
+lives = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 8)), max_size=15)
+
+
+@given(lives)
+def test_slots_that_are_needed_at_the_same_time_have_different_memory(starts):
+    by_slot = {n: [1, first, first + length] for n, (first, length) in enumerate(starts)}
+    slots = compiler._with_registers(by_slot)
+    assert sorted(slot.number for slot in slots) == sorted(by_slot)
+    for one in slots:
+        for other in slots:
+            if one.number != other.number and one.register == other.register:
+                _, first, last = by_slot[one.number]
+                _, first_of_other, last_of_other = by_slot[other.number]
+                assert last < first_of_other or last_of_other < first
