@@ -228,12 +228,12 @@ def blas_threads(number: int) -> Iterator[None]:
     with _lock:
         saved = [(library, library.get_num_threads()) for library in _blas_libraries()]
         for library, threads in saved:
-            library.set_num_threads(min(threads, number))
+            _set_blas_threads(library, min(threads, number))
         try:
             yield
         finally:
             for library, threads in saved:
-                library.set_num_threads(threads)
+                _set_blas_threads(library, threads)
 
 
 def limit_blas() -> None:
@@ -247,7 +247,21 @@ def limit_blas() -> None:
     number = get_threads()
     with _lock:
         for library in _blas_libraries():
-            library.set_num_threads(min(library.get_num_threads(), number))
+            _set_blas_threads(library, min(library.get_num_threads(), number))
+
+
+def _set_blas_threads(library: Any, number: int) -> None:
+    """Sets the number of threads of a BLAS library, whatever thread calls.
+
+    threadpoolctl obeys only the first thread that calls it, and ignores the others without
+    an error. The search computes the network in another thread than the one that loads it.
+    """
+    release = getattr(library, "clear_controlling_thread", None)  # since threadpoolctl 3.8
+    if release:
+        release(force=True)
+    library.set_num_threads(number)
+    if release:
+        release(force=True)
 
 
 def _blas_libraries() -> list[Any]:

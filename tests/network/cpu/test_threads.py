@@ -183,6 +183,24 @@ def test_blas_gets_its_threads_back_when_several_threads_compute():
     assert blas_settings() == before
 
 
+def test_any_thread_can_limit_blas():
+    """threadpoolctl ignores all threads but the first, without an error."""
+    with threads.blas_threads(1):
+        pass
+    found = []
+
+    def limit():
+        with threads.blas_threads(1):
+            found.append(set(blas_settings()))
+        found.append(set(blas_settings()))
+
+    for _ in range(2):
+        thread = threading.Thread(target=limit)
+        thread.start()
+        thread.join()
+    assert found == [{1}, {2}] * 2
+
+
 def test_blas_is_never_given_more_threads_than_it_has():
     with threadpoolctl.threadpool_limits(1):
         with threads.blas_threads(3):
