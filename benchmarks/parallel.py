@@ -136,7 +136,7 @@ def _time_communication(ranks: Ranks, waits: list[float]) -> None:
         return call
 
     ranks.gather = timed(ranks.gather)  # type: ignore[method-assign]
-    ranks.average_gradients = timed(ranks.average_gradients)  # type: ignore[method-assign]
+    ranks.merge_gradients = timed(ranks.merge_gradients)  # type: ignore[method-assign]
 
 
 def make_step(name: str, batchsize: int, ranks: Any) -> Any:

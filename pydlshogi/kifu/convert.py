@@ -74,7 +74,7 @@ def convert(
     remove_leftovers(output)
     with write_beside(output) as file:
         batches = stream(sources, conversion.report, strict=strict, drop_duplicates=False)
-        for positions, turns in batches:
+        for positions, turns, _ in batches:
             if unknown_as_draw:
                 results = positions["result"]
                 results[results == UNKNOWN] = DRAW

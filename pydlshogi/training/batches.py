@@ -12,6 +12,7 @@ from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.policy_target import PLAYED, targets_of
 from pydlshogi.training.value_target import ValueTarget
 
 # Independent streams of random numbers of one seed.
@@ -103,7 +104,7 @@ class EpochIterator(chainer.dataset.Iterator):
 
 
 class PlanesConverter(chainer.dataset.Converter):
-    """Converter from position numbers to planes, labels and targets of the value.
+    """Converter from position numbers to planes, and targets of the policy and the value.
 
     The packed positions (102 bytes each) are sent to the device, and the planes (33,696
     bytes each) are made there. Of several processes, each makes its share of the batch.
@@ -112,6 +113,8 @@ class PlanesConverter(chainer.dataset.Converter):
         positions: n positions, in memory or in shards.
         value_target: Makes the targets; by default they are the results of the games.
         ranks: The processes that share a batch.
+        policy_target: Kind of the targets of the policy
+            (:mod:`pydlshogi.training.policy_target`).
     """
 
     def __init__(
@@ -119,10 +122,12 @@ class PlanesConverter(chainer.dataset.Converter):
         positions: AnyPositions,
         value_target: ValueTarget | None = None,
         ranks: Alone = ALONE,
+        policy_target: str = PLAYED,
     ) -> None:
         self._positions = positions
         self._value_target = value_target or ValueTarget()
         self._ranks = ranks
+        self._policy_target = policy_target
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
@@ -132,11 +137,13 @@ class PlanesConverter(chainer.dataset.Converter):
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
-            (b, 104, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 targets of the
-            value (1 won, 0 lost, 0.5 drawn, nan unknown), all on the device.
+            (b, 104, 9, 9) float32 planes, the targets of the policy ((b,) int32 labels, or
+            (b, 2187) float32 probabilities), and (b,) float32 targets of the value (1 won, 0
+            lost, 0.5 drawn, nan unknown), all on the device.
         """
-        records = self._positions[self._ranks.share(numpy.asarray(batch))]
+        rows = self._ranks.share(numpy.asarray(batch))
+        records = self._positions[rows]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
         planes = make_input_planes(device.send(packed))
-        labels = records["label"].astype(numpy.int32)
-        return planes, device.send(labels), device.send(self._value_target(records))
+        targets = targets_of(self._policy_target, self._positions, rows, records)
+        return planes, device.send(targets), device.send(self._value_target(records))

@@ -1,4 +1,4 @@
-"""The training loss: cross entropy of the move played, and the loss of the game's result."""
+"""The training loss: cross entropy of the policy's target, and the loss of the game's result."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def measure(
     Args:
         network: A ``Network``.
         planes: (batch, 104, 9, 9) float32.
-        labels: (batch,) int32.
+        labels: The targets of the policy: (batch,) int32 labels of the moves played; in
+            training also (batch, 2187) float32 probabilities.
         wins: (batch,) float32: 1 won, 0 lost, 0.5 drawn, nan unknown.
         weights: Factors of the losses, by the names of :func:`loss_names`; 1 where missing.
 

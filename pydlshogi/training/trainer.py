@@ -67,7 +67,8 @@ class Task:
     Attributes:
         network: A ``Network``; it is moved to the device.
         optimizer: A ``chainer.Optimizer`` set up with the network, made of the recipe.
-        train_positions: At least one position, in memory or in shards.
+        train_positions: At least one position, in memory or in shards; with visits if the
+            recipe has them as the policy's target.
         test_positions: At least one position, likewise.
         settings: What the run has to do.
         device: The ``chainer.backend.Device`` that computes.
@@ -167,11 +168,12 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
 
 def _make_updater(task: Task, iterator: EpochIterator) -> Any:
     """Makes Chainer's updater, at the iteration of the optimizer."""
+    recipe = task.settings.recipe
     updater = chainer.training.updaters.StandardUpdater(
         iterator,
         task.optimizer,
         converter=PlanesConverter(
-            task.train_positions, task.settings.recipe.value_target, task.ranks
+            task.train_positions, recipe.value_target, task.ranks, recipe.policy_target
         ),
         device=task.device,
         # A training set smaller than a batch is a full batch.
