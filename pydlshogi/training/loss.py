@@ -125,8 +125,8 @@ def _value_loss(kind: type[ValueKind], values: Any, wins: Any) -> tuple[Any, Any
     known = ~xp.isnan(wins)
     number = known.sum()
     # nan would spoil the gradient even where it is multiplied by 0.
-    losses = kind.losses(values, xp.where(known, wins, numpy.float32(0.5)))
-    weights = known.astype(numpy.float32) / xp.maximum(number, 1).astype(numpy.float32)
+    losses = kind.losses(values, xp.where(known, wins, wins.dtype.type(0.5)))
+    weights = known.astype(wins.dtype) / xp.maximum(number, 1).astype(wins.dtype)
     return F.sum(losses * weights), number
 
 
