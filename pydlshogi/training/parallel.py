@@ -297,6 +297,8 @@ class Ranks(Alone):
             return
         print(message, end="", file=sys.__stderr__, flush=True)
         self._mpi.Abort(status)
+        # Abort may return before this process is killed. It would then report its error again.
+        os._exit(status)
 
 
 #: The ranks of a process that mpiexec did not start.
