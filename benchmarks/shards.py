@@ -5,9 +5,10 @@
 It writes shards of repeated embedded games with random results, 102 bytes a position. Then:
 
 - ``train_policy.py`` runs on them: seconds until it logs that training starts, and its
-  private memory after 10 seconds of training;
+  private memory after 10 seconds of training, without pages of the files that it maps;
 - a training step on the shards and a bare step, the update on one constant batch, in turns
-  in one process. Cold: the system was told before each turn to forget the files.
+  in one process. Before each turn the system forgets the files, where it can be told so:
+  almost every position is then read from the disk.
 
 The figures are medians over the rounds. The shards are deleted afterwards, unless --folder
 names a folder; shards that it holds already are used.
@@ -37,7 +38,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.sharding import LIST, SHARD_SIZE
-from pydlshogi.kifu.shards import SUFFIX, AnyPositions, write_shard
+from pydlshogi.kifu.shards import SUFFIX, MappedPositions, write_shard
 from pydlshogi.network.cpu.threads import get_threads
 from pydlshogi.network.registry import make_network
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
@@ -88,11 +89,13 @@ def start(folder: Path, batchsize: int) -> None:
 def private_memory(process: int) -> int:
     """Returns the private memory of a process in bytes, as Linux tells it."""
     lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty"))
 
 
 def forget(folder: Path) -> None:
-    """Tells the system to drop the files from its memory (POSIX only)."""
+    """Tells the system to drop the files from its memory (not on Windows and macOS)."""
+    if not hasattr(os, "posix_fadvise"):
+        return
     for path in folder.glob(f"*{SUFFIX}"):
         with open(path, "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -101,18 +104,14 @@ def forget(folder: Path) -> None:
 def compare(folder: Path, batchsize: int, rounds: int, steps: int) -> None:
     """Times bare steps and steps on the shards in turns, and prints the medians."""
     positions = load_positions(folder / LIST).mapped
+    assert isinstance(positions, MappedPositions)
     step, bare = make_steps(positions, batchsize)
-    sides: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
-        "bare step": (lambda: None, bare),
-        "step on shards": (lambda: None, step),
-    }
-    if hasattr(os, "posix_fadvise"):
-        sides["step on shards, cold"] = (lambda: forget(folder), step)
+    sides = {"bare step": bare, "step on shards": step}
     times: dict[str, list[float]] = {name: [] for name in sides}
     bare()
     for _ in range(rounds):
-        for name, (prepare, run) in sides.items():
-            prepare()
+        forget(folder)
+        for name, run in sides.items():
             begin = time.perf_counter()
             for _ in range(steps):
                 run()
@@ -124,7 +123,7 @@ def compare(folder: Path, batchsize: int, rounds: int, steps: int) -> None:
 
 
 def make_steps(
-    positions: AnyPositions, batchsize: int
+    positions: MappedPositions, batchsize: int
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     """Makes functions that train on the next batch of the positions, and on a constant one."""
     numpy.random.seed(0)
@@ -134,6 +133,7 @@ def make_steps(
     device: Any = chainer.get_device("@numpy")
     convert = PlanesConverter(positions)
     batches = EpochIterator(len(positions), batchsize, 0)
+    batches.announce = positions.prefetch
     constant = convert(range(batchsize), device)
     return (
         lambda: optimizer.update(loss, *convert(next(batches), device)),
@@ -159,6 +159,7 @@ def main() -> None:
             f"python {platform.python_version()}, numpy {numpy.__version__}, {get_threads()} "
             f"threads, batch {args.batchsize}, {args.positions:,} positions"
         )
+        forget(folder)
         start(folder, args.batchsize)
         compare(folder, args.batchsize, args.rounds, args.steps)
 

@@ -18,10 +18,14 @@ A mapped file takes no private memory. Training reads positions in random order,
 checksum of the whole file would need all of it at the start. Each block therefore has a
 checksum of its own, which is tested whenever a record of the block is read: a damaged record
 never reaches the training. The checksum of the table identifies the content of the shard.
+
+The system would read 128 KB around each position from the disk. It is told that the access is
+random, and which blocks come next: it then reads the pages of the next batch during a step.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import zlib
@@ -131,24 +135,26 @@ class Shard:
         with open(path, "rb") as file:
             count, candidates, self.checksum = self._read_header(file.read(_HEADER_SIZE))
             size = os.fstat(file.fileno()).st_size
-        self.has_visits = candidates > 0
-        at_visits = _HEADER_SIZE + count * POSITION.itemsize
-        of_starts = 8 * (count + 1) if candidates else 0
-        at_table = at_visits + of_starts + candidates * CANDIDATE.itemsize
-        wanted = at_table + 4 * -(-count // _BLOCK) * (2 if candidates else 1)
-        if size != wanted:
-            raise ShardError(self.path, f"it has {size} bytes in place of {wanted}")
-        self._records = numpy.memmap(path, POSITION, "r", _HEADER_SIZE, (count,))
+            self.has_visits = candidates > 0
+            self._at_visits = _HEADER_SIZE + count * POSITION.itemsize
+            at_candidates = self._at_visits + (8 * (count + 1) if candidates else 0)
+            at_table = at_candidates + candidates * CANDIDATE.itemsize
+            wanted = at_table + 4 * -(-count // _BLOCK) * (2 if candidates else 1)
+            if size != wanted:
+                raise ShardError(self.path, f"it has {size} bytes in place of {wanted}")
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if hasattr(mmap, "MADV_RANDOM"):  # not on Windows
+            self._map.madvise(mmap.MADV_RANDOM)
+        self._records = numpy.frombuffer(self._map, POSITION, count, _HEADER_SIZE)
         self._bytes = self._records.view(numpy.uint8).reshape(count, POSITION.itemsize)
         if candidates:
             self._visits = Visits(
-                numpy.memmap(path, "<i8", "r", at_visits, (count + 1,)),
-                numpy.memmap(path, CANDIDATE, "r", at_visits + of_starts, (candidates,)),
+                numpy.frombuffer(self._map, "<i8", count + 1, self._at_visits),
+                numpy.frombuffer(self._map, CANDIDATE, candidates, at_candidates),
             )
-        table = numpy.fromfile(path, "<u4", offset=at_table)
-        if zlib.crc32(table.data) != self.checksum:
+        self._table = numpy.fromfile(path, "<u4", offset=at_table)
+        if zlib.crc32(self._table.data) != self.checksum:
             raise ShardError(self.path, "the table of its checksums is damaged")
-        self._table = table
 
     def _read_header(self, header: bytes) -> tuple[int, int, int]:
         """Returns the numbers of records and candidates, and the checksum of the table."""
@@ -180,9 +186,29 @@ class Shard:
         Raises:
             ShardError: a block is damaged.
         """
+        if isinstance(rows, slice):
+            self._will_need(_HEADER_SIZE, POSITION.itemsize, slice(*rows.indices(len(self))[:2]))
         for number, block in self._blocks_of(rows):
             self._check(number, block, zlib.crc32(self._bytes[block].data))
         return numpy.array(self._records[rows])
+
+    def prefetch(self, rows: numpy.ndarray) -> None:
+        """Asks the system to read the blocks of positions into memory; does not wait.
+
+        Args:
+            rows: Numbers of the positions, an array of integers.
+        """
+        for _, block in self._blocks_of(rows):
+            self._will_need(_HEADER_SIZE, POSITION.itemsize, block)
+            if self.has_visits:
+                self._will_need(self._at_visits, 8, block)
+
+    def _will_need(self, start: int, size: int, rows: slice) -> None:
+        """Asks the system to read items of ``size`` bytes; item 0 begins at ``start``."""
+        if not hasattr(mmap, "MADV_WILLNEED") or rows.start >= rows.stop:
+            return
+        first = (start + size * rows.start) // mmap.PAGESIZE * mmap.PAGESIZE
+        self._map.madvise(mmap.MADV_WILLNEED, first, start + size * rows.stop - first)
 
     def visits_of(self, rows: numpy.ndarray) -> Visits:
         """Copies the visits of positions, after a test of their blocks.
@@ -251,6 +277,16 @@ class MappedPositions:
         for part, places, inside in self._by_part(numbers):
             found[places] = self._parts[part][inside]
         return found
+
+    def prefetch(self, numbers: numpy.ndarray) -> None:
+        """Asks the system to read positions of shards into memory; does not wait.
+
+        Args:
+            numbers: Numbers of the positions, an array of integers.
+        """
+        for part, _, inside in self._by_part(numbers):
+            if part:
+                self._shards[part - 1].prefetch(inside)
 
     def _by_part(self, numbers: numpy.ndarray) -> Iterator[tuple[int, Any, Any]]:
         """Divides positions among the parts.

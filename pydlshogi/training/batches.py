@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -55,10 +56,12 @@ class EpochIterator(chainer.dataset.Iterator):
         is_new_epoch: Whether the last batch was the last one of its epoch.
         epoch_detail: Number of finished epochs, with the fraction of the current one.
         kind: Kind of the order (:mod:`pydlshogi.training.order`).
+        announce: Function that is told the numbers of the next batch, or None.
         previous_epoch_detail: ``epoch_detail`` before the last batch; None before the first.
     """
 
     def __init__(self, size: int, batch_size: int, seed: int) -> None:
+        self.announce: Callable[[numpy.ndarray], None] | None = None
         self.size = size
         self.batch_size = batch_size
         self.seed = seed
@@ -79,13 +82,18 @@ class EpochIterator(chainer.dataset.Iterator):
 
     def __next__(self) -> numpy.ndarray:
         self.previous_epoch_detail = self.epoch_detail
-        start = self.current_position
-        batch = self._order[start : start + self.batch_size]
-        self.current_position = start + len(batch)
+        batch = self._next_numbers()
+        self.current_position += len(batch)
         self.is_new_epoch = self.current_position == self.size
         if self.is_new_epoch:
             self.go_to(self.seed, self.epoch + 1)
+        if self.announce is not None:
+            self.announce(self._next_numbers())
         return batch
+
+    def _next_numbers(self) -> numpy.ndarray:
+        start = self.current_position
+        return self._order[start : start + self.batch_size]
 
     def go_to(self, seed: int, epoch: int, position: int = 0, kind: str | None = None) -> None:
         """Continues at another place.

@@ -357,7 +357,9 @@ def _count_common(train: AnyPositions, test: AnyPositions) -> str:
         return str(count_common(train, test))
     if len(train) <= _MOST_COUNTED:
         return str(sum(count_common(chunk, test) for chunk in chunks(train, _MOST_COUNTED // 4)))
-    drawn = train[make_order(len(train), random_of(0))[:_SAMPLE]]
+    rows = make_order(len(train), random_of(0))[:_SAMPLE]
+    train.prefetch(rows)
+    drawn = train[rows]
     share = count_common(drawn, test) / len(drawn)
     return f"about {share * len(train):.0f} ({share:.2%} of a sample of {len(drawn)})"
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.kifu.shards import AnyPositions
+from pydlshogi.kifu.shards import AnyPositions, MappedPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
@@ -145,7 +145,10 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
         StateFileError: the run cannot continue from ``task.resumed``.
     """
     settings, optimizer = task.settings, task.optimizer
-    iterator = EpochIterator(len(task.train_positions), settings.batchsize, settings.seed)
+    positions = task.train_positions
+    iterator = EpochIterator(len(positions), settings.batchsize, settings.seed)
+    if isinstance(positions, MappedPositions):
+        iterator.announce = positions.prefetch
     means = {name: LossMeans(name, task.ranks) for name in loss_names(task.network)}
     live = LiveState(optimizer, iterator, means, task.train_positions, settings.options)
     if task.resumed is not None:

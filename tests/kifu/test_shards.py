@@ -149,3 +149,13 @@ def test_visits_of_several_shards_are_those_of_their_positions(tmp_path):
     mapped = MappedPositions(positions[0], files)
     parts[0] = Visits.none(5)
     assert mapped.visits_of(rows).checksum() == join(parts)[rows].checksum()
+
+
+def test_positions_are_the_same_after_a_prefetch(tmp_path):
+    positions = positions_of(5000)
+    write_shard(tmp_path / "a.shard", positions, visits_of(5000))
+    mapped = MappedPositions(positions[:10], [Shard(tmp_path / "a.shard")])
+    rows = numpy.array([0, 9, 10, 4000, 5009])
+    mapped.prefetch(rows)
+    mapped.prefetch(rows[:0])
+    assert mapped[rows].tobytes() == positions[[0, 9, 0, 3990, 4999]].tobytes()
