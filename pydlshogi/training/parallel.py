@@ -40,6 +40,9 @@ _LARGE = 1 << 14
 # Seconds that the first rank has to report an error that all ranks find.
 _PATIENCE = 1.5
 
+# Seconds that mpiexec has to print the messages of a rank before it ends all.
+_FORWARDING = 0.5
+
 
 class ParallelError(UserError):
     """The ranks cannot train together."""
@@ -296,6 +299,7 @@ class Ranks(Alone):
         if self.in_step:
             return
         print(message, end="", file=sys.__stderr__, flush=True)
+        time.sleep(_FORWARDING)
         self._mpi.Abort(status)
         # Abort may return before this process is killed. It would then report its error again.
         os._exit(status)
