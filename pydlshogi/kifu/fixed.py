@@ -111,7 +111,7 @@ def decode_records(data: bytes | memoryview, format_: FixedFormat, strict: bool 
     """Decodes records.
 
     Args:
-        data: Whole records. Bytes that are left behind the last one are not looked at.
+        data: Whole records. Bytes after the last whole record are ignored.
         format_: Their format.
         strict: Also leave out records with an illegal move. Much slower.
     """

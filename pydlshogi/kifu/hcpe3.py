@@ -340,7 +340,7 @@ def _games(layouts: list[_Layout], boards: _Boards) -> Games:
     ply = numpy.arange(len(moves)) - numpy.repeat(first, lengths)
     turns = numpy.repeat(boards.turns, lengths) + ply & 1
     pieces = numpy.array(list(_pieces_before(layouts, boards)), numpy.uint8)
-    # The origin's piece is all that the moves are unpacked by: let it stand everywhere.
+    # unpack_moves reads only the piece on the origin, so every square may have that piece.
     stand_in = numpy.broadcast_to(pieces[:, None], (len(pieces), SQUARE_NUM))
     unpacked, _ = unpack_moves(moves, stand_in, turns, APERY)
     return Games(

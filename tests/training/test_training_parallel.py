@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from packed_files import EMBEDDED, write_games
 from training_together import CASES, DEEP, train_together
 
 from pydlshogi.compat import chainer
@@ -238,6 +239,23 @@ def test_a_rank_that_fails_ends_all_with_one_message(folder, failure, message):
     assert result.returncode != 0
     assert result.stderr.count(message) == 1, result.stderr
     assert result.stderr.count("Traceback") == (failure == "1 / 0")
+
+
+@with_mpi
+@pytest.mark.slow
+def test_the_ranks_receive_the_visits_of_a_list(folder):
+    (folder / "games.hcpe3").write_bytes(write_games(EMBEDDED[:2])[0])
+    (folder / "searched.txt").write_text("games.hcpe3\n")
+    program = [REPOSITORY / PROGRAM[0], "searched.txt", *PROGRAM[2:]]
+    words = "-b 4 --seed 1 --iterations 3 --convolution chainer --policy_target visits"
+    for ranks in (1, 2):
+        files = ["--model", f"model{ranks}", "--state", f"state{ranks}"]
+        result = mpiexec(ranks, *program, *words.split(), *files, cwd=folder)
+        assert result.returncode == 0, result.stderr
+    one, two = read_npz(folder / "model1"), read_npz(folder / "model2")
+    for name, array in one.items():
+        if array.dtype.kind == "f":
+            numpy.testing.assert_allclose(two[name], array, 0, 1e-6 * abs(array).max() + 1e-9)
 
 
 _THREADS = """
