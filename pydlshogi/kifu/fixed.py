@@ -138,7 +138,7 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bo
     raw_bytes(positions)[:, :PLACEMENT_SIZE] = boards.placements
     positions["result"] = columns.results
     positions["evaluation"] = columns.evaluations
-    # explain_fault takes a move of the number 0 for one too many.
+    # For explain_fault, ply 0 means a game with too many moves.
     positions["ply"] = 1
     turns = boards.turns.astype(numpy.intp)
     moves, well_formed = unpack_moves(columns.moves, boards.placements, turns, format_.layout)

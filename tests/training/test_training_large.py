@@ -114,3 +114,5 @@ def test_training_on_many_positions_starts_at_once_in_little_memory(tmp_path, co
     finally:
         process.terminate()
         process.wait(60)
+        for shard in tmp_path.glob("*.shard"):  # pytest keeps the folder
+            shard.unlink()
