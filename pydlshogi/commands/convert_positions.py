@@ -31,7 +31,9 @@ def build_parser() -> ArgumentParser:
         help="a file (.csa, .kif, .hcpe, .hcpe3, .psv, .bin for PSV), a folder or an archive "
         "(.zip, .7z); or a text file with one such path a line",
     )
-    add("output", type=Path, metavar="OUT", help="file to write; it is replaced if it exists")
+    add(
+        "output", type=Path, metavar="OUT", help="file to write; an existing one is kept as OUT.old"
+    )
     add(
         "--format",
         choices=("hcpe", "psv"),
@@ -66,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = build_parser().parse_args(argv)
     # numpy is imported after the options have been checked.
+    from pydlshogi.commands.written import keep
     from pydlshogi.kifu.convert import convert
 
     conversion = convert(
@@ -74,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         output_format(args.output, args.format),
         unknown_as_draw=args.unknown_result == "draw",
         strict=args.strict,
+        before_replacing=lambda: keep("convert_positions", args.output),
     )
     if args.report is not None:
         conversion.report.write_tsv(args.report)

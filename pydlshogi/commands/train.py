@@ -113,7 +113,7 @@ def _train(args: argparse.Namespace, ranks: Alone) -> None:
     if ranks.size > 1 and args.threads is None and not os.environ.get(THREADS_VARIABLE):
         args.threads = ranks.threads(get_threads())
     apply_computation(args)
-    args.network = _known_network(args.network, args.value_lambda)
+    args.network = _known_network(args)
     options: Options = options_of(args)
     signal_number = run(options, ranks)
     ranks.in_step = True
@@ -121,23 +121,28 @@ def _train(args: argparse.Namespace, ranks: Alone) -> None:
         raise Reported(128 + signal_number)
 
 
-def _known_network(network: str, value_lambda: float) -> str:
+def _known_network(args: argparse.Namespace) -> str:
     """Returns the name of a network; a file of the user is run first.
 
     Raises:
-        UserError: the file cannot be used, or its network cannot learn evaluations.
+        UserError: the file cannot be used, or its network lacks the head of an option.
     """
     from pydlshogi.network import own
     from pydlshogi.network.registry import network_class
 
-    if not own.is_spec(network):
-        return network
-    name = own.use(network)
-    if value_lambda < 1 and network_class(name).value_kind is None:
-        raise UserError(
-            f"--value_lambda is for a network with a value head, and {network} has none. "
-            "Leave it out."
-        )
+    if not own.is_spec(args.network):
+        return args.network
+    name = own.use(args.network)
+    network = network_class(name)
+    for option, head, missing in (
+        ("--value_lambda", "value", args.value_lambda < 1 and network.value_kind is None),
+        ("--policy_target", "policy", args.policy_target != "played" and not network.has_policy),
+    ):
+        if missing:
+            raise UserError(
+                f"{option} is for a network with a {head} head, and {args.network} has none. "
+                "Leave it out."
+            )
     return name
 
 

@@ -119,6 +119,10 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             and not is_spec(options.network),
             f"--value_lambda is for a network with a value head, and {options.network} has none",
         ),
+        (
+            getattr(options, "policy_target", "") == "visits" and options.network == "value",
+            "--policy_target is for a network with a policy head, and value has none",
+        ),
     ]
 
 
@@ -158,6 +162,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
         help="determines the first weights and the order of the positions; on a CPU, two runs "
         "with the same seed give the same model (default: a random number)",
     )
+    _add_policy_target(parser)
     _add_records(parser)
     _add_parallel(parser)
     return parser
@@ -206,7 +211,9 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
 
     from pydlshogi.training.recipe import Recipe
 
-    return Recipe(**{field.name: getattr(args, field.name) for field in dataclasses.fields(Recipe)})
+    # compare_recipes has no --policy_target.
+    names = [field.name for field in dataclasses.fields(Recipe) if field.name in args]
+    return Recipe(**{name: getattr(args, name) for name in names})
 
 
 def add_lists(parser: argparse.ArgumentParser) -> None:
@@ -436,6 +443,17 @@ def _add_schedule(add: Any) -> None:
         default=326.0,
         metavar="CENTIPAWNS",
         help="scale of the evaluations, as utils/fit_eval_scale.py finds it (default: 326)",
+    )
+
+
+def _add_policy_target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--policy_target",
+        choices=("played", "visits"),
+        default="played",
+        help="target of the policy head: the move played, or the shares of the moves in the "
+        "visits of an HCPE3 file; a position without visits uses the move played "
+        "(default: %(default)s)",
     )
 
 

@@ -20,10 +20,10 @@ import numpy
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.formats import CSA, Record, records_of
 from pydlshogi.kifu.game import Game, RecordError
-from pydlshogi.kifu.hcpe3 import Visits
 from pydlshogi.kifu.legality import illegal_moves
 from pydlshogi.kifu.replay import Games, replay, rows_of
 from pydlshogi.kifu.report import Note
+from pydlshogi.kifu.visits import Visits
 from pydlshogi.positions import DRAW, LOSS, POSITION, UNKNOWN, WIN
 
 
@@ -59,7 +59,7 @@ class Batch:
         excluded: Notes about the files and records that cannot be used.
         contradictions: Notes about games whose summary contradicts the end mark.
         unlisted: Number of records that are left out without a note of their own.
-        visits: The candidates of the positions, if the format has them.
+        visits: The visits of the positions; None if the format has none.
     """
 
     files: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,6 +53,7 @@ def convert(
     *,
     unknown_as_draw: bool = False,
     strict: bool = False,
+    before_replacing: Callable[[], None] = lambda: None,
 ) -> Conversion:
     """Converts files.
 
@@ -62,6 +64,7 @@ def convert(
         unknown_as_draw: Write positions with an unknown result as draws. Otherwise they
             are left out.
         strict: Also leave out games and records with an illegal move.
+        before_replacing: Called when all is written and ``output`` is about to be replaced.
 
     Raises:
         UserError: ``output`` is one of the files to read, or no position can be written.
@@ -74,7 +77,7 @@ def convert(
     remove_leftovers(output)
     with write_beside(output) as file:
         batches = stream(sources, conversion.report, strict=strict, drop_duplicates=False)
-        for positions, turns in batches:
+        for positions, turns, _ in batches:
             if unknown_as_draw:
                 results = positions["result"]
                 results[results == UNKNOWN] = DRAW
@@ -84,6 +87,7 @@ def convert(
             conversion.not_written.update(record.reason for record in left_out)
         if not conversion.written:
             raise UserError(f"no position can be written to {output}: {_first_reason(conversion)}.")
+        before_replacing()
     return conversion
 
 

@@ -111,7 +111,7 @@ def decode_records(data: bytes | memoryview, format_: FixedFormat, strict: bool 
     """Decodes records.
 
     Args:
-        data: Whole records. Bytes that are left behind the last one are not looked at.
+        data: Whole records. Bytes after the last whole record are ignored.
         format_: Their format.
         strict: Also leave out records with an illegal move. Much slower.
     """
@@ -138,7 +138,7 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bo
     raw_bytes(positions)[:, :PLACEMENT_SIZE] = boards.placements
     positions["result"] = columns.results
     positions["evaluation"] = columns.evaluations
-    # explain_fault takes a move of the number 0 for one too many.
+    # For explain_fault, ply 0 means a game with too many moves.
     positions["ply"] = 1
     turns = boards.turns.astype(numpy.intp)
     moves, well_formed = unpack_moves(columns.moves, boards.placements, turns, format_.layout)

@@ -34,6 +34,7 @@ from pydlshogi.kifu.hcpe import RESULTS
 from pydlshogi.kifu.legality import illegal_moves
 from pydlshogi.kifu.move16 import APERY, DROP_PIECES, unpack_moves
 from pydlshogi.kifu.replay import Games, check_moves, replay
+from pydlshogi.kifu.visits import CANDIDATE, Visits
 from pydlshogi.positions import (
     PIECE_NUM,
     PLACEMENT_SIZE,
@@ -52,22 +53,6 @@ _CANDIDATE = numpy.dtype([("move16", "<u2"), ("visits", "<u2")])
 _MOST_CANDIDATES = 593
 # Candidates that are checked together.
 _CHUNK = 8192
-
-
-class Visits(NamedTuple):
-    """How often a search visited the moves of some positions.
-
-    The candidates of position ``i`` are ``starts[i]`` … ``starts[i + 1] - 1``.
-
-    Attributes:
-        starts: (n + 1,) int64.
-        labels: Labels of the candidates (:mod:`pydlshogi.features`), uint16.
-        counts: Number of visits of each, uint16.
-    """
-
-    starts: numpy.ndarray
-    labels: numpy.ndarray
-    counts: numpy.ndarray
 
 
 class DecodedGames(NamedTuple):
@@ -243,13 +228,12 @@ def _sound_layouts(
 
 
 def _nothing(left_out: list[LeftOut]) -> DecodedGames:
-    visits = Visits(numpy.zeros(1, numpy.int64), *numpy.zeros((2, 0), numpy.uint16))
     return DecodedGames(
         numpy.empty(0, POSITION),
         numpy.empty(0, numpy.uint8),
         numpy.empty(0, numpy.int64),
         numpy.empty(0, numpy.uint8),
-        visits,
+        Visits.none(0),
         0,
         left_out,
     )
@@ -308,14 +292,17 @@ def _play(
         turns=played.turns[kept],
         lengths=numpy.bincount(played.game[kept], minlength=len(layouts))[used],
         results=played.games.results[used],
-        visits=Visits(
-            numpy.concatenate([[0], numpy.cumsum(counts[kept])]),
-            labels[kept[row]],
-            candidates["visits"][kept[row]].astype(numpy.uint16),
-        ),
+        visits=_visits(labels, candidates["visits"], counts)[numpy.flatnonzero(kept)],
         not_searched=int((used[played.game] & (counts == 0)).sum()),
         left_out=left_out,
     )
+
+
+def _visits(labels: numpy.ndarray, visits: numpy.ndarray, counts: numpy.ndarray) -> Visits:
+    """Makes the visits of positions with ``counts`` candidates each."""
+    candidates = numpy.empty(len(labels), CANDIDATE)
+    candidates["label"], candidates["count"] = labels, visits
+    return Visits(numpy.concatenate([[0], numpy.cumsum(counts)]), candidates)
 
 
 def _replay(layouts: list[_Layout], boards: _Boards, strict: bool) -> _Played:
@@ -353,7 +340,7 @@ def _games(layouts: list[_Layout], boards: _Boards) -> Games:
     ply = numpy.arange(len(moves)) - numpy.repeat(first, lengths)
     turns = numpy.repeat(boards.turns, lengths) + ply & 1
     pieces = numpy.array(list(_pieces_before(layouts, boards)), numpy.uint8)
-    # The origin's piece is all that the moves are unpacked by: let it stand everywhere.
+    # unpack_moves reads only the piece on the origin, so every square may have that piece.
     stand_in = numpy.broadcast_to(pieces[:, None], (len(pieces), SQUARE_NUM))
     unpacked, _ = unpack_moves(moves, stand_in, turns, APERY)
     return Games(

@@ -11,10 +11,11 @@ import numpy
 
 from pydlshogi.files import remove_leftovers
 from pydlshogi.kifu.cache import CacheError, cache_path, fingerprint, load_cache, save_cache
-from pydlshogi.kifu.reading import read_sources
+from pydlshogi.kifu.reading import read_searched, read_sources
 from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.shards import SUFFIX, AnyPositions, with_shards
 from pydlshogi.kifu.sources import KifuError, Source, read_list
+from pydlshogi.kifu.visits import Visits
 from pydlshogi.positions import POSITION
 
 _logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class Loaded(NamedTuple):
         cache: Path of the cache, used or not.
         mark: Fingerprint of the cache.
         shards: Paths of the shards of the list.
+        visits: Visits of the records; None if they were not read.
     """
 
     records: numpy.ndarray
@@ -40,6 +42,7 @@ class Loaded(NamedTuple):
     cache: Path
     mark: str = ""
     shards: tuple[str, ...] = ()
+    visits: Visits | None = None
 
     @property
     def positions(self) -> numpy.ndarray:
@@ -49,17 +52,23 @@ class Loaded(NamedTuple):
     @property
     def mapped(self) -> AnyPositions:
         """The same positions; those of shards are mapped into memory."""
-        return with_shards(self.records, self.shards)
+        return with_shards(self.records, self.shards, self.visits)
 
 
 def load_positions(
-    kifu_list_file: str | os.PathLike[str], *, strict: bool = False, drop_duplicates: bool = False
+    kifu_list_file: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    drop_duplicates: bool = False,
+    visits: bool = False,
 ) -> Loaded:
     """Finds the shards of a list, and loads the positions of its records.
 
     Args:
         kifu_list_file, strict, drop_duplicates: As in
             :func:`pydlshogi.kifu.reading.read_positions`.
+        visits: Also read the visits of HCPE3 files. The cache does not hold them; the records
+            are then read, and the cache is neither used nor written.
 
     Raises:
         KifuError: the list is missing or empty, a shard is missing, or none of the records
@@ -72,11 +81,27 @@ def load_positions(
             raise KifuError(f"the shard {shard.name} cannot be read: {shard.problem}")
     paths = tuple(shard.path for shard in shards)
     if shards and len(shards) == len(sources):
-        nothing = numpy.empty(0, POSITION)
-        return Loaded(nothing, Report(), False, False, cache_path(kifu_list_file), shards=paths)
+        loaded = Loaded(
+            numpy.empty(0, POSITION), Report(), False, False, cache_path(kifu_list_file)
+        )
+        return loaded._replace(shards=paths, visits=Visits.none(0) if visits else None)
     records = [source for source in sources if not source.name.lower().endswith(SUFFIX)]
-    loaded = _load_records(kifu_list_file, records, strict, drop_duplicates)
-    return loaded._replace(shards=paths)
+    load = _load_searched if visits else _load_records
+    return load(kifu_list_file, records, strict, drop_duplicates)._replace(shards=paths)
+
+
+def _load_searched(
+    kifu_list_file: str | os.PathLike[str],
+    sources: list[Source],
+    strict: bool,
+    drop_duplicates: bool,
+) -> Loaded:
+    """Reads the positions of records and their visits, without the cache."""
+    positions, report, visits = read_searched(
+        kifu_list_file, sources, strict=strict, drop_duplicates=drop_duplicates
+    )
+    cache = cache_path(kifu_list_file)
+    return Loaded(positions, report, False, False, cache, visits=visits)
 
 
 def _load_records(

@@ -13,6 +13,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy
 from tqdm import tqdm
@@ -24,6 +25,7 @@ from pydlshogi.kifu.parts import parts_of, read_part
 from pydlshogi.kifu.replay import rows_of
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import KifuError, Source, is_archive, read_archive, read_list
+from pydlshogi.kifu.visits import Visits, join
 from pydlshogi.positions import POSITION
 
 # A batch ends when its files have this many bytes, or when it has this many files.
@@ -67,41 +69,73 @@ def read_sources(
     drop_duplicates: bool,
 ) -> tuple[numpy.ndarray, Report]:
     """Reads the files that ``read_list`` found. Arguments, result and errors as above."""
-    positions, report = _read(sources, strict=strict, drop_duplicates=drop_duplicates)
+    return _read(kifu_list_file, sources, strict, drop_duplicates)
+
+
+def read_searched(
+    kifu_list_file: str | os.PathLike[str],
+    sources: list[Source],
+    *,
+    strict: bool,
+    drop_duplicates: bool,
+) -> tuple[numpy.ndarray, Report, Visits]:
+    """Reads files as :func:`read_sources`, and also the visits of the positions.
+
+    Only HCPE3 files have visits. The positions of other files have no candidates.
+    """
+    visits: list[Visits] = []
+    positions, report = _read(kifu_list_file, sources, strict, drop_duplicates, visits)
+    return positions, report, join(visits)
+
+
+def _read(
+    kifu_list_file: str | os.PathLike[str],
+    sources: list[Source],
+    strict: bool,
+    drop_duplicates: bool,
+    visits: list[Visits] | None = None,
+) -> tuple[numpy.ndarray, Report]:
+    """Reads all sources to one array; ``visits`` receives the visits of each batch."""
+    report = Report(duplicates_dropped=drop_duplicates)
+    chunks: list[numpy.ndarray] = []
+    for read in stream(sources, report, strict=strict, drop_duplicates=drop_duplicates):
+        limit_evaluations(read.positions)
+        chunks.append(read.positions)
+        if visits is not None:
+            visits.append(read.visits)
     if not report.positions:
         why = f"; the first: {report.excluded[0]}" if report.excluded else ""
         raise KifuError(
             f"no record of the kifu list {os.fspath(kifu_list_file)} can be used "
             f"({report.records} left out{why})"
         )
-    return positions, report
-
-
-def _read(
-    sources: list[Source], *, strict: bool, drop_duplicates: bool
-) -> tuple[numpy.ndarray, Report]:
-    """Reads all sources to one array."""
-    report = Report(duplicates_dropped=drop_duplicates)
-    chunks: list[numpy.ndarray] = []
-    for positions, _ in stream(sources, report, strict=strict, drop_duplicates=drop_duplicates):
-        limit_evaluations(positions)
-        chunks.append(positions)
     return _concatenate(chunks, report.positions), report
+
+
+class Read(NamedTuple):
+    """The positions of a batch.
+
+    Attributes:
+        positions: ``POSITION`` array, (n,). Evaluations from HCPE, HCPE3 and PSV files are
+            not limited.
+        turns: Side to move of each, (n,) uint8.
+        visits: Their visits; no candidates if the format has none.
+    """
+
+    positions: numpy.ndarray
+    turns: numpy.ndarray
+    visits: Visits
 
 
 def stream(
     sources: list[Source], report: Report, *, strict: bool, drop_duplicates: bool
-) -> Iterator[tuple[numpy.ndarray, numpy.ndarray]]:
+) -> Iterator[Read]:
     """Reads sources, a batch at a time.
 
     Args:
         sources: The files.
         report: Receives the counts and notes.
         strict, drop_duplicates: As above.
-
-    Yields:
-        Positions, ``POSITION`` (n,), and the side to move of each, (n,) uint8. Evaluations
-        from HCPE, HCPE3 and PSV files are not limited.
     """
     first_with: dict[bytes, tuple[str, int]] = {}
     report.excluded.extend(
@@ -119,16 +153,17 @@ def stream(
                     reason = f"same moves as {earlier[0]}, record {earlier[1]}"
                     report.duplicates.append(record.note(0, reason))
                     kept[number] = not drop_duplicates
-            positions, turns = batch.positions, batch.turns
+            visits = batch.visits or Visits.none(len(batch.positions))
+            read = Read(batch.positions, batch.turns, visits)
             if not kept.all():
                 rows = rows_of(batch.lengths, numpy.flatnonzero(kept))
-                positions, turns = positions[rows], turns[rows]
-            report.count(batch.results[kept].tolist(), len(positions))
+                read = Read(read.positions[rows], read.turns[rows], visits[rows])
+            report.count(batch.results[kept].tolist(), len(read.positions))
             report.records += len(kept) + batch.unlisted
             report.excluded.extend(batch.excluded)
             report.unreadable += batch.unreadable
             report.contradictions.extend(batch.contradictions)
-            yield positions, turns
+            yield read
     report.records += len(report.excluded)
 
 

@@ -22,7 +22,7 @@ from pydlshogi.kifu.reading import stream
 from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.shards import SUFFIX, write_shard
 from pydlshogi.kifu.sources import KifuError, Source
-from pydlshogi.positions import POSITION
+from pydlshogi.kifu.visits import Visits, join
 
 #: Name of the list of the shards; training reads it.
 LIST = "list.txt"
@@ -154,10 +154,10 @@ def _make_group(
 ) -> None:
     """Makes the shards of a group, and writes the progress."""
     report = Report()
-    for part, positions in enumerate(_cut(group, report, strict, size)):
+    for part, (positions, visits) in enumerate(_cut(group, report, strict, size)):
         name = f"{number:05}-{part:05}{SUFFIX}"
         remove_leftovers(folder / name)
-        write_shard(folder / name, positions)
+        write_shard(folder / name, positions, visits)
         progress.shards.append(name)
     progress.report = _add(Report.from_plain(progress.report), report).to_plain()
     progress.groups = number + 1
@@ -166,22 +166,29 @@ def _make_group(
         file.write(json.dumps(dataclasses.asdict(progress)).encode())
 
 
-def _cut(group: list[Source], report: Report, strict: bool, size: int) -> Iterator[numpy.ndarray]:
-    """Reads a group, and yields arrays of ``size`` positions; the last may be shorter."""
-    buffer = numpy.empty(size, POSITION)
-    filled = 0
-    for positions, _ in stream(group, report, strict=strict, drop_duplicates=False):
-        limit_evaluations(positions)
-        while len(positions):
-            taken = positions[: size - filled]
-            buffer[filled : filled + len(taken)] = taken
-            filled += len(taken)
-            positions = positions[len(taken) :]
-            if filled == size:
-                yield buffer
-                filled = 0
-    if filled:
-        yield buffer[:filled]
+def _cut(
+    group: list[Source], report: Report, strict: bool, size: int
+) -> Iterator[tuple[numpy.ndarray, Visits]]:
+    """Reads a group, and yields ``size`` positions and their visits; at the end, fewer."""
+    waiting: list[tuple[numpy.ndarray, Visits]] = []
+    count = 0
+    for read in stream(group, report, strict=strict, drop_duplicates=False):
+        limit_evaluations(read.positions)
+        waiting.append((read.positions, read.visits))
+        count += len(read.positions)
+        while count >= size:
+            positions, visits = _join(waiting)
+            yield positions[:size], visits[:size]
+            waiting = [(positions[size:], visits[size:])]
+            count -= size
+    if count:
+        yield _join(waiting)
+
+
+def _join(parts: list[tuple[numpy.ndarray, Visits]]) -> tuple[numpy.ndarray, Visits]:
+    """Joins parts of a shard."""
+    positions, visits = zip(*parts)
+    return numpy.concatenate(positions), join(visits)
 
 
 def _add(total: Report, part: Report) -> Report:

@@ -4,20 +4,28 @@
 part               content
 =================  ==============================================================
 header             64 bytes: ``MAGIC``; then, little-endian, the size of a record,
-                   records in a block, number of records (8 bytes), checksum of
-                   the table, checksum of the header so far; zeros
+                   records in a block, number of records (8 bytes), number of
+                   candidates (8 bytes), checksum of the table, checksum of the
+                   header so far; zeros
 records            ``POSITION`` records
-table              CRC-32 of each block of records; the last block may be shorter
+visits             only if there are candidates: ``starts`` and ``candidates`` of
+                   :class:`pydlshogi.kifu.visits.Visits`
+table              CRC-32 of each block of records, then of the visits of each
+                   block, if there are any; the last block may be shorter
 =================  ==============================================================
 
 A mapped file takes no private memory. Training reads positions in random order, so that a
 checksum of the whole file would need all of it at the start. Each block therefore has a
 checksum of its own, which is tested whenever a record of the block is read: a damaged record
 never reaches the training. The checksum of the table identifies the content of the shard.
+
+The system would read 128 KB around each position from the disk. It is told that the access is
+random, and which blocks come next: it then reads the pages of the next batch during a step.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import zlib
@@ -29,17 +37,18 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
+from pydlshogi.kifu.visits import CANDIDATE, Visits, join
 from pydlshogi.positions import POSITION, raw_bytes
 
 #: Suffix of a shard's name.
 SUFFIX = ".shard"
 
-MAGIC = b"pydlshogi shard 1\n"
+MAGIC = b"pydlshogi shard 2\n"
 
 # Small enough that testing the checksum costs about as much as making one board's planes.
 _BLOCK = 32
 _HEADER_SIZE = 64
-_HEADER = struct.Struct(f"<{len(MAGIC)}sIIQI")
+_HEADER = struct.Struct(f"<{len(MAGIC)}sIIQQI")
 _CHECKSUM = struct.Struct("<I")
 
 # Positions that are copied at a time where all are read.
@@ -56,25 +65,53 @@ class ShardError(UserError):
         )
 
 
-def write_shard(path: Path, positions: numpy.ndarray) -> None:
+def write_shard(path: Path, positions: numpy.ndarray, visits: Visits | None = None) -> None:
     """Writes a shard atomically.
 
     Args:
         path: The file to create or replace.
         positions: ``POSITION`` array, (n,), n at least 1.
+        visits: Their visits; None if there are none.
 
     Raises:
         OSError: the file cannot be written.
     """
     rows = raw_bytes(positions)
-    starts = range(0, len(rows), _BLOCK)
-    table = numpy.array([zlib.crc32(rows[start : start + _BLOCK].data) for start in starts], "<u4")
-    content = _HEADER.pack(MAGIC, POSITION.itemsize, _BLOCK, len(rows), zlib.crc32(table.data))
+    searched = None if visits is None or not len(visits.candidates) else _in_file(visits)
+    checksums = [zlib.crc32(rows[block].data) for block in _blocks(len(rows))]
+    if searched is not None:
+        checksums += [_checksum_of_visits(searched, block) for block in _blocks(len(rows))]
+    table = numpy.array(checksums, "<u4")
+    count = 0 if searched is None else len(searched.candidates)
+    sizes = POSITION.itemsize, _BLOCK, len(rows), count
+    content = _HEADER.pack(MAGIC, *sizes, zlib.crc32(table.data))
     content += _CHECKSUM.pack(zlib.crc32(content))
     with write_beside(path) as file:
         file.write(content.ljust(_HEADER_SIZE, b"\0"))
         file.write(rows.data)
+        if searched is not None:
+            file.write(searched.starts.data)
+            file.write(searched.candidates.tobytes())
         file.write(table.data)
+
+
+def _in_file(visits: Visits) -> Visits:
+    """Returns visits as a file holds them: the first candidate has the number 0."""
+    starts = visits.starts - visits.starts[0]
+    candidates = visits.candidates[visits.starts[0] : visits.starts[-1]]
+    return Visits(numpy.ascontiguousarray(starts, "<i8"), numpy.ascontiguousarray(candidates))
+
+
+def _blocks(count: int) -> list[slice]:
+    """Divides ``count`` records into blocks."""
+    return [slice(start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK)]
+
+
+def _checksum_of_visits(visits: Visits, block: slice) -> int:
+    """Computes the checksum of the visits of a block."""
+    starts = visits.starts[block.start : block.stop + 1]
+    candidates = visits.candidates[starts[0] : starts[-1]]
+    return zlib.crc32(candidates.tobytes(), zlib.crc32(starts.tobytes()))
 
 
 class Shard:
@@ -86,6 +123,7 @@ class Shard:
     Attributes:
         path: The file.
         checksum: Identifies the content, 32 bits.
+        has_visits: Whether a position has candidates.
 
     Raises:
         ShardError: the file is no shard or is damaged; records are tested when they are read.
@@ -95,21 +133,31 @@ class Shard:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         with open(path, "rb") as file:
-            count, self.checksum = self._read_header(file.read(_HEADER_SIZE))
+            count, candidates, self.checksum = self._read_header(file.read(_HEADER_SIZE))
             size = os.fstat(file.fileno()).st_size
-        table_size = 4 * -(-count // _BLOCK)
-        wanted = _HEADER_SIZE + count * POSITION.itemsize + table_size
-        if size != wanted:
-            raise ShardError(self.path, f"it has {size} bytes in place of {wanted}")
-        self._records = numpy.memmap(path, POSITION, "r", _HEADER_SIZE, (count,))
+            self.has_visits = candidates > 0
+            self._at_visits = _HEADER_SIZE + count * POSITION.itemsize
+            at_candidates = self._at_visits + (8 * (count + 1) if candidates else 0)
+            at_table = at_candidates + candidates * CANDIDATE.itemsize
+            wanted = at_table + 4 * -(-count // _BLOCK) * (2 if candidates else 1)
+            if size != wanted:
+                raise ShardError(self.path, f"it has {size} bytes in place of {wanted}")
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if hasattr(mmap, "MADV_RANDOM"):  # not on Windows
+            self._map.madvise(mmap.MADV_RANDOM)
+        self._records = numpy.frombuffer(self._map, POSITION, count, _HEADER_SIZE)
         self._bytes = self._records.view(numpy.uint8).reshape(count, POSITION.itemsize)
-        table = numpy.fromfile(path, "<u4", offset=wanted - table_size)
-        if zlib.crc32(table.data) != self.checksum:
+        if candidates:
+            self._visits = Visits(
+                numpy.frombuffer(self._map, "<i8", count + 1, self._at_visits),
+                numpy.frombuffer(self._map, CANDIDATE, candidates, at_candidates),
+            )
+        self._table = numpy.fromfile(path, "<u4", offset=at_table)
+        if zlib.crc32(self._table.data) != self.checksum:
             raise ShardError(self.path, "the table of its checksums is damaged")
-        self._table = table
 
-    def _read_header(self, header: bytes) -> tuple[int, int]:
-        """Returns the number of records and the checksum of the table."""
+    def _read_header(self, header: bytes) -> tuple[int, int, int]:
+        """Returns the numbers of records and candidates, and the checksum of the table."""
         if not header.startswith(MAGIC):
             raise ShardError(self.path, "it is no shard of this version of pydlshogi")
         end = _HEADER.size + _CHECKSUM.size
@@ -117,10 +165,11 @@ class Shard:
             zlib.crc32(header[: _HEADER.size]),
         ):
             raise ShardError(self.path, "its header is damaged")
-        _, record_size, block, count, checksum = _HEADER.unpack(header[: _HEADER.size])
+        _, record_size, block, *found = _HEADER.unpack(header[: _HEADER.size])
         if (record_size, block) != (POSITION.itemsize, _BLOCK):
             raise ShardError(self.path, "another version of pydlshogi made it")
-        return count, checksum
+        count, candidates, checksum = found
+        return count, candidates, checksum
 
     def __len__(self) -> int:
         return len(self._records)
@@ -137,15 +186,57 @@ class Shard:
         Raises:
             ShardError: a block is damaged.
         """
-        numbers = numpy.arange(len(self))[rows] if isinstance(rows, slice) else rows
-        for block in numpy.unique(numbers // _BLOCK).tolist():
-            start = block * _BLOCK
-            if zlib.crc32(self._bytes[start : start + _BLOCK].data) != self._table[block]:
-                raise ShardError(
-                    self.path,
-                    f"positions {start + 1} to {min(start + _BLOCK, len(self))} are damaged",
-                )
+        if isinstance(rows, slice):
+            self._will_need(_HEADER_SIZE, POSITION.itemsize, slice(*rows.indices(len(self))[:2]))
+        for number, block in self._blocks_of(rows):
+            self._check(number, block, zlib.crc32(self._bytes[block].data))
         return numpy.array(self._records[rows])
+
+    def prefetch(self, rows: numpy.ndarray) -> None:
+        """Asks the system to read the blocks of positions into memory; does not wait.
+
+        Args:
+            rows: Numbers of the positions, an array of integers.
+        """
+        for _, block in self._blocks_of(rows):
+            self._will_need(_HEADER_SIZE, POSITION.itemsize, block)
+            if self.has_visits:
+                self._will_need(self._at_visits, 8, block)
+
+    def _will_need(self, start: int, size: int, rows: slice) -> None:
+        """Asks the system to read items of ``size`` bytes; item 0 begins at ``start``."""
+        if not hasattr(mmap, "MADV_WILLNEED") or rows.start >= rows.stop:
+            return
+        first = (start + size * rows.start) // mmap.PAGESIZE * mmap.PAGESIZE
+        self._map.madvise(mmap.MADV_WILLNEED, first, start + size * rows.stop - first)
+
+    def visits_of(self, rows: numpy.ndarray) -> Visits:
+        """Copies the visits of positions, after a test of their blocks.
+
+        Args:
+            rows: Numbers of the positions, an array of integers.
+
+        Raises:
+            ShardError: a block is damaged.
+        """
+        if not self.has_visits:
+            return Visits.none(len(rows))
+        before = len(self._table) // 2
+        for number, block in self._blocks_of(rows):
+            self._check(before + number, block, _checksum_of_visits(self._visits, block))
+        return self._visits[rows]
+
+    def _blocks_of(self, rows: Any) -> Iterator[tuple[int, slice]]:
+        """Yields the blocks of some records, with their numbers."""
+        numbers = numpy.arange(len(self))[rows] if isinstance(rows, slice) else rows
+        for number in numpy.unique(numbers // _BLOCK).tolist():
+            start = number * _BLOCK
+            yield number, slice(start, min(start + _BLOCK, len(self)))
+
+    def _check(self, entry: int, block: slice, checksum: int) -> None:
+        """Compares the checksum of a block with an entry of the table."""
+        if checksum != self._table[entry]:
+            raise ShardError(self.path, f"positions {block.start + 1} to {block.stop} are damaged")
 
 
 class MappedPositions:
@@ -154,9 +245,15 @@ class MappedPositions:
     Args:
         records: ``POSITION`` array, (n,); may be empty.
         shards: The shards.
+        visits: Visits of ``records``; None if they have none.
     """
 
-    def __init__(self, records: numpy.ndarray, shards: Sequence[Shard]) -> None:
+    def __init__(
+        self, records: numpy.ndarray, shards: Sequence[Shard], visits: Visits | None = None
+    ) -> None:
+        self._records = records
+        self._shards = shards
+        self._visits = visits
         self._parts: list[Any] = [records, *shards]
         self._ends = numpy.cumsum([len(part) for part in self._parts])
 
@@ -177,12 +274,58 @@ class MappedPositions:
         """
         numbers = numpy.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         found = numpy.empty(len(numbers), POSITION)
+        for part, places, inside in self._by_part(numbers):
+            found[places] = self._parts[part][inside]
+        return found
+
+    def prefetch(self, numbers: numpy.ndarray) -> None:
+        """Asks the system to read positions of shards into memory; does not wait.
+
+        Args:
+            numbers: Numbers of the positions, an array of integers.
+        """
+        for part, _, inside in self._by_part(numbers):
+            if part:
+                self._shards[part - 1].prefetch(inside)
+
+    def _by_part(self, numbers: numpy.ndarray) -> Iterator[tuple[int, Any, Any]]:
+        """Divides positions among the parts.
+
+        Yields:
+            Number of a part, the indices of its positions in ``numbers``, and the numbers of
+            these positions in the part.
+        """
         parts = numpy.searchsorted(self._ends, numbers, "right")
         for part in numpy.unique(parts).tolist():
-            inside = parts == part
-            start = self._ends[part - 1] if part else 0
-            found[inside] = self._parts[part][numbers[inside] - start]
-        return found
+            places = numpy.flatnonzero(parts == part)
+            yield part, places, numbers[places] - (self._ends[part - 1] if part else 0)
+
+    @property
+    def has_visits(self) -> bool:
+        """Whether a position has candidates."""
+        of_records = self._visits is not None and len(self._visits.candidates) > 0
+        return of_records or any(shard.has_visits for shard in self._shards)
+
+    def visits_of(self, numbers: numpy.ndarray) -> Visits:
+        """Copies the visits of positions.
+
+        Args:
+            numbers: Numbers of the positions, an array of integers.
+
+        Raises:
+            ShardError: a shard is damaged.
+        """
+        found, order = [], []
+        for part, places, inside in self._by_part(numbers):
+            found.append(self._visits_in(part, inside))
+            order.append(places)
+        return join(found)[numpy.argsort(numpy.concatenate(order))]
+
+    def _visits_in(self, part: int, rows: numpy.ndarray) -> Visits:
+        """Copies the visits of some positions of a part."""
+        if part:
+            return self._shards[part - 1].visits_of(rows)
+        return Visits.none(len(rows)) if self._visits is None else self._visits[rows]
 
     def checksum(self, of_array: Any) -> int:
         """Computes a checksum of all positions, without reading the shards.
@@ -190,7 +333,9 @@ class MappedPositions:
         Args:
             of_array: Function that computes the checksum of a ``POSITION`` array.
         """
-        sums = [of_array(self._parts[0]), *(shard.checksum for shard in self._parts[1:])]
+        sums = [of_array(self._records), *(shard.checksum for shard in self._shards)]
+        if self._visits is not None:
+            sums.append(self._visits.checksum())
         return zlib.crc32(struct.pack(f"<{len(sums)}I", *sums))
 
 
@@ -198,14 +343,23 @@ class MappedPositions:
 AnyPositions = Union[numpy.ndarray, MappedPositions]
 
 
-def with_shards(records: numpy.ndarray, paths: Sequence[str]) -> AnyPositions:
-    """Adds the positions of shards to an array of positions.
+def with_shards(
+    records: numpy.ndarray, paths: Sequence[str], visits: Visits | None = None
+) -> AnyPositions:
+    """Adds the positions of shards, and visits, to an array of positions.
+
+    Args:
+        records: ``POSITION`` array, (n,).
+        paths: The shards.
+        visits: Visits of ``records``; None if they are not used.
 
     Raises:
         ShardError: a file is no shard or is damaged.
         OSError: a file cannot be read.
     """
-    return MappedPositions(records, [Shard(path) for path in paths]) if paths else records
+    if not paths and visits is None:
+        return records
+    return MappedPositions(records, [Shard(path) for path in paths], visits)
 
 
 def chunks(positions: AnyPositions, rows: int = _ROWS) -> Iterator[numpy.ndarray]:

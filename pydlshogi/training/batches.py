@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -12,6 +13,7 @@ from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.policy_target import PLAYED, targets_of
 from pydlshogi.training.value_target import ValueTarget
 
 # Independent streams of random numbers of one seed.
@@ -54,10 +56,12 @@ class EpochIterator(chainer.dataset.Iterator):
         is_new_epoch: Whether the last batch was the last one of its epoch.
         epoch_detail: Number of finished epochs, with the fraction of the current one.
         kind: Kind of the order (:mod:`pydlshogi.training.order`).
+        announce: Function that is told the numbers of the next batch, or None.
         previous_epoch_detail: ``epoch_detail`` before the last batch; None before the first.
     """
 
     def __init__(self, size: int, batch_size: int, seed: int) -> None:
+        self.announce: Callable[[numpy.ndarray], None] | None = None
         self.size = size
         self.batch_size = batch_size
         self.seed = seed
@@ -78,13 +82,18 @@ class EpochIterator(chainer.dataset.Iterator):
 
     def __next__(self) -> numpy.ndarray:
         self.previous_epoch_detail = self.epoch_detail
-        start = self.current_position
-        batch = self._order[start : start + self.batch_size]
-        self.current_position = start + len(batch)
+        batch = self._next_numbers()
+        self.current_position += len(batch)
         self.is_new_epoch = self.current_position == self.size
         if self.is_new_epoch:
             self.go_to(self.seed, self.epoch + 1)
+        if self.announce is not None:
+            self.announce(self._next_numbers())
         return batch
+
+    def _next_numbers(self) -> numpy.ndarray:
+        start = self.current_position
+        return self._order[start : start + self.batch_size]
 
     def go_to(self, seed: int, epoch: int, position: int = 0, kind: str | None = None) -> None:
         """Continues at another place.
@@ -103,7 +112,7 @@ class EpochIterator(chainer.dataset.Iterator):
 
 
 class PlanesConverter(chainer.dataset.Converter):
-    """Converter from position numbers to planes, labels and targets of the value.
+    """Converter from position numbers to planes, and targets of the policy and the value.
 
     The packed positions (102 bytes each) are sent to the device, and the planes (33,696
     bytes each) are made there. Of several processes, each makes its share of the batch.
@@ -112,6 +121,8 @@ class PlanesConverter(chainer.dataset.Converter):
         positions: n positions, in memory or in shards.
         value_target: Makes the targets; by default they are the results of the games.
         ranks: The processes that share a batch.
+        policy_target: Kind of the targets of the policy
+            (:mod:`pydlshogi.training.policy_target`).
     """
 
     def __init__(
@@ -119,10 +130,12 @@ class PlanesConverter(chainer.dataset.Converter):
         positions: AnyPositions,
         value_target: ValueTarget | None = None,
         ranks: Alone = ALONE,
+        policy_target: str = PLAYED,
     ) -> None:
         self._positions = positions
         self._value_target = value_target or ValueTarget()
         self._ranks = ranks
+        self._policy_target = policy_target
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
@@ -132,11 +145,13 @@ class PlanesConverter(chainer.dataset.Converter):
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
-            (b, 104, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 targets of the
-            value (1 won, 0 lost, 0.5 drawn, nan unknown), all on the device.
+            (b, 104, 9, 9) float32 planes, the targets of the policy ((b,) int32 labels, or
+            (b, 2187) float32 probabilities), and (b,) float32 targets of the value (1 won, 0
+            lost, 0.5 drawn, nan unknown), all on the device.
         """
-        records = self._positions[self._ranks.share(numpy.asarray(batch))]
+        rows = self._ranks.share(numpy.asarray(batch))
+        records = self._positions[rows]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
         planes = make_input_planes(device.send(packed))
-        labels = records["label"].astype(numpy.int32)
-        return planes, device.send(labels), device.send(self._value_target(records))
+        targets = targets_of(self._policy_target, self._positions, rows, records)
+        return planes, device.send(targets), device.send(self._value_target(records))

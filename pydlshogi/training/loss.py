@@ -1,4 +1,4 @@
-"""The training loss: cross entropy of the move played, and the loss of the game's result."""
+"""The training loss: cross entropy of the policy's target, and the loss of the game's result."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def measure(
     Args:
         network: A ``Network``.
         planes: (batch, 104, 9, 9) float32.
-        labels: (batch,) int32.
+        labels: The targets of the policy: (batch,) int32 labels of the moves played; in
+            training also (batch, 2187) float32 probabilities.
         wins: (batch,) float32: 1 won, 0 lost, 0.5 drawn, nan unknown.
         weights: Factors of the losses, by the names of :func:`loss_names`; 1 where missing.
 
@@ -124,8 +125,8 @@ def _value_loss(kind: type[ValueKind], values: Any, wins: Any) -> tuple[Any, Any
     known = ~xp.isnan(wins)
     number = known.sum()
     # nan would spoil the gradient even where it is multiplied by 0.
-    losses = kind.losses(values, xp.where(known, wins, numpy.float32(0.5)))
-    weights = known.astype(numpy.float32) / xp.maximum(number, 1).astype(numpy.float32)
+    losses = kind.losses(values, xp.where(known, wins, wins.dtype.type(0.5)))
+    weights = known.astype(wins.dtype) / xp.maximum(number, 1).astype(wins.dtype)
     return F.sum(losses * weights), number
 
 

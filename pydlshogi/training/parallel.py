@@ -4,8 +4,8 @@ Each rank has the whole network and takes its share of every batch. The ranks ex
 gradients, the counts of positions, the statistics of batch normalization, and signals. Each
 update is then the update that one process would make, apart from rounding:
 
-- The loss of a rank is weighted so that the mean over the ranks is the loss of the batch.
-- The gradients are averaged before the optimizer sees them.
+- The loss of a rank is weighted so that the ranks together have the loss of the batch.
+- The gradients of the ranks are merged before the optimizer sees them.
 - Rank 0 reads the records, logs and saves. It sends its weights and its seed to the others.
 
 ChainerMN and mpi4py transport the data. A process that no mpiexec started imports neither.
@@ -34,9 +34,14 @@ _Result = TypeVar("_Result")
 # Bytes that are broadcast at a time; MPI counts with 32 bits.
 _PART = 1 << 28
 
+# Gradients with fewer numbers are sent together: each message has its latency.
+_LARGE = 1 << 14
 
 # Seconds that the first rank has to report an error that all ranks find.
 _PATIENCE = 1.5
+
+# Seconds that mpiexec has to print the messages of a rank before it ends all.
+_FORWARDING = 0.5
 
 
 class ParallelError(UserError):
@@ -90,8 +95,8 @@ class Alone:
                 numbers.
 
         Returns:
-            The weight of each loss, with which the mean over the ranks is the mean over the
-            whole batch; none if it is 1.
+            The weight of each loss, with which :meth:`merge_gradients` gives the gradients of
+            the mean over the whole batch; none if it is 1.
         """
         return {}
 
@@ -120,8 +125,8 @@ class Alone:
         assert array is not None
         return array
 
-    def average_gradients(self, optimizer: Any) -> None:
-        """Replaces the gradients by their means over the ranks; a hook of the optimizer."""
+    def merge_gradients(self, optimizer: Any) -> None:
+        """Replaces the gradients by those of the whole batch; a hook of the optimizer."""
 
     def gpu(self, gpu: int | None) -> int | None:
         """Returns the number of this rank's GPU.
@@ -162,7 +167,6 @@ class Ranks(Alone):
         self._mpi = communicator.mpi_comm
         self.rank, self.size = communicator.rank, communicator.size
         self.local_rank, self.local_size = communicator.intra_rank, communicator.intra_size
-        self._buffer = numpy.empty(0, numpy.float32)
 
     def share(self, batch: Any) -> Any:
         """Returns items n·rank//size … n·(rank + 1)//size - 1 of n, or the first if idle."""
@@ -183,7 +187,9 @@ class Ranks(Alone):
         """As :meth:`Alone.weigh`; an idle rank has the weight 0."""
         mine = numpy.array([0 if self.idle else int(count) for count in counts.values()])
         whole = self.gather(mine).sum(axis=0)
-        weights = self.size * mine / numpy.maximum(whole, 1)
+        # On GPUs, ChainerMN computes means of gradients.
+        factor = self.size if self._on_gpu else 1
+        weights = factor * mine / numpy.maximum(whole, 1)
         return dict(zip(counts, weights.tolist()))
 
     def batch_size(self, share: int) -> int:
@@ -234,22 +240,37 @@ class Ranks(Alone):
             self._mpi.Bcast(content[start : start + _PART])
         return sent
 
-    def average_gradients(self, optimizer: Any) -> None:
-        """As :meth:`Alone.average_gradients`; gradients on the CPU are sent in one buffer."""
-        gradients = [parameter.grad for _, parameter in sorted(optimizer.target.namedparams())]
-        if not all(isinstance(gradient, numpy.ndarray) for gradient in gradients):
+    def merge_gradients(self, optimizer: Any) -> None:
+        """As :meth:`Alone.merge_gradients`.
+
+        On the CPU the gradients are added where they are. A second array would cost several
+        times as much: the system has to provide its memory.
+        """
+        if self._on_gpu:
             self._communicator.multi_node_mean_grad(optimizer.target)
             return
-        size = sum(gradient.size for gradient in gradients)
-        if self._buffer.size != size:
-            self._buffer = numpy.empty(size, numpy.float32)
-        numpy.concatenate([gradient.reshape(-1) for gradient in gradients], out=self._buffer)
-        mean = self._communicator.allreduce(self._buffer)
-        mean /= self.size
-        start = 0
+        parameters = [parameter for _, parameter in sorted(optimizer.target.namedparams())]
+        gradients = [p.grad for p in parameters if p.grad is not None]
         for gradient in gradients:
-            gradient[...] = mean[start : start + gradient.size].reshape(gradient.shape)
-            start += gradient.size
+            if gradient.size >= _LARGE:
+                self._add(gradient)
+        small = [gradient for gradient in gradients if gradient.size < _LARGE]
+        if small:
+            packed = numpy.concatenate([gradient.reshape(-1) for gradient in small])
+            self._add(packed)
+            ends = numpy.cumsum([gradient.size for gradient in small])
+            for gradient, total in zip(small, numpy.split(packed, ends)):
+                gradient[...] = total.reshape(gradient.shape)
+
+    def _add(self, array: numpy.ndarray) -> None:
+        """Replaces an array by its sum over the ranks."""
+        from mpi4py import MPI
+
+        # MPI would read an array of another memory order in the wrong order.
+        total = numpy.ascontiguousarray(array)
+        self._mpi.Allreduce(MPI.IN_PLACE, total)
+        if total is not array:
+            array[...] = total
 
     def gpu(self, gpu: int | None) -> int | None:
         """As :meth:`Alone.gpu`: each rank of a host has a GPU of its own."""
@@ -278,7 +299,10 @@ class Ranks(Alone):
         if self.in_step:
             return
         print(message, end="", file=sys.__stderr__, flush=True)
+        time.sleep(_FORWARDING)
         self._mpi.Abort(status)
+        # Abort may return before this process is killed. It would then report its error again.
+        os._exit(status)
 
 
 #: The ranks of a process that mpiexec did not start.

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydlshogi.compat import chainer
 from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.policy_target import PLAYED
 from pydlshogi.training.value_target import EVAL_SCALE, ValueTarget
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Recipe:
         value_lambda: Weight of the result in the target of the value
             (:mod:`pydlshogi.training.value_target`).
         eval_scale: Centipawns at which an evaluation means a winning probability of 0.73.
+        policy_target: Target of the policy (:mod:`pydlshogi.training.policy_target`).
     """
 
     dirac: bool = False
@@ -63,6 +65,7 @@ class Recipe:
     warmup: int = 0
     value_lambda: float = 1.0
     eval_scale: float = EVAL_SCALE
+    policy_target: str = PLAYED
 
     @property
     def value_target(self) -> ValueTarget:
@@ -105,7 +108,7 @@ def make_optimizer(network: Any, recipe: Recipe, ranks: Alone = ALONE) -> Any:
     optimizer.setup(network)
     if ranks.size > 1:
         # The hooks run in this order, and clipping needs the gradients of the whole batch.
-        optimizer.add_hook(ranks.average_gradients, name="average gradients", timing="pre")
+        optimizer.add_hook(ranks.merge_gradients, name="merge gradients", timing="pre")
     if recipe.clip is not None:
         optimizer.add_hook(hooks.GradientClipping(recipe.clip))
     if recipe.weight_decay:

@@ -20,6 +20,7 @@ from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.shards import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.sources import read_list
+from pydlshogi.kifu.visits import Visits
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import load_model, sizes_in_file
 from pydlshogi.network.network import Network
@@ -30,10 +31,10 @@ from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
 from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.outputs import keep_earlier, real_path
 from pydlshogi.training.parallel import ALONE, Alone
-from pydlshogi.training.recipe import make_optimizer
+from pydlshogi.training.policy_target import VISITS
+from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.state import State, differences
 from pydlshogi.training.trainer import Settings, Task, train
-from pydlshogi.training.value_target import ValueTarget
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
     resumed = _load_together(options, network, optimizer, ranks)
     begun = optimizer.t, optimizer.epoch
     train_positions, test_positions = _read_together(options, ranks)
-    _warn_of_missing_targets(network, settings.recipe.value_target, train_positions)
+    _warn_of_missing_targets(network, settings.recipe, train_positions)
     ranks.on_first(lambda: _keep_earlier(options))
     logger.info(log.RECIPE, options.network, settings.batchsize)
     logger.info(log.START)
@@ -135,10 +136,11 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
     return signal_number
 
 
-def _warn_of_missing_targets(
-    network: Network, value_target: ValueTarget, positions: AnyPositions
-) -> None:
-    """Warns if the value head has no target, or if no evaluation can be mixed into it."""
+def _warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPositions) -> None:
+    """Warns if no position has the visits or evaluations of the recipe, or a known result."""
+    if recipe.policy_target == VISITS and not getattr(positions, "has_visits", False):
+        logger.warning("no training position has visits: the moves played are the target")
+    value_target = recipe.value_target
     if network.value_kind is None:
         return
     if all(numpy.isnan(value_target(chunk)).all() for chunk in chunks(positions)):
@@ -271,18 +273,31 @@ def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> S
 
 
 def _read_together(options: Options, ranks: Alone) -> tuple[AnyPositions, AnyPositions]:
-    """Reads both lists on the first rank. The others map the caches, or receive the positions."""
+    """Reads both lists on the first rank. The others map the caches, or receive the positions.
+
+    Visits are in no cache: the others receive them.
+    """
     loaded: list[Loaded] = []
 
-    def read() -> list[tuple[Path, str, tuple[str, ...]]]:
+    def read() -> list[tuple[Path, str, tuple[str, ...], bool]]:
         loaded.extend(_read_positions(options))
-        return [(item.cache, item.mark, item.shards) for item in loaded]
+        return [(item.cache, item.mark, item.shards, item.visits is not None) for item in loaded]
 
     sets = []
-    for number, (cache, mark, shards) in enumerate(ranks.on_first(read)):
+    for number, (cache, mark, shards, searched) in enumerate(ranks.on_first(read)):
         records = loaded[number].records if ranks.is_first else _map(cache, mark)
-        sets.append(with_shards(_share(ranks, records), shards))
+        records = _share(ranks, records)
+        visits = _share_visits(ranks, loaded[number:]) if searched else None
+        sets.append(with_shards(records, shards, visits))
     return sets[0], sets[1]
+
+
+def _share_visits(ranks: Alone, loaded: list[Loaded]) -> Visits:
+    """Sends the visits of the first item to the ranks that have no item."""
+    mine = loaded[0].visits if loaded else None
+    starts = ranks.broadcast_array(None if mine is None else mine.starts)
+    candidates = ranks.broadcast_array(None if mine is None else mine.candidates)
+    return Visits(starts, candidates)
 
 
 def _share(ranks: Alone, positions: numpy.ndarray | None) -> numpy.ndarray:
@@ -341,14 +356,21 @@ def _count_common(train: AnyPositions, test: AnyPositions) -> str:
         return str(count_common(train, test))
     if len(train) <= _MOST_COUNTED:
         return str(sum(count_common(chunk, test) for chunk in chunks(train, _MOST_COUNTED // 4)))
-    drawn = train[make_order(len(train), random_of(0))[:_SAMPLE]]
+    rows = make_order(len(train), random_of(0))[:_SAMPLE]
+    train.prefetch(rows)
+    drawn = train[rows]
     share = count_common(drawn, test) / len(drawn)
     return f"about {share * len(train):.0f} ({share:.2%} of a sample of {len(drawn)})"
 
 
 def _load_list(name: str, path: str, options: Options) -> Loaded:
     """Reads a list, and logs whether its cache was read or written."""
-    loaded = load_positions(path, strict=options.strict, drop_duplicates=options.drop_duplicates)
+    loaded = load_positions(
+        path,
+        strict=options.strict,
+        drop_duplicates=options.drop_duplicates,
+        visits=name == "train" and options.settings.recipe.policy_target == VISITS,
+    )
     if loaded.from_cache:
         logger.info("load %s pickle", name)
     elif loaded.saved:

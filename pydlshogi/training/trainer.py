@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.kifu.shards import AnyPositions
+from pydlshogi.kifu.shards import AnyPositions, MappedPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
@@ -67,7 +67,8 @@ class Task:
     Attributes:
         network: A ``Network``; it is moved to the device.
         optimizer: A ``chainer.Optimizer`` set up with the network, made of the recipe.
-        train_positions: At least one position, in memory or in shards.
+        train_positions: At least one position, in memory or in shards; with visits if the
+            recipe has them as the policy's target.
         test_positions: At least one position, likewise.
         settings: What the run has to do.
         device: The ``chainer.backend.Device`` that computes.
@@ -144,7 +145,10 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
         StateFileError: the run cannot continue from ``task.resumed``.
     """
     settings, optimizer = task.settings, task.optimizer
-    iterator = EpochIterator(len(task.train_positions), settings.batchsize, settings.seed)
+    positions = task.train_positions
+    iterator = EpochIterator(len(positions), settings.batchsize, settings.seed)
+    if isinstance(positions, MappedPositions):
+        iterator.announce = positions.prefetch
     means = {name: LossMeans(name, task.ranks) for name in loss_names(task.network)}
     live = LiveState(optimizer, iterator, means, task.train_positions, settings.options)
     if task.resumed is not None:
@@ -167,11 +171,12 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
 
 def _make_updater(task: Task, iterator: EpochIterator) -> Any:
     """Makes Chainer's updater, at the iteration of the optimizer."""
+    recipe = task.settings.recipe
     updater = chainer.training.updaters.StandardUpdater(
         iterator,
         task.optimizer,
         converter=PlanesConverter(
-            task.train_positions, task.settings.recipe.value_target, task.ranks
+            task.train_positions, recipe.value_target, task.ranks, recipe.policy_target
         ),
         device=task.device,
         # A training set smaller than a batch is a full batch.

@@ -169,3 +169,19 @@ def test_the_script_runs_from_any_folder(folder):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(words, check=True, capture_output=True, env=environment)
     assert (folder / "b.hcpe").read_bytes() == (folder / "a.hcpe").read_bytes()
+
+
+def test_an_existing_output_is_kept_under_another_name(folder, capsys):
+    (folder / "b.hcpe").write_bytes(b"earlier")
+    assert main(["a.psv", "b.hcpe"]) == 0
+    assert (folder / "b.hcpe.old").read_bytes() == b"earlier"
+    assert (folder / "b.hcpe").read_bytes() == (folder / "a.hcpe").read_bytes()
+    assert "its content is kept as b.hcpe.old" in capsys.readouterr().err
+
+
+def test_an_output_that_is_not_replaced_is_not_copied(folder):
+    (folder / "b.hcpe").write_bytes(b"earlier")
+    (folder / "empty.psv").write_bytes(b"")
+    assert main(["empty.psv", "b.hcpe"]) == 1
+    assert (folder / "b.hcpe").read_bytes() == b"earlier"
+    assert not (folder / "b.hcpe.old").exists()

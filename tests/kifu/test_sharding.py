@@ -54,11 +54,11 @@ def test_an_interrupted_run_continues(kifu_list, monkeypatch):
     write = sharding.write_shard
     written = []
 
-    def interrupted(path, positions):
+    def interrupted(path, positions, visits):
         if len(written) % 5 == 4:
             written.append(None)
             raise KeyboardInterrupt
-        write(path, positions)
+        write(path, positions, visits)
         written.append(path)
 
     monkeypatch.setattr(sharding, "write_shard", interrupted)

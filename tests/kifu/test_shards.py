@@ -5,6 +5,7 @@ import pytest
 
 from pydlshogi.kifu import shards
 from pydlshogi.kifu.shards import MappedPositions, Shard, ShardError, write_shard
+from pydlshogi.kifu.visits import CANDIDATE, Visits, join
 from pydlshogi.positions import POSITION
 
 
@@ -98,3 +99,63 @@ def test_the_checksum_identifies_the_content_and_the_order(tmp_path):
     found = [checksum(one, other), checksum(other, one), checksum(changed, other), checksum(one)]
     assert len(set(found)) == 4
     assert checksum(one, other) == found[0]
+
+
+def visits_of(count, seed=1):
+    """Visits of positions with 0 to 3 candidates each."""
+    random = numpy.random.RandomState(seed)
+    starts = numpy.cumsum([0, *random.randint(0, 4, count)])
+    candidates = random.randint(0, 1 << 32, starts[-1], numpy.uint32).view(CANDIDATE)
+    return Visits(starts, candidates)
+
+
+@pytest.mark.parametrize("count", [1, 32, 33, 200])
+def test_a_shard_holds_the_visits_that_were_written(tmp_path, count):
+    positions, visits = positions_of(count), visits_of(count)
+    write_shard(tmp_path / "a.shard", positions, visits)
+    shard = Shard(tmp_path / "a.shard")
+    rows = numpy.random.RandomState(2).randint(0, count, 50)
+    assert shard[rows].tobytes() == positions[rows].tobytes()
+    assert shard.visits_of(rows).checksum() == visits[rows].checksum()
+    assert shard.has_visits == (len(visits.candidates) > 0)
+
+
+def test_every_damaged_byte_of_the_visits_is_found(tmp_path):
+    path = tmp_path / "a.shard"
+    count = 70
+    write_shard(path, positions_of(count), visits_of(count))
+    content = path.read_bytes()
+    start = shards._HEADER_SIZE + count * POSITION.itemsize
+    for place in range(start, len(content), 5):
+        damaged = bytearray(content)
+        damaged[place] ^= 16
+        path.write_bytes(damaged)
+        with pytest.raises(ShardError, match=r"a\.shard"):
+            Shard(path).visits_of(numpy.arange(count))
+    path.write_bytes(content[:start] + b"\1" + content[start + 1 :])
+    assert len(Shard(path)[:]) == count  # positions do not need the visits
+
+
+def test_visits_of_several_shards_are_those_of_their_positions(tmp_path):
+    counts = (5, 1, 40, 33)
+    positions, parts = [positions_of(n, n) for n in counts], [visits_of(n, n) for n in counts]
+    parts[2] = Visits.none(40)
+    for number in (1, 2, 3):
+        write_shard(tmp_path / f"{number}.shard", positions[number], parts[number])
+    files = [Shard(tmp_path / f"{number}.shard") for number in (1, 2, 3)]
+    rows = numpy.random.RandomState(3).permutation(sum(counts))
+    mapped = MappedPositions(positions[0], files, parts[0])
+    assert mapped.visits_of(rows).checksum() == join(parts)[rows].checksum()
+    mapped = MappedPositions(positions[0], files)
+    parts[0] = Visits.none(5)
+    assert mapped.visits_of(rows).checksum() == join(parts)[rows].checksum()
+
+
+def test_positions_are_the_same_after_a_prefetch(tmp_path):
+    positions = positions_of(5000)
+    write_shard(tmp_path / "a.shard", positions, visits_of(5000))
+    mapped = MappedPositions(positions[:10], [Shard(tmp_path / "a.shard")])
+    rows = numpy.array([0, 9, 10, 4000, 5009])
+    mapped.prefetch(rows)
+    mapped.prefetch(rows[:0])
+    assert mapped[rows].tobytes() == positions[[0, 9, 0, 3990, 4999]].tobytes()

@@ -76,3 +76,12 @@ def test_a_batch_is_made_as_single_positions_are(device, batch):
         numpy.testing.assert_array_equal(plane, expected)
         assert label == expected_label
         numpy.testing.assert_equal(win, numpy.float32(expected_win))  # unknown is nan
+
+
+def test_the_next_batch_is_announced_one_batch_ahead():
+    iterator = EpochIterator(20, 8, 3)
+    announced = []
+    iterator.announce = announced.append
+    batches = [next(iterator) for _ in range(7)]  # over the ends of two epochs
+    for ahead, batch in zip(announced, batches[1:]):
+        assert ahead.tolist() == batch.tolist()

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy
 import pytest
-from training_together import CASES, train_together
+from packed_files import EMBEDDED, write_games
+from training_together import CASES, DEEP, train_together
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.cpu.normalization import _Normalization, _PlainNormalization
@@ -30,6 +31,7 @@ with_mpi = pytest.mark.skipif(
 
 SMALL = [name for name in CASES if not name.startswith("network")]
 LARGE = [name for name in CASES if name.startswith("network")]
+IN_FLOAT32 = [f"network {name}" for name in DEEP]
 
 
 def environment():
@@ -113,12 +115,17 @@ def test_a_run_is_resumed_by_another_number_of_ranks(tmp_path):
 @with_mpi
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_every_network_is_trained_alike_by_ranks(tmp_path, name, ranks):
+def test_every_network_is_trained_alike_by_ranks(tmp_path, name):
     train_alone(tmp_path, [name])
-    train_in(ranks, tmp_path / "ranks", [name])
-    deep = name.endswith(("bn", "resnet"))
-    assert_equal_runs(tmp_path / "one" / name, tmp_path / "ranks" / name, 1e-3 if deep else 1e-6)
+    trained = read_npz(tmp_path / "one" / name / "model")
+    assert {array.dtype for key, array in trained.items() if key.endswith("/W")} == {
+        numpy.dtype(CASES[name].dtype)
+    }
+    for ranks in (2, 3):
+        train_in(ranks, tmp_path / str(ranks), [name])
+        # Rounding in float32 does not stay small in these networks; see DEEP.
+        tolerance = 1e-3 if name in IN_FLOAT32 else 1e-6
+        assert_equal_runs(tmp_path / "one" / name, tmp_path / str(ranks) / name, tolerance)
 
 
 def test_a_process_without_mpiexec_is_alone_and_imports_no_mpi():
@@ -207,6 +214,7 @@ from pydlshogi.training.launcher import launched
 convert = batches.PlanesConverter.__call__
 def fail(self, *arguments):
     if launched()[0] == 1:
+        open("failed", "w").close()
         {failure}
     return convert(self, *arguments)
 batches.PlanesConverter.__call__ = fail
@@ -226,12 +234,53 @@ sys.exit(train_policy.main())
 )
 def test_a_rank_that_fails_ends_all_with_one_message(folder, failure, message):
     (folder / "fail.py").write_text(_FAILING.format(failure=failure))
-    begin = time.monotonic()
     result = mpiexec(2, "fail.py", *PROGRAM[1:], cwd=folder, timeout=60)
-    assert time.monotonic() - begin < 30
+    assert time.time() - (folder / "failed").stat().st_mtime < 5
     assert result.returncode != 0
     assert result.stderr.count(message) == 1, result.stderr
     assert result.stderr.count("Traceback") == (failure == "1 / 0")
+
+
+@with_mpi
+@pytest.mark.slow
+def test_the_ranks_receive_the_visits_of_a_list(folder):
+    (folder / "games.hcpe3").write_bytes(write_games(EMBEDDED[:2])[0])
+    (folder / "searched.txt").write_text("games.hcpe3\n")
+    program = [REPOSITORY / PROGRAM[0], "searched.txt", *PROGRAM[2:]]
+    words = "-b 4 --seed 1 --iterations 3 --convolution chainer --policy_target visits"
+    for ranks in (1, 2):
+        files = ["--model", f"model{ranks}", "--state", f"state{ranks}"]
+        result = mpiexec(ranks, *program, *words.split(), *files, cwd=folder)
+        assert result.returncode == 0, result.stderr
+    one, two = read_npz(folder / "model1"), read_npz(folder / "model2")
+    for name, array in one.items():
+        if array.dtype.kind == "f":
+            numpy.testing.assert_allclose(two[name], array, 0, 1e-6 * abs(array).max() + 1e-9)
+
+
+_THREADS = """
+import os
+from pathlib import Path
+from pydlshogi.training.parallel import join
+ranks = join(None, -1)
+divided, bound = ranks.threads(8), 1
+if hasattr(os, "sched_setaffinity"):
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, [processors[ranks.rank % len(processors)]])
+    bound = ranks.threads(1)
+Path(f"threads{ranks.rank}").write_text(f"{divided} {bound}")
+"""
+
+
+@with_mpi
+@pytest.mark.parametrize(("ranks", "threads"), [(2, 4), (3, 2)])
+def test_the_ranks_of_a_host_divide_its_processors(tmp_path, ranks, threads):
+    (tmp_path / "threads.py").write_text(_THREADS)
+    result = mpiexec(ranks, "threads.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for rank in range(ranks):
+        # Bound to a processor, a rank has one thread, also where others share the processor.
+        assert (tmp_path / f"threads{rank}").read_text() == f"{threads} 1"
 
 
 @with_mpi

@@ -82,7 +82,8 @@ class BatchNormalization(L.BatchNormalization):
         if kwargs or not self._is_ours(x.array):
             y = super().forward(x, **kwargs)
             return F.relu(y) if self.relu else y
-        kind = _Normalization if isinstance(x.array, numpy.ndarray) else _PlainNormalization
+        fast = isinstance(x.array, numpy.ndarray) and x.dtype == numpy.float32
+        kind = _Normalization if fast else _PlainNormalization
         function = kind(self.eps, self.relu, self.ranks)
         (y,) = function.apply((x, self.gamma, self.beta))
         if chainer.config.in_recomputing:  # the first computation updated the statistics
@@ -227,7 +228,7 @@ class _Normalization(chainer.FunctionNode):
 
 
 class _PlainNormalization(_Normalization):
-    """The same on a GPU, as plain operations on whole arrays."""
+    """The same on a GPU and for other dtypes, as plain operations on whole arrays."""
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any]:
         """As in the base class."""
@@ -240,8 +241,8 @@ class _PlainNormalization(_Normalization):
         square = xp.square(x - _stretch(mean)).sum(axis=(0, 2, 3))
         moments = (x.size // len(gamma), *(_on_cpu(sums) for sums in (mean, square)))
         self.count, mean, square = _merge_ranks(self.ranks, moments)
-        self.mean = xp.asarray(mean.astype(numpy.float32))
-        self.variance = xp.asarray((square / self.count).astype(numpy.float32))
+        self.mean = xp.asarray(mean.astype(x.dtype))
+        self.variance = xp.asarray((square / self.count).astype(x.dtype))
         h = (x - _stretch(self.mean)) * _stretch(gamma * self._inverse_deviation())
         h += _stretch(beta)
         return (xp.maximum(h, 0) if self.relu else h,)
@@ -258,7 +259,7 @@ class _PlainNormalization(_Normalization):
         sums = [g.sum(axis=(0, 2, 3)), (g * h).sum(axis=(0, 2, 3))]
         g_beta, g_gamma = sums
         all_sums = self.ranks.gather([_on_cpu(array) for array in sums]).sum(axis=0)
-        all_beta, all_gamma = xp.asarray((all_sums / self.count).astype(numpy.float32))
+        all_beta, all_gamma = xp.asarray((all_sums / self.count).astype(x.dtype))
         gx = _stretch(gamma * inverse) * (g - _stretch(all_beta) - h * _stretch(all_gamma))
         if self.ranks.idle:
             gx[...] = 0
@@ -267,7 +268,7 @@ class _PlainNormalization(_Normalization):
 
     def _inverse_deviation(self) -> Any:
         xp = chainer.backend.get_array_module(self.variance)
-        return (1 / xp.sqrt(self.variance + self.eps)).astype(numpy.float32)
+        return (1 / xp.sqrt(self.variance + self.eps)).astype(self.variance.dtype)
 
 
 def _stretch(values: Any) -> Any:
