@@ -138,6 +138,7 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bo
     raw_bytes(positions)[:, :PLACEMENT_SIZE] = boards.placements
     positions["result"] = columns.results
     positions["evaluation"] = columns.evaluations
+    positions["recent"] = 0  # the formats have single positions
     # explain_fault takes a move of the number 0 for one too many.
     positions["ply"] = 1
     turns = boards.turns.astype(numpy.intp)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from pydlshogi.compat import chainer
-from pydlshogi.features import HAND_PLANES, PIECE_PLANES
+from pydlshogi.features import HAND_PLANES, HISTORY_PLANES, PIECE_PLANES
 from pydlshogi.network.cpu.convolution import Convolution2D
 from pydlshogi.network.cpu.normalization import BatchNormalization
 
@@ -80,23 +82,23 @@ class PiecesAndHands(chainer.Chain):
     Args:
         outputs: Number of planes out.
         normalize: Whether batch normalization replaces the bias.
+        history: Whether the planes of the last two moves follow; they get 3×3 filters, too.
     """
 
-    def __init__(self, outputs: int, *, normalize: bool = False) -> None:
+    def __init__(self, outputs: int, *, normalize: bool = False, history: bool = False) -> None:
         super().__init__()
         self.normalize = normalize
+        self._local = numpy.append(PIECE_PLANES, HISTORY_PLANES) if history else PIECE_PLANES
         self.folds: Folds = ((("pieces", "hands"), "bn"),) if normalize else ()
         with self.init_scope():
-            self.pieces = Convolution2D(
-                len(PIECE_PLANES), outputs, ksize=3, pad=1, nobias=normalize
-            )
+            self.pieces = Convolution2D(len(self._local), outputs, ksize=3, pad=1, nobias=normalize)
             self.hands = Convolution2D(len(HAND_PLANES), outputs, ksize=1, nobias=True)
             if normalize:
                 self.bn = BatchNormalization(outputs, relu=True)
 
     def forward(self, x: Any) -> Any:
-        """Computes (batch, outputs, 9, 9) from planes (batch, 104, 9, 9)."""
-        h = self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, HAND_PLANES])
+        """Computes (batch, outputs, 9, 9) from planes (batch, 104 or 106, 9, 9)."""
+        h = self.pieces(x[:, self._local]) + self.uniform(x[:, HAND_PLANES])
         return self.bn(h) if self.normalize else F.relu(h)
 
     def uniform(self, x: Any) -> Any:

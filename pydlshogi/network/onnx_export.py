@@ -25,7 +25,6 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
-from pydlshogi.features import PLANE_NUM
 from pydlshogi.files import write_beside
 from pydlshogi.network.cpu.convolution import using_convolution
 from pydlshogi.network.fold import fold_for_play
@@ -135,7 +134,7 @@ def export(network: Network) -> Any:
     """
     builder, names = GraphBuilder(), Names()
     outputs = add_network(builder, network, names.planes, names)
-    return builder.model({names.planes: (PLANE_NUM, 9, 9)}, outputs)
+    return builder.model({names.planes: (network.plane_num, 9, 9)}, outputs)
 
 
 def add_network(
@@ -153,7 +152,7 @@ def add_network(
         Shapes of the outputs by name, without the batch dimension.
     """
     folded = fold_for_play(network)
-    x = chainer.Variable(numpy.zeros((_BATCH, PLANE_NUM, 9, 9), numpy.float32))
+    x = chainer.Variable(numpy.zeros((_BATCH, network.plane_num, 9, 9), numpy.float32))
     arrays = _Arrays()
     config, graph = chainer.using_config("train", False), chainer.force_backprop_mode()
     with using_convolution("chainer"), config, graph, arrays:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import make_input_planes
+from pydlshogi.features import PLANE_NUM, make_input_planes
 from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import kind_for, make_order, random_of
@@ -105,13 +105,14 @@ class EpochIterator(chainer.dataset.Iterator):
 class PlanesConverter(chainer.dataset.Converter):
     """Converter from position numbers to planes, labels and targets of the value.
 
-    The packed positions (102 bytes each) are sent to the device, and the planes (33,696
-    bytes each) are made there. Of several processes, each makes its share of the batch.
+    The packed positions (104 bytes each) are sent to the device, and the planes (33,696
+    bytes or more each) are made there. Of several processes, each makes its share of the batch.
 
     Args:
         positions: n positions, in memory or in shards.
         value_target: Makes the targets; by default they are the results of the games.
         ranks: The processes that share a batch.
+        planes: Number of planes of the network's input.
     """
 
     def __init__(
@@ -119,10 +120,12 @@ class PlanesConverter(chainer.dataset.Converter):
         positions: AnyPositions,
         value_target: ValueTarget | None = None,
         ranks: Alone = ALONE,
+        planes: int = PLANE_NUM,
     ) -> None:
         self._positions = positions
         self._value_target = value_target or ValueTarget()
         self._ranks = ranks
+        self._planes = planes
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
@@ -132,11 +135,11 @@ class PlanesConverter(chainer.dataset.Converter):
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
-            (b, 104, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 targets of the
+            (b, planes, 9, 9) float32 planes, (b,) int32 labels and (b,) float32 targets of the
             value (1 won, 0 lost, 0.5 drawn, nan unknown), all on the device.
         """
         records = self._positions[self._ranks.share(numpy.asarray(batch))]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
-        planes = make_input_planes(device.send(packed))
+        planes = make_input_planes(device.send(packed), planes=self._planes)
         labels = records["label"].astype(numpy.int32)
         return planes, device.send(labels), device.send(self._value_target(records))

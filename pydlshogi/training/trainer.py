@@ -171,7 +171,10 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
         iterator,
         task.optimizer,
         converter=PlanesConverter(
-            task.train_positions, task.settings.recipe.value_target, task.ranks
+            task.train_positions,
+            task.settings.recipe.value_target,
+            task.ranks,
+            task.network.plane_num,
         ),
         device=task.device,
         # A training set smaller than a batch is a full batch.
