@@ -76,6 +76,6 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
     except (OSError, ValueError, RuntimeError) as error:
         # ValueError: unknown format. RuntimeError: a format that needs TeX.
         raise DrawingError(
-            f"picture {output} cannot be written ({error}). Choose another --output. Name a .png, "
-            ".svg or .pdf file in a folder that can be written to."
+            f"the picture {output} cannot be written ({error}). Choose another --output. Name a "
+            ".png, .svg or .pdf file in a folder that can be written to."
         ) from None

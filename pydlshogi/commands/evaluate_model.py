@@ -41,7 +41,6 @@ def build_parser() -> ArgumentParser:
         "--output",
         "-o",
         type=file_name,
-        default="",
         metavar="FILE",
         help="draw the calibration of the value head to a .png, .svg or .pdf file",
     )

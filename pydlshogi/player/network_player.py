@@ -254,9 +254,11 @@ class NetworkPlayer(EnginePlayer):
         The shipped policy model takes the place of a shipped model with two heads that is
         missing.
         """
-        path = self._located(self.options.default("modelfile"))
-        is_missing = path == shipped_model(Path(POLICY_VALUE_MODEL).name) and not path.exists()
-        return shipped_model() if is_missing else path
+        default = self.options.default("modelfile")
+        if default != POLICY_VALUE_MODEL:
+            return self._located(default)
+        two_heads = shipped_model(Path(default).name)
+        return two_heads if two_heads.exists() else shipped_model()
 
     def _located(self, name: str) -> Path:
         """Returns the path of a model file; a shipped model may be in the wheel."""

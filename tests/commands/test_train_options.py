@@ -65,7 +65,7 @@ def test_every_convolution_can_be_chosen():
         "--resume state",
         "--dirac --initmodel model",
         "--blocks 3",
-        "--network policy_value_small --channels 8",
+        "--channels 8 --network policy_value_small",
         "--channels 0",
         "--mirror",
         "--label_smoothing 0.1",

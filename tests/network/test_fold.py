@@ -19,6 +19,7 @@ WITH_NORMALIZATION = (
     "policy_hand1x1_bn",
     "policy_value_resnet",
     "policy_value_hand1x1_bn",
+    "policy_value_hand1x1_resnet",
 )
 
 

@@ -51,7 +51,8 @@ def expected(network, planes):
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("batch", [1, 5])
 def test_onnx_runtime_computes_what_the_network_computes(name, batch):
-    network, planes = small(name), some_planes(batch)
+    # With other seeds, some of the networks are so sure that their probabilities are 0.
+    network, planes = small(name, seed=2), some_planes(batch)
     results = run(export(network), {"planes": planes})
     answers = expected(network, planes)
     assert results.keys() == answers.keys()
