@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydlshogi.features import HISTORY_PLANE_NUM
-from pydlshogi.network.layers import PiecesAndHands
+from pydlshogi.network.layers import PiecesHandsAndRecent
 from pydlshogi.network.policy_value_hand1x1 import PolicyValueHand1x1BNNetwork
 from pydlshogi.network.policy_value_resnet import PolicyValueHand1x1Resnet
 
@@ -21,7 +21,7 @@ class PolicyValueHistoryBNNetwork(PolicyValueHand1x1BNNetwork):
 
     def first_layer(self) -> Any:
         """Makes a normalized first layer, also for the planes of the last two moves."""
-        return PiecesAndHands(self.channels, normalize=True, history=True)
+        return PiecesHandsAndRecent(self.channels)
 
 
 class PolicyValueHistoryResnet(PolicyValueHand1x1Resnet):
@@ -31,4 +31,4 @@ class PolicyValueHistoryResnet(PolicyValueHand1x1Resnet):
 
     def first_layer(self) -> Any:
         """Makes a normalized first layer, also for the planes of the last two moves."""
-        return PiecesAndHands(self.channels, normalize=True, history=True)
+        return PiecesHandsAndRecent(self.channels)
