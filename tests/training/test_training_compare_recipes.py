@@ -3,6 +3,7 @@
 import codecs
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,14 @@ def test_the_file_of_recipes_may_be_of_any_editor(folder, encode, ending):
         "one": "--lr 0.1",
         "two": "",
     }
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_recipes_of_the_documentation_are_accepted(folder, number):
+    page = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
+    Path("recipes.txt").write_text(re.findall(r"```text\n(.*?)```", page, re.DOTALL)[number])
+    words = SMALL.replace("--network policy_value_small", "").split()
+    assert len(read_recipes(build_parser().parse_args(words), words)) == 4
 
 
 def test_records_left_out_are_named(folder, capsys):
