@@ -22,7 +22,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "-m",
         type=file_name,
         metavar="FILE",
-        help="model file of any network (default: the shipped model)",
+        help="model file of any network (default: the shipped model_policy)",
     )
     add_own_network(parser)
     add_computation(parser)

@@ -19,10 +19,11 @@ from pydlshogi.commands.arguments import (
     proportion,
     seed_number,
     share,
+    whole_number,
 )
 from pydlshogi.commands.computation import add_computation
 from pydlshogi.network.own import FORM, is_spec
-from pydlshogi.network.registry import DEFAULT, NETWORKS, SIZES, sizes_of
+from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
 
 #: Communicators of ChainerMN; all but the first are for GPUs.
 COMMUNICATORS = (
@@ -119,6 +120,10 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             f"--value_lambda is for a network with a value head, and {options.network} has none",
         ),
     ]
+
+
+def _channels(text: str) -> int:
+    return whole_number(text, 1, MOST_CHANNELS)
 
 
 def _wrong_size(network: str, size: str) -> tuple[bool, str]:
@@ -232,7 +237,7 @@ def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None
     )
     parser.add_argument(
         "--channels",
-        type=positive_int,
+        type=_channels,
         metavar="N",
         help="number of filters of each hidden layer (default: that of --initmodel, or 192 as in "
         "the book)",

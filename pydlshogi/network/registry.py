@@ -35,6 +35,9 @@ _CLASSES = {
 #: Names of all sizes: options of the programs, and arguments of the constructors.
 SIZES = ("channels", "blocks")
 
+#: Largest number of channels. A file with more is taken for a damaged one.
+MOST_CHANNELS = 4096
+
 # The sizes that a user can choose; all other networks have ``channels`` alone.
 _SIZES = {
     "policy_value_resnet": SIZES,

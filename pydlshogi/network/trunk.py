@@ -11,6 +11,7 @@ from typing import Any
 from pydlshogi.features import PLANE_NUM
 from pydlshogi.network.cpu.convolution import Convolution2D
 from pydlshogi.network.network import Network
+from pydlshogi.network.registry import MOST_CHANNELS
 
 #: Filters of each hidden layer in the book.
 ch = 192
@@ -20,9 +21,6 @@ DEPTH = 12
 
 #: Keys of the first layer's filters, in the networks of this package.
 _FIRST_LAYERS = ("l1/W", "l1/pieces/W", "l1/conv/W")
-
-#: Larger numbers of filters are taken for a damaged file.
-_MOST_CHANNELS = 4096
 
 
 def channels_in(arrays: Mapping[str, Any]) -> dict[str, int]:
@@ -36,7 +34,7 @@ def channels_in(arrays: Mapping[str, Any]) -> dict[str, int]:
     """
     for key in _FIRST_LAYERS:
         shape: tuple[int, ...] = getattr(arrays.get(key), "shape", ())
-        if len(shape) == 4 and 0 < shape[0] <= _MOST_CHANNELS:
+        if len(shape) == 4 and 0 < shape[0] <= MOST_CHANNELS:
             return {"channels": shape[0]}
     return {}
 

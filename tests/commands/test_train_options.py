@@ -67,6 +67,7 @@ def test_every_convolution_can_be_chosen():
         "--blocks 3",
         "--channels 8 --network policy_value_small",
         "--channels 0",
+        "--channels 4097",
         "--mirror",
         "--label_smoothing 0.1",
         "--average 5",
