@@ -13,6 +13,8 @@ from pydlshogi.features import (
     make_input_features_from_board,
     make_input_planes,
 )
+from pydlshogi.kifu.fixed import decode_records, encode_records
+from pydlshogi.kifu.hcpe import HCPE
 from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.registry import make_network
@@ -63,6 +65,15 @@ def test_packed_positions_have_the_planes_of_the_boards(device):
     numpy.testing.assert_array_equal(chainer.backends.cuda.to_cpu(planes), planes_of_boards())
     without = chainer.backends.cuda.to_cpu(make_input_planes(raw))
     numpy.testing.assert_array_equal(without, planes_of_boards()[:, :PLANE_NUM])
+
+
+def test_a_position_of_a_single_record_has_no_history():
+    positions = kifu_reference.play(shogi.Board(), MOVES, WIN)
+    turns = numpy.arange(len(positions)).astype(numpy.uint8) % 2
+    content, *_ = encode_records(positions, turns, HCPE)
+    decoded = decode_records(content.tobytes(), HCPE).positions
+    assert len(decoded) == len(positions)
+    assert not decoded["recent"].any()
 
 
 @pytest.mark.parametrize("board", [None, "python-shogi"])
