@@ -15,6 +15,9 @@ planes  meaning
         rook 2. Plane n of a piece type is filled with 1 if more than n are in hand.
 ======  ==========================================================================
 
+Networks with a history have two planes more, 104 and 105: 1 on the destination of the opponent's
+last move and of the own last move. A plane is 0 where that move is unknown.
+
 Labels, 0..2186: ``81 · direction + to_square``. Directions 0..19 are moves on the board,
 20..26 are drops of pawn, lance, knight, silver, gold, bishop and rook. Two legal moves of one
 position never have the same label: only the nearest piece in a direction can reach a
@@ -25,6 +28,7 @@ Source: 「将棋AIで学ぶディープラーニング」, chapter 7.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,7 +52,7 @@ from pydlshogi.common import (
     UP_LEFT,
     UP_RIGHT,
 )
-from pydlshogi.positions import DRAW, HAND_NUM, LOSS, POSITION, UNKNOWN, WIN, raw_bytes
+from pydlshogi.positions import DRAW, HAND_NUM, LOSS, POSITION, RECENT_NUM, UNKNOWN, WIN, raw_bytes
 
 #: Number of piece types on the board, python-shogi's 1 (pawn) … 14 (dragon).
 PIECE_TYPE_NUM = len(shogi.PIECE_TYPES)
@@ -57,6 +61,8 @@ HAND_MAX = (18, 4, 4, 4, 4, 2, 2)
 HAND_PLANE_NUM = sum(HAND_MAX)
 SIDE_PLANE_NUM = PIECE_TYPE_NUM + HAND_PLANE_NUM
 PLANE_NUM = 2 * SIDE_PLANE_NUM
+#: Number of planes with the history.
+HISTORY_PLANE_NUM = PLANE_NUM + RECENT_NUM
 LABEL_NUM = MOVE_DIRECTION_LABEL_NUM * SQUARE_NUM
 assert (PLANE_NUM, LABEL_NUM) == (104, 2187)
 
@@ -89,9 +95,14 @@ def _planes_of_sides(first: int, last: int) -> numpy.ndarray:
 #: Planes with pieces on the board, and planes of pieces in hand (each one constant).
 PIECE_PLANES = _planes_of_sides(0, PIECE_TYPE_NUM)
 HAND_PLANES = _planes_of_sides(PIECE_TYPE_NUM, SIDE_PLANE_NUM)
+#: Planes of the last two moves.
+HISTORY_PLANES = numpy.arange(PLANE_NUM, HISTORY_PLANE_NUM)
 
 #: Value of a result for the side to move: 1 won, 0 lost, 0.5 drawn, nan unknown.
 WIN_OF_RESULT = {LOSS: 0.0, WIN: 1.0, DRAW: 0.5, UNKNOWN: float("nan")}
+
+# First byte of the recent moves in a packed position.
+_RECENT_AT = POSITION.fields["recent"][1]  # type: ignore[index]
 
 _BITBOARD_BYTES = (SQUARE_NUM + 7) // 8
 
@@ -134,26 +145,48 @@ def make_input_features(
     return planes.reshape(PLANE_NUM, 9, 9)
 
 
-def make_input_features_from_board(board: shogi.Board) -> numpy.ndarray:
+def make_input_features_from_board(board: shogi.Board, planes: int = PLANE_NUM) -> numpy.ndarray:
     """Makes the planes of a python-shogi board, seen from the side to move.
 
     Args:
-        board: Any position. It is not changed.
+        board: Any position. It is not changed. Its stack of moves may be empty.
+        planes: Number of planes: ``PLANE_NUM``, or ``HISTORY_PLANE_NUM`` with the history.
 
     Returns:
-        (104, 9, 9) float32 of 0 and 1.
+        (planes, 9, 9) float32 of 0 and 1.
     """
     us, them = board.turn, 1 - board.turn
-    planes = make_input_features(
+    made = make_input_features(
         board.piece_bb,
         (board.occupied[us], board.occupied[them]),
         (board.pieces_in_hand[us], board.pieces_in_hand[them]),
     )
+    if planes == HISTORY_PLANE_NUM:
+        moves = itertools.islice(reversed(board.move_stack), RECENT_NUM)
+        squares = [move.to_square if move else None for move in moves]
+        made = numpy.concatenate([made, make_history_planes(squares)])
     # A rotation by 180 degrees reverses both axes. It does not change hand planes.
-    return planes if us == shogi.BLACK else planes[:, ::-1, ::-1]
+    return made if us == shogi.BLACK else made[:, ::-1, ::-1]
 
 
-def make_input_planes(records: Any, out: Any = None) -> Any:
+def make_history_planes(squares: Sequence[int | None]) -> numpy.ndarray:
+    """Makes the planes of the last two moves.
+
+    Args:
+        squares: Destination of the opponent's last move, then of the own last move, seen from
+            the side to move; None for an unknown one.
+
+    Returns:
+        (2, 9, 9) float32 of 0 and 1.
+    """
+    planes = numpy.zeros((RECENT_NUM, SQUARE_NUM), numpy.float32)
+    for plane, square in zip(planes, squares):
+        if square is not None:
+            plane[square] = 1
+    return planes.reshape(RECENT_NUM, 9, 9)
+
+
+def make_input_planes(records: Any, out: Any = None, planes: int = PLANE_NUM) -> Any:
     """Makes the planes of packed positions on the device that holds them.
 
     The same code runs on numpy and cupy. A GPU receives only the packed bytes.
@@ -162,23 +195,30 @@ def make_input_planes(records: Any, out: Any = None) -> Any:
         records: ``POSITION`` array (n,), or its raw bytes (n, ``POSITION.itemsize``) uint8
             as a numpy or cupy array.
         out: Array for the result, contiguous and on the same device; None for a new one.
+        planes: Number of planes: ``PLANE_NUM``, or ``HISTORY_PLANE_NUM`` with the history.
 
     Returns:
-        (n, 104, 9, 9) float32 of 0 and 1; ``out`` if it was given.
+        (n, planes, 9, 9) float32 of 0 and 1; ``out`` if it was given.
     """
     if isinstance(records, numpy.ndarray) and records.dtype != numpy.uint8:
         records = raw_bytes(records)
     xp = _array_module(records)
     count = len(records)
     if out is None:
-        out = xp.empty((count, PLANE_NUM, 9, 9), dtype=numpy.float32)
-    planes = out.reshape(count, 2, SIDE_PLANE_NUM, SQUARE_NUM)
-    board = records[:, None, None, :SQUARE_NUM]
-    codes = xp.arange(1, 2 * PIECE_TYPE_NUM + 1, dtype=numpy.uint8)
-    planes[:, :, :PIECE_TYPE_NUM] = board == codes.reshape(1, 2, PIECE_TYPE_NUM, 1)
+        out = xp.empty((count, planes, 9, 9), dtype=numpy.float32)
+    flat = out.reshape(count, planes, SQUARE_NUM)
+    sides = (flat[:, :SIDE_PLANE_NUM], flat[:, SIDE_PLANE_NUM:PLANE_NUM])
+    board = records[:, None, :SQUARE_NUM]
+    codes = xp.arange(1, 2 * PIECE_TYPE_NUM + 1, dtype=numpy.uint8).reshape(2, 1, -1, 1)
     hands = records[:, SQUARE_NUM : SQUARE_NUM + 2 * HAND_NUM].reshape(count, 2, HAND_NUM)
     held = hands[:, :, xp.asarray(_HAND_PLANE_KIND)] > xp.asarray(_HAND_PLANE_NUMBER)
-    planes[:, :, PIECE_TYPE_NUM:] = held[..., None]
+    for number, side in enumerate(sides):
+        side[:, :PIECE_TYPE_NUM] = board == codes[number]
+        side[:, PIECE_TYPE_NUM:] = held[:, number, :, None]
+    if planes == HISTORY_PLANE_NUM:
+        recent = records[:, _RECENT_AT : _RECENT_AT + RECENT_NUM, None]
+        squares = xp.arange(1, SQUARE_NUM + 1, dtype=numpy.uint8)
+        flat[:, PLANE_NUM:] = recent == squares
     return out
 
 

@@ -1,6 +1,6 @@
 """The packed position, and sequences of packed positions.
 
-A position is seen from the side to move (:mod:`pydlshogi.common`) and takes 102 bytes:
+A position is seen from the side to move (:mod:`pydlshogi.common`) and takes 104 bytes:
 
 ==============  =====  ==========================================================
 field           bytes  meaning
@@ -17,6 +17,9 @@ field           bytes  meaning
 ``evaluation``      2  an engine's evaluation for the side to move, in centipawns,
                        ``-EVALUATION_MAX`` … ``EVALUATION_MAX``; ``NO_EVALUATION``
                        if unknown
+``recent``          2  destinations of the last two moves, that of the opponent
+                       first: 1 + the square, seen from the side to move; 0 if
+                       there was no such move or it is unknown
 ==============  =====  ==========================================================
 
 Integers are little-endian. The first 95 bytes, board and hands, are the *placement*. Text
@@ -46,9 +49,13 @@ POSITION = numpy.dtype(
         ("label", "<u2"),
         ("ply", "<u2"),
         ("evaluation", "<i2"),
+        ("recent", "u1", (2,)),
     ]
 )
-assert POSITION.itemsize == 102
+assert POSITION.itemsize == 104
+
+#: Number of moves in ``recent``.
+RECENT_NUM = 2
 
 #: Largest move number that ``ply`` can hold. Longer games are refused.
 PLY_MAX = int(numpy.iinfo(POSITION["ply"]).max)
@@ -139,7 +146,7 @@ def raw_bytes(positions: numpy.ndarray) -> numpy.ndarray:
         positions: ``POSITION`` array, (n,).
 
     Returns:
-        (n, 102) uint8, a view if ``positions`` is contiguous.
+        (n, 104) uint8, a view if ``positions`` is contiguous.
     """
     positions = numpy.ascontiguousarray(positions, dtype=POSITION)
     return positions.view(numpy.uint8).reshape(len(positions), POSITION.itemsize)

@@ -149,6 +149,9 @@ def play(board: shogi.Board, moves: Iterable[str], black_result: int) -> numpy.n
         row["label"] = make_output_label(shogi.Move.from_usi(usi), board.turn)
         row["ply"] = ply
         row["evaluation"] = NO_EVALUATION
+        squares = [move.to_square for move in list(board.move_stack)[:-3:-1]]
+        turned = squares if board.turn == shogi.BLACK else [80 - square for square in squares]
+        row["recent"][: len(squares)] = [square + 1 for square in turned]
         row["result"] = black_result
         if board.turn == shogi.WHITE:
             row["result"] = {WIN: LOSS, LOSS: WIN}.get(black_result, black_result)

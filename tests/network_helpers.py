@@ -34,9 +34,9 @@ def make_trained(name, seed=1, **sizes):
     return randomize(make_network(name, **sizes), seed)
 
 
-def some_planes(count=3, seed=2):
-    """Makes random planes with constant hand planes: (count, 104, 9, 9) float32."""
-    planes = numpy.random.RandomState(seed).randint(0, 2, (count, PLANE_NUM, 9, 9))
+def some_planes(count=3, seed=2, plane_num=PLANE_NUM):
+    """Makes random planes with constant hand planes: (count, plane_num, 9, 9) float32."""
+    planes = numpy.random.RandomState(seed).randint(0, 2, (count, plane_num, 9, 9))
     planes[:, HAND_PLANES] = planes[:, HAND_PLANES, :1, :1]
     return planes.astype(numpy.float32)
 

@@ -35,7 +35,7 @@ def test_a_board_packs_as_its_side_to_move_sees_it(seed):
 
 
 def test_a_position_is_small():
-    assert POSITION.itemsize == 102
+    assert POSITION.itemsize == 104
     assert POSITION.fields["result"][1] == PLACEMENT_SIZE
 
 

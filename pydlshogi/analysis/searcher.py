@@ -45,6 +45,7 @@ class Searcher:
         self._network = network
         self._seconds = seconds
         self._search = Search(self._evaluate, _SETTINGS)
+        self._search.plane_num = network.evaluator.plane_num
         label_table()  # made on first use; that must not cost the first position's time
 
     def opinions(self, record: GameRecord) -> Iterator[Opinion]:

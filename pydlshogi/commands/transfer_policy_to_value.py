@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import numpy
 
 #: Choices of ``--network``, the default first.
-TARGETS = ("value", "policy_value", "policy_value_hand1x1_bn")
+TARGETS = ("value", "policy_value", "policy_value_hand1x1_bn", "policy_value_history_bn")
 
 #: Those that ``--unfold`` can make.
-UNFOLDED = ("policy_value_hand1x1_bn",)
+UNFOLDED = ("policy_value_hand1x1_bn", "policy_value_history_bn")
 
 #: Positions that ``--unfold`` measures.
 _MEASURED = 1024
@@ -44,7 +44,8 @@ def build_parser() -> ArgumentParser:
         type=file_name,
         metavar="LIST",
         help="kifu list; puts batch normalization back into a model without it, measured on "
-        "1,024 positions of the list. For --network policy_value_hand1x1_bn",
+        "1,024 positions of the list. For --network policy_value_hand1x1_bn or "
+        "policy_value_history_bn",
     )
     add(
         "--seed",

@@ -138,6 +138,7 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bo
     raw_bytes(positions)[:, :PLACEMENT_SIZE] = boards.placements
     positions["result"] = columns.results
     positions["evaluation"] = columns.evaluations
+    positions["recent"] = 0  # the formats have single positions
     # For explain_fault, ply 0 means a game with too many moves.
     positions["ply"] = 1
     turns = boards.turns.astype(numpy.intp)

@@ -44,6 +44,7 @@ from pydlshogi.positions import (
     PLY_MAX,
     POSITION,
     PROMOTED,
+    RECENT_NUM,
 )
 
 #: Number of origins of a move: the squares, then the piece types in the mover's hand.
@@ -201,6 +202,7 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
     ply = numpy.arange(len(positions)) - numpy.repeat(first, games.lengths)
     positions["ply"] = ply + 1
     positions["evaluation"] = games.evaluation
+    positions["recent"] = _recent(games.target, ply)
     other = numpy.array([OTHER_RESULT[result] for result in range(len(OTHER_RESULT))])
     own_result = numpy.where(games.turns == shogi.BLACK, games.results, other[games.results])
     by_parity = numpy.stack([own_result, other[own_result]], axis=1).astype(numpy.uint8)
@@ -216,6 +218,24 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
         Fault(int(game), int(row - first[game]), explain_fault(games, positions, row))
         for game, row in zip(wrong_game, wrong[index])
     ]
+
+
+def _recent(target: numpy.ndarray, ply: numpy.ndarray) -> numpy.ndarray:
+    """Returns the destinations of the last two moves before each move.
+
+    Args:
+        target: Destination of each move, seen from its mover, (moves,) uint8.
+        ply: Number of each move in its game, from 0, (moves,).
+
+    Returns:
+        (moves, 2) uint8, as ``recent`` of ``POSITION``.
+    """
+    recent = numpy.zeros((len(target), RECENT_NUM), numpy.uint8)
+    # The last move is the opponent's, who sees the board from the other side.
+    recent[1:, 0] = SQUARE_NUM - target[:-1]
+    recent[2:, 1] = target[:-2] + 1
+    recent[ply[:, None] <= numpy.arange(RECENT_NUM)] = 0
+    return recent
 
 
 def _play(games: Games, first: numpy.ndarray) -> numpy.ndarray:

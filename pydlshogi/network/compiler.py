@@ -13,7 +13,6 @@ from typing import Any, Callable
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import PLANE_NUM
 from pydlshogi.network.cpu.program import Program, Slot
 from pydlshogi.network.cpu.steps import Call, Convolution, Spread, Step, make_filters
 from pydlshogi.network.cpu.threads import get_threads
@@ -49,7 +48,7 @@ def compile_network(network: Network) -> Program | None:
     random = numpy.random.RandomState(0)
 
     def planes(count: int) -> numpy.ndarray:
-        return random.randint(0, 2, (count, PLANE_NUM, SIDE, SIDE)).astype(numpy.float32)
+        return random.randint(0, 2, (count, network.plane_num, SIDE, SIDE)).astype(numpy.float32)
 
     try:
         program = _Compiler(trace(network, planes(_BATCH))).program()

@@ -45,6 +45,7 @@ class Evaluator:
     Attributes:
         has_policy: Whether the network has a policy head.
         has_value: Whether the network has a value head.
+        plane_num: Number of planes of the network's input.
 
     Raises:
         ModelFileError: the file cannot be used.
@@ -58,16 +59,17 @@ class Evaluator:
         self._network.to_device(device)
         self.has_policy = self._network.has_policy
         self.has_value = self._network.value_kind is not None
+        self.plane_num = self._network.plane_num
 
     def planes(self, board: shogi.Board) -> numpy.ndarray:
-        """Makes the network's input for a board: (104, 9, 9) float32."""
-        return make_input_features_from_board(board)
+        """Makes the network's input for a board: (plane_num, 9, 9) float32."""
+        return make_input_features_from_board(board, self.plane_num)
 
     def evaluate(self, planes: Sequence[numpy.ndarray] | numpy.ndarray) -> Evaluation:
         """Evaluates one or more positions in one batch.
 
         Args:
-            planes: The arrays of :meth:`planes`, or one array (n, 104, 9, 9) float32.
+            planes: The arrays of :meth:`planes`, or one array (n, plane_num, 9, 9) float32.
         """
         batch = planes if isinstance(planes, numpy.ndarray) else numpy.stack(planes)
         with chainer.using_config("train", False), chainer.no_backprop_mode():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import HAND_PLANES, PIECE_PLANES
+from pydlshogi.features import HAND_PLANES, HISTORY_PLANES, PIECE_PLANES
 from pydlshogi.network.cpu.convolution import Convolution2D
 from pydlshogi.network.cpu.normalization import BatchNormalization
 
@@ -96,8 +96,12 @@ class PiecesAndHands(chainer.Chain):
 
     def forward(self, x: Any) -> Any:
         """Computes (batch, outputs, 9, 9) from planes (batch, 104, 9, 9)."""
-        h = self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, HAND_PLANES])
+        h = self.filtered(x)
         return self.bn(h) if self.normalize else F.relu(h)
+
+    def filtered(self, x: Any) -> Any:
+        """Computes the sum of the filters' outputs, before the normalization."""
+        return self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, HAND_PLANES])
 
     def uniform(self, x: Any) -> Any:
         """Convolves constant planes, as 9×9 boards.
@@ -119,3 +123,21 @@ class PiecesAndStretchedHands(PiecesAndHands):
         height, width = x.shape[2:]
         # cover_all, true by default, would reduce 9×9 to one square again.
         return F.unpooling_2d(self.hands(x[:, :, :1, :1]), (height, width), cover_all=False)
+
+
+class PiecesHandsAndRecent(PiecesAndHands):
+    """PiecesAndHands, normalized, with 3×3 filters for the planes of the last two moves.
+
+    Args:
+        outputs: Number of planes out.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__(outputs, normalize=True)
+        self.folds = ((("pieces", "hands", "recent"), "bn"),)
+        with self.init_scope():
+            self.recent = Convolution2D(len(HISTORY_PLANES), outputs, ksize=3, pad=1, nobias=True)
+
+    def filtered(self, x: Any) -> Any:
+        """Computes the sum of the filters' outputs from planes (batch, 106, 9, 9)."""
+        return super().filtered(x) + self.recent(x[:, HISTORY_PLANES])

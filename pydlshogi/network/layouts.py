@@ -22,6 +22,8 @@ from pydlshogi.network.trunk import DEPTH
 
 #: For each network the keys that tell it, the most specific first.
 _KEYS = (
+    ("policy_value_history_bn", ("l1/recent/W", "l13_v/W")),
+    ("policy_value_history_resnet", ("l1/recent/W", "value1/W")),
     ("policy_value_hand1x1_bn", ("l1/pieces/W", "l1/bn/gamma", "l13_v/W")),
     ("policy_value_hand1x1_resnet", ("l1/pieces/W", "l1/bn/gamma", "value1_bn/gamma")),
     ("policy_hand1x1_bn", ("l1/pieces/W", "l1/bn/gamma")),

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydlshogi.compat import chainer
+from pydlshogi.features import PLANE_NUM
 from pydlshogi.network.value_kind import ValueKind
 
 
 class Network(chainer.Chain):
     """A network with a policy head, a value head, or both.
 
-    ``network(planes)`` takes (batch, 104, 9, 9) float32, in numpy or cupy like the
+    ``network(planes)`` takes (batch, plane_num, 9, 9) float32, in numpy or cupy like the
     parameters. It returns one ``chainer.Variable``, or a pair of them:
 
     - policy head only: logits (batch, 2187), in the order of the labels;
@@ -22,8 +23,10 @@ class Network(chainer.Chain):
     Attributes:
         has_policy: Whether the network has a policy head.
         value_kind: What the values mean; None without a value head.
+        plane_num: Number of planes of the input: 104, or 106 with the last two moves.
     """
 
+    plane_num: int = PLANE_NUM
     has_policy: bool = True
     value_kind: type[ValueKind] | None = None
 

@@ -31,7 +31,7 @@ def check(model: Any, network: Network) -> dict[str, float]:
     Raises:
         ExportError: a difference is larger than ``TOLERANCE``, or ONNX Runtime is missing.
     """
-    planes = random_planes(_POSITIONS)
+    planes = random_planes(_POSITIONS, network.plane_num)
     is_dlshogis = model.graph.input[0].name == "input1"
     inputs = dict(zip(("input1", "input2"), to_dlshogi(planes))) if is_dlshogis else {}
     results = run(model, inputs or {"planes": planes})
@@ -61,13 +61,21 @@ def _expected(network: Network, planes: numpy.ndarray) -> dict[str, numpy.ndarra
     return expected
 
 
-def random_planes(number: int) -> numpy.ndarray:
-    """Makes the planes of positions of one random game, always the same: (n, 104, 9, 9)."""
+def random_planes(number: int, plane_num: int) -> numpy.ndarray:
+    """Makes the planes of positions of one random game, always the same.
+
+    Args:
+        number: Number of positions.
+        plane_num: Number of planes of the network's input.
+
+    Returns:
+        (number, plane_num, 9, 9) float32.
+    """
     choice = random.Random(0).choice
     board = shogi.Board()
     planes = []
     for _ in range(number):
-        planes.append(make_input_features_from_board(board))
+        planes.append(make_input_features_from_board(board, plane_num))
         moves = list(board.legal_moves)
         board = shogi.Board() if not moves else board
         board.push(choice(moves or list(board.legal_moves)))

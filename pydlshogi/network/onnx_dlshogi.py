@@ -117,6 +117,11 @@ def export_dlshogi(network: Network) -> Any:
             "dlshogi needs a model with a policy and a value. Choose a model trained with "
             "--network policy_value, or leave out --dlshogi."
         )
+    if network.plane_num != PLANE_NUM:
+        raise ExportError(
+            "dlshogi's input has no history. Choose a model of a network without history, or leave "
+            "out --dlshogi."
+        )
     builder = GraphBuilder()
     planes = _add_inputs(builder)
     names = Names(planes, "our_policy", "output_value")

@@ -25,7 +25,6 @@ from typing import Any, Callable, NamedTuple
 import numpy
 
 from pydlshogi.errors import UserError
-from pydlshogi.features import PLANE_NUM
 from pydlshogi.files import write_beside
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.network import Network
@@ -135,7 +134,7 @@ def export(network: Network) -> Any:
     """
     builder, names = GraphBuilder(), Names()
     outputs = add_network(builder, network, names.planes, names)
-    return builder.model({names.planes: (PLANE_NUM, 9, 9)}, outputs)
+    return builder.model({names.planes: (network.plane_num, 9, 9)}, outputs)
 
 
 def add_network(
@@ -152,7 +151,7 @@ def add_network(
     Returns:
         Shapes of the outputs by name, without the batch dimension.
     """
-    planes_of_trace = numpy.zeros((_BATCH, PLANE_NUM, 9, 9), numpy.float32)
+    planes_of_trace = numpy.zeros((_BATCH, network.plane_num, 9, 9), numpy.float32)
     traced = trace(fold_for_play(network), planes_of_trace)
     translation = _Translation(builder, {id(traced.planes): planes}, traced.arrays)
     outputs: dict[str, tuple] = {}

@@ -27,6 +27,8 @@ _CLASSES = {
     "policy_value_resnet": ("policy_value_resnet", "PolicyValueResnet"),
     "policy_value_hand1x1_bn": ("policy_value_hand1x1", "PolicyValueHand1x1BNNetwork"),
     "policy_value_hand1x1_resnet": ("policy_value_resnet", "PolicyValueHand1x1Resnet"),
+    "policy_value_history_bn": ("policy_value_history", "PolicyValueHistoryBNNetwork"),
+    "policy_value_history_resnet": ("policy_value_history", "PolicyValueHistoryResnet"),
     "policy_value_small": ("policy_value_small", "PolicyValueSmallNetwork"),
 }
 
@@ -40,6 +42,7 @@ MOST_CHANNELS = 4096
 _SIZES = {
     "policy_value_resnet": SIZES,
     "policy_value_hand1x1_resnet": SIZES,
+    "policy_value_history_resnet": SIZES,
     "policy_value_small": (),
 }
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import HAND_PLANES, PIECE_PLANES
+from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLANE_NUM
 from pydlshogi.network.fold import fold
-from pydlshogi.network.layers import PiecesAndHands
+from pydlshogi.network.layers import PiecesAndHands, PiecesHandsAndRecent
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.network.trunk import DEPTH
 
 #: Networks that can be made by unfolding.
-UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn")
+UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn", "policy_value_history_bn")
 
 #: Positions that are computed at a time.
 _BATCH = 64
@@ -42,7 +42,7 @@ def unfold(source: Network, name: str, planes: numpy.ndarray) -> Network:
 
     Returns:
         A network of that name. Heads that ``source`` lacks have random weights from numpy's
-        global generator. A 3×3 filter of a hand plane becomes a 1×1 filter with the sum of its
+        global generator; filters of a history are 0. A 3×3 filter of a hand plane becomes a 1×1 filter with the sum of its
         weights. The output differs only where such a filter crosses the edge of the board.
 
     Raises:
@@ -54,7 +54,9 @@ def unfold(source: Network, name: str, planes: numpy.ndarray) -> Network:
     for link in network.children():
         if link.name not in layers and hasattr(plain, link.name):
             link.copyparams(plain[link.name])
-    h = planes
+    # The filters of the history are 0 at first: its planes need no values here.
+    history = numpy.zeros((len(planes), network.plane_num - PLANE_NUM, 9, 9), planes.dtype)
+    h = numpy.concatenate([planes, history], axis=1)
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         for n in range(1, DEPTH + 1):
             h = _unfold_layer(network[f"l{n}"], plain[f"l{n}"], h)
@@ -96,5 +98,7 @@ def _set_filters(layer: Any, W: numpy.ndarray) -> None:
     if isinstance(layer, PiecesAndHands):
         layer.pieces.W.array[...] = W[:, PIECE_PLANES]
         layer.hands.W.array[...] = W[:, HAND_PLANES].sum(axis=(2, 3), keepdims=True)
+        if isinstance(layer, PiecesHandsAndRecent):
+            layer.recent.W.array[...] = 0
     else:
         layer.conv.W.array[...] = W

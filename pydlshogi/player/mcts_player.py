@@ -77,6 +77,7 @@ class MCTSPlayer(NetworkPlayer):
                 "policy_value."
             )
         self._search.forget()
+        self._search.plane_num = self._evaluator.plane_num
 
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""

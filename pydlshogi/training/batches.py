@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import make_input_planes
+from pydlshogi.features import PLANE_NUM, make_input_planes
 from pydlshogi.kifu.shards import AnyPositions
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import kind_for, make_order, random_of
@@ -114,8 +114,8 @@ class EpochIterator(chainer.dataset.Iterator):
 class PlanesConverter(chainer.dataset.Converter):
     """Converter from position numbers to planes, and targets of the policy and the value.
 
-    The packed positions (102 bytes each) are sent to the device, and the planes (33,696
-    bytes each) are made there. Of several processes, each makes its share of the batch.
+    The packed positions (104 bytes each) are sent to the device, and the planes (33,696
+    bytes or more each) are made there. Of several processes, each makes its share of the batch.
 
     Args:
         positions: n positions, in memory or in shards.
@@ -123,6 +123,7 @@ class PlanesConverter(chainer.dataset.Converter):
         ranks: The processes that share a batch.
         policy_target: Kind of the targets of the policy
             (:mod:`pydlshogi.training.policy_target`).
+        planes: Number of planes of the network's input.
     """
 
     def __init__(
@@ -131,11 +132,13 @@ class PlanesConverter(chainer.dataset.Converter):
         value_target: ValueTarget | None = None,
         ranks: Alone = ALONE,
         policy_target: str = PLAYED,
+        planes: int = PLANE_NUM,
     ) -> None:
         self._positions = positions
         self._value_target = value_target or ValueTarget()
         self._ranks = ranks
         self._policy_target = policy_target
+        self._planes = planes
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
@@ -145,13 +148,13 @@ class PlanesConverter(chainer.dataset.Converter):
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
-            (b, 104, 9, 9) float32 planes, the targets of the policy ((b,) int32 labels, or
+            (b, planes, 9, 9) float32 planes, the targets of the policy ((b,) int32 labels, or
             (b, 2187) float32 probabilities), and (b,) float32 targets of the value (1 won, 0
             lost, 0.5 drawn, nan unknown), all on the device.
         """
         rows = self._ranks.share(numpy.asarray(batch))
         records = self._positions[rows]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
-        planes = make_input_planes(device.send(packed))
+        planes = make_input_planes(device.send(packed), planes=self._planes)
         targets = targets_of(self._policy_target, self._positions, rows, records)
         return planes, device.send(targets), device.send(self._value_target(records))

@@ -267,8 +267,8 @@ def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
     if isinstance(positions, MappedPositions):
         return positions.checksum(lambda array: checksum(array, evaluations))
     value = 0
-    end = POSITION.fields["evaluation"][1]  # type: ignore[index]
-    size = POSITION.itemsize if evaluations else end
+    # Earlier versions had no recent moves either; these follow from the moves of the games.
+    size = POSITION.fields["recent" if evaluations else "evaluation"][1]  # type: ignore[index]
     for start in range(0, len(positions), _CHECKSUM_ROWS):
         rows = numpy.ascontiguousarray(positions[start : start + _CHECKSUM_ROWS])
         packed = rows.view(numpy.uint8).reshape(len(rows), POSITION.itemsize)[:, :size]

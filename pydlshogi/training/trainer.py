@@ -176,7 +176,11 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
         iterator,
         task.optimizer,
         converter=PlanesConverter(
-            task.train_positions, recipe.value_target, task.ranks, recipe.policy_target
+            task.train_positions,
+            recipe.value_target,
+            task.ranks,
+            recipe.policy_target,
+            task.network.plane_num,
         ),
         device=task.device,
         # A training set smaller than a batch is a full batch.

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy
+
+from pydlshogi.features import make_history_planes
+from pydlshogi.positions import RECENT_NUM
 from pydlshogi.uct.board import SearchBoard
+from pydlshogi.uct.move import network_square
 from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
 #: The occurrence of a position that ends the game.
@@ -60,6 +65,13 @@ class Game:
         self._moves.pop()
         self._keys.pop()
         self.ply -= 1
+
+    def history_planes(self) -> numpy.ndarray:
+        """Makes the planes of the last two moves, (2, 9, 9) float32."""
+        squares = [
+            network_square(move, self.board.turn) for move in self._moves[: -RECENT_NUM - 1 : -1]
+        ]
+        return make_history_planes(squares)
 
     def repetition(self, occurrences: int) -> Repetition | None:
         """Judges the position where it occurs again.

@@ -57,6 +57,18 @@ def to_usi(move: int) -> str:
     return _NAMES[origin] + to + ("+" if move & _PROMOTION else "")
 
 
+def network_square(move: int, turn: int) -> int:
+    """Returns the square that a move goes to, as the network numbers it.
+
+    Args:
+        move: The move of either side.
+        turn: The side from which the board is seen.
+    """
+    file, rank = divmod(move & _SQUARE_MASK, 9)
+    square = 9 * rank + 8 - file
+    return square if turn == shogi.BLACK else SQUARE_NUM - 1 - square
+
+
 @functools.cache
 def label_table() -> numpy.ndarray:
     """Makes the table of labels: ``label_table()[color, move]`` is the move's label.

@@ -88,10 +88,12 @@ class Search:
         collisions: Number of visits that met a leaf under way.
         deepest: Longest path from the root, in plies.
         mate: The moves of a mate that the mate search at the root has found; else empty.
+        plane_num: Number of planes of the network's input. Change it before :meth:`begin` only.
     """
 
     def __init__(self, evaluate: Evaluate, settings: Settings) -> None:
         self.settings = settings
+        self.plane_num = PLANE_NUM
         self.tree = Tree()
         self._evaluations = Evaluations(evaluate)
         self._cache = Cache(_cache_capacity(settings))
@@ -202,7 +204,7 @@ class Search:
             Whether there is anything to ask the network.
         """
         size = min(self.settings.batch_size, 1 + self.root.visits // _GROWTH)
-        batch = Batch([], [], numpy.empty((size, PLANE_NUM, 9, 9), numpy.float32))
+        batch = Batch([], [], numpy.empty((size, self.plane_num, 9, 9), numpy.float32))
         # Bounded, since visits to leaves whose value is known could go on for ever.
         for number in range(2 * size):
             if len(batch.leaves) == size or self.root.visits >= most or self.root.proof:
@@ -226,10 +228,16 @@ class Search:
         if node.pending:
             batch.collisions.append((path, node))
         elif leaf := self._visit(path, node):
-            self._game.board.write_planes(batch.planes[len(batch.leaves)])
+            self._write_planes(batch.planes[len(batch.leaves)])
             batch.leaves.append(leaf)
         for _ in path:
             self._game.pop()
+
+    def _write_planes(self, out: numpy.ndarray) -> None:
+        """Writes the network's input for the position on the board."""
+        self._game.board.write_planes(out[:PLANE_NUM])
+        if self.plane_num > PLANE_NUM:
+            out[PLANE_NUM:] = self._game.history_planes()
 
     def _descend(self) -> tuple[Path, Node]:
         """Goes from the root to a leaf and plays the moves; each visit counts as a loss."""

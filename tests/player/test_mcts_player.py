@@ -41,6 +41,8 @@ class FakeEvaluator:
         asked: Number of positions evaluated.
     """
 
+    plane_num = 104
+
     def __init__(self, has_policy=True, has_value=True, seconds=0.0):
         self.has_policy, self.has_value, self._seconds = has_policy, has_value, seconds
         self._network = FakeNetwork()
