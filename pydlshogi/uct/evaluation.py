@@ -23,7 +23,7 @@ _POLL = 0.01
 
 
 class Evaluations:
-    """The evaluations under way.
+    """The pending evaluations.
 
     The thread runs until the process ends. It refers to ``evaluate``, and so keeps alive what
     that belongs to: a large tree is then not freed node by node when Python exits.

@@ -20,14 +20,14 @@ class Node:
     of the parent, which Python reads faster than attributes of many objects or numpy arrays.
 
     Attributes:
-        visits: Number of visits, those under way included.
+        visits: Number of visits, pending ones included.
         total: Sum of the values backed up, each for the side to move here.
         policy: The legal moves; None until the network has answered.
         pending: Whether the network is being asked about this position.
         proof: The proven result; None while there is none.
         mate_move: First move of a mate that the mate search found; None if there is none.
         children: Nodes of the visited moves; None before the second visit, like the lists.
-        child_visits: Visits by way of this node, those under way included.
+        child_visits: Visits by way of this node, pending ones included.
         child_totals: Sums of the values backed up, each for the side to move *here*.
         child_priors: Prior probabilities; −∞ where the move is proven to lose.
         prior_sum: Prior probability of all visited children together.
