@@ -65,7 +65,8 @@ class CshogiBoard:
 
     def moves(self) -> numpy.ndarray:
         """Lists the legal moves."""
-        return numpy.array([move & _MOVE_MASK for move in self._board.legal_moves], numpy.uint16)
+        moves = numpy.fromiter(self._board.legal_moves, numpy.uint32)
+        return (moves & _MOVE_MASK).astype(numpy.uint16)
 
     def checks(self) -> list[int]:
         """Lists the legal moves that give check."""
