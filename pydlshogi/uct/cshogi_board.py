@@ -55,7 +55,7 @@ class CshogiBoard:
         self.in_check = board.is_check
         for move in moves:
             self.push(from_usi(move))
-        # cshogi takes a side without a king for one that is mated.
+        # cshogi treats a side without a king as mated.
         self._can_be_mated = [board.king_square(color) != _NO_KING for color in cshogi.COLORS]
 
     @property
@@ -97,7 +97,7 @@ class CshogiBoard:
         return None
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
-        """Searches a mate by df-pn: about 1 µs a node, during which Python stands still."""
+        """Searches a mate by df-pn: about 1 µs a node. No other Python code runs meanwhile."""
         board = self._board
         if not self._can_be_mated[board.turn ^ 1]:
             return [], True
@@ -120,7 +120,7 @@ class CshogiBoard:
         """Writes the network's input."""
         board, pieces = self._board, self._pieces
         ours, theirs = board.pieces_in_hand
-        pieces.fill(0)  # cshogi writes the ones only
+        pieces.fill(0)  # cshogi writes only the ones
         if board.turn == cshogi.BLACK:
             board.piece_planes(pieces)
         else:

@@ -15,9 +15,9 @@ LISTS_BYTES = 320
 class Node:
     """A position reached by one path from the root, with the statistics of its children.
 
-    The children are in the order of their prior probabilities, and only the visited ones are
-    here: child number k is that of ``policy.moves[k]``. Their statistics stand in plain lists
-    of the parent, which Python reads faster than attributes of many objects or numpy arrays.
+    Only visited children are stored, in the order of their prior probabilities: child number
+    k belongs to ``policy.moves[k]``. Their statistics are plain lists in the parent. Python
+    reads them faster than attributes of many objects, and faster than small numpy arrays.
 
     Attributes:
         visits: Number of visits, pending ones included.
@@ -104,5 +104,5 @@ class Node:
         )
 
 
-#: The lists of every node without children; never changed.
+#: Shared by all nodes without children; it stays empty.
 _NOTHING: list = []

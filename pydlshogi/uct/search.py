@@ -35,8 +35,8 @@ _TREE_PART, _CACHE_ENTRY = 0.875, 1000
 #: A batch has at most one eighth of the root's visits: early visits need each other's values.
 _GROWTH = 8
 
-#: Visits between two looks at whether the search was stopped, about 2 ms.
-_LOOK = 16
+#: Visits between two checks for a stop. A visit takes 0.1 ms, or 5 ms with a hard mate search.
+_CHECK = 4
 
 #: Nodes freed while the network computes, which takes about 5 ms.
 _FREED = 700
@@ -216,7 +216,7 @@ class Search:
         for number in range(2 * size):
             if len(batch.leaves) == size or self.root.visits >= most or self.root.proof:
                 break
-            if number % _LOOK == _LOOK - 1 and is_stopped():
+            if number % _CHECK == _CHECK - 1 and is_stopped():
                 self._give_up(batch)
                 return False
             self._add_visit(batch)
@@ -338,7 +338,7 @@ class Search:
             give_back(leaf.path, leaf.node)
 
     def _set_policy(self, node: Node, policy: Policy) -> None:
-        """Gives a leaf its moves."""
+        """Stores the moves of a leaf."""
         if self._only is not None and node is self.root:
             policy.sort(self.settings.temperature)
             policy = policy.restrict(self._only)
