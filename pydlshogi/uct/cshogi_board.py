@@ -86,11 +86,13 @@ class CshogiBoard:
         plies -= 1 - plies % 2  # cshogi accepts odd numbers only
         if plies < 1 or not self._can_be_mated[board.turn ^ 1]:
             return None
-        if move := self._mating_evasion() if board.is_check() else board.mate_move_in_1ply():
+        if not board.is_check() and (move := board.mate_move_in_1ply()):
             return Mate(move & _MOVE_MASK, 1)
-        # Few positions have a mate: one deep search answers for all of them.
-        if plies < 3 or not board.mate_move(plies):
+        # Few positions have a mate: one deep search answers for all others.
+        if plies > 1 and not board.is_check() and not board.mate_move(plies):
             return None
+        if move := self._mate_in_one():
+            return Mate(move, 1)
         for length in range(3, plies + 1, 2):
             if move := board.mate_move(length):
                 return Mate(move & _MOVE_MASK, length)
@@ -106,8 +108,8 @@ class CshogiBoard:
             return [], search.searched_node < nodes
         return [move & _MOVE_MASK for move in search.get_pv(board)], True
 
-    def _mating_evasion(self) -> int:
-        """Finds a mate in one for a side in check, where cshogi's own search must not be used."""
+    def _mate_in_one(self) -> int:
+        """Tries all checks. cshogi's search misses some distant ones, and fails in check."""
         for move in self.checks():
             self.push(move)
             is_mate = self._board.is_game_over()
