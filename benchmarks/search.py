@@ -1,16 +1,21 @@
 """Times the search against the bare network, and its selection against numpy arrays in nodes.
 
-    python benchmarks/search.py [--seconds 5] [--rounds 3] [--infinite 20]
+    python benchmarks/search.py [--seconds 2] [--rounds 4] [--infinite 15] [--parts network ...]
 
-The weights are random; they take the same time as trained ones. The rounds of the sides
-alternate. The best round of each side counts, because other programs only slow a round down.
+The weights are random; they take the same time as trained ones. All sides compute the same
+kind of input: planes of real positions. The rounds of the sides alternate, because other
+programs disturb them. A rate is the median of the rounds. A percentage is the median of the
+rounds' own ratios to the bare network.
 
-- Evaluations a second at the same batch size: the bare network, the search with cshogi's board,
-  and the search with python-shogi's.
-- Playouts in a second of processor time, and memory of an evaluation.
-- Time to select a child: with plain lists of the visited children (this package), and with
-  arrays over all children of a node (the published method of python-dlshogi2, written anew).
-- How long the engine takes to answer stop, usinewgame and quit after go infinite.
+- network: evaluations a second at the same batch size, of the bare network, of the search with
+  cshogi's board and with python-shogi's. Then playouts a second of processor time (of all
+  threads), collisions, and the part of the time in which the network computes.
+- memory: bytes of an evaluation, counted by tracemalloc, in a tree of a fake network.
+- selection: time to select a child with plain lists of the visited children (this package), and
+  with arrays over all children of a node (the published method of python-dlshogi2, written
+  anew).
+- engine: how long the engine takes to answer stop at several batch sizes and during a mate
+  search, and stop, usinewgame and quit after a long go infinite.
 """
 
 from __future__ import annotations
@@ -26,10 +31,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any, Callable
 
 import numpy
+from sides import processor
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
@@ -50,27 +57,42 @@ from pydlshogi.uct.selection import select  # noqa: E402
 from pydlshogi.uct.settings import Settings  # noqa: E402
 
 #: Visits before the clock starts: by then the batches are full.
-WARM = 400
+WARM = 300
 
 NETWORKS = {"policy_value": (1, 8, 16, 32), "policy_value_small": (16, 64)}
 BOARDS = {"cshogi": CshogiBoard, "python-shogi": PythonShogiBoard}
+PARTS = ("network", "memory", "selection", "engine")
+
+#: The position searched, from a game, with 96 legal moves; and one whose mate search takes
+#: longer than a second.
+POSITION = 100
+MATE_POSITION = "l2+N2G2/rs7/1p1p1ps2/k3gg2P/2p1P4/6B2/4GPPP1/K1S4R1/LN2N1SNL b BL4P5p 103"
+
+#: Visits of the tree whose memory is measured.
+MEMORY_VISITS = 10000
 
 
 def main() -> int:
-    """Runs all measurements and prints them as Markdown."""
+    """Runs the measurements and prints them as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=5, help="of one round of one side")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--infinite", type=float, default=20, help="seconds of go infinite")
+    parser.add_argument("--seconds", type=float, default=2, help="of one round of one side")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--infinite", type=float, default=15, help="seconds of go infinite")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
-    print(f"{get_threads()} threads\n")
+    print(f"{get_threads()} threads, {processor()}\n")
     with tempfile.TemporaryDirectory() as folder:
         models = {name: Path(folder) / name for name in NETWORKS}
         for name, path in models.items():
             save_model(path, make_network(name))
-        compare_networks(models, arguments.seconds, arguments.rounds)
-        compare_selections()
-        time_engine(models["policy_value_small"], arguments.infinite)
+        if "network" in arguments.parts:
+            compare_networks(models, arguments.seconds, arguments.rounds)
+        if "memory" in arguments.parts:
+            measure_memory()
+        if "selection" in arguments.parts:
+            compare_selections()
+        if "engine" in arguments.parts:
+            time_engine(models, arguments.infinite)
     return 0
 
 
@@ -82,60 +104,127 @@ def compare_networks(models: dict[str, Path], seconds: float, rounds: int) -> No
     for name, sizes in NETWORKS.items():
         evaluator = Evaluator(models[name], select_device())
         for size in sizes:
-            bare = 0.0
-            found: dict[str, list[dict[str, float]]] = {board: [] for board in BOARDS}
+            bare = Bare(evaluator, size)
+            searches = {board: Searching(evaluator, board, size) for board in BOARDS}
             for _ in range(rounds):
-                bare = max(bare, time_network(evaluator, size, seconds))
-                for board in BOARDS:
-                    found[board].append(time_search(evaluator, board, size, seconds))
-            best = {b: max(rows, key=lambda row: row["rate"]) for b, rows in found.items()}
-            cells = [f"{best[b]['rate']:.0f} ({best[b]['rate'] / bare:.0%})" for b in BOARDS]
-            print(f"| {name} {size} | {bare:.0f} | {' | '.join(cells)} |", flush=True)
-            details += [(name, size, board, best[board]) for board in BOARDS]
-    print("\n| network, batch | board | playouts/CPU s | collisions/playout | tree, B/evaluation |")
+                bare.run(seconds)
+                for search in searches.values():
+                    search.run(seconds)
+            cells = [f"{median(side.rates)} ({side.share(bare):.0%})" for side in searches.values()]
+            print(f"| {name} {size} | {median(bare.rates)} | {' | '.join(cells)} |", flush=True)
+            details += [f"| {name} {size} | {b} | {side.row()} |" for b, side in searches.items()]
+    print("\n| network, batch | board | playouts/CPU s | collisions/playout | network's time |")
     print("|---|---|--:|--:|--:|")
-    for name, size, board, row in details:
-        print(
-            f"| {name} {size} | {board} | {row['cpu_rate']:.0f} | {row['collisions']:.1%} "
-            f"| {row['bytes']:.0f} |"
+    print("\n".join(details))
+
+
+class Bare:
+    """The network alone.
+
+    Attributes:
+        rates: Evaluations a second in each round.
+    """
+
+    def __init__(self, evaluator: Evaluator, size: int) -> None:
+        self._evaluate = evaluator.evaluate
+        self._planes = numpy.empty((size, 104, 9, 9), numpy.float32)
+        for number, planes in enumerate(self._planes):
+            CshogiBoard(sfen(POSITION + number)).write_planes(planes)
+        self._evaluate(self._planes)
+        self.rates: list[float] = []
+
+    def run(self, seconds: float) -> None:
+        """Evaluates the same batch again and again."""
+        batches, start = 0, time.perf_counter()
+        while (spent := time.perf_counter() - start) < seconds:
+            self._evaluate(self._planes)
+            batches += 1
+        self.rates.append(batches * len(self._planes) / spent)
+
+
+class Searching:
+    """A search of one position.
+
+    Attributes:
+        rates: Evaluations a second in each round.
+        cpu_rates: Playouts in a second of processor time in each round.
+    """
+
+    def __init__(self, evaluator: Evaluator, board: str, size: int) -> None:
+        self._evaluator = evaluator
+        self._computing = 0.0
+        self._spent = 0.0
+        self._search = Search(self._evaluate, Settings(batch_size=size, root_mate=False))
+        self._search.begin(Game(BOARDS[board](sfen(POSITION))))
+        while self._search.root.visits < min(WARM, 10 * size + 20):
+            self._search.step(10**9)
+        self._computing = 0.0
+        self.rates: list[float] = []
+        self.cpu_rates: list[float] = []
+
+    def _evaluate(self, planes: numpy.ndarray) -> Any:
+        start = time.perf_counter()
+        answer = tuple(self._evaluator.evaluate(planes))
+        self._computing += time.perf_counter() - start
+        return answer
+
+    def run(self, seconds: float) -> None:
+        """Searches on."""
+        search = self._search
+        evaluations, visits = search.evaluations, search.visits()
+        start, cpu = time.perf_counter(), time.process_time()
+        with no_collection():
+            while (spent := time.perf_counter() - start) < seconds:
+                search.step(10**9)
+        cpu = time.process_time() - cpu
+        self._spent += spent
+        self.rates.append((search.evaluations - evaluations) / spent)
+        self.cpu_rates.append((search.visits() - visits) / cpu)
+
+    def share(self, bare: Bare) -> float:
+        """Median of the rounds' ratios to the bare network."""
+        return statistics.median(ours / theirs for ours, theirs in zip(self.rates, bare.rates))
+
+    def row(self) -> str:
+        """Playouts a CPU second, collisions a playout, part of the network in the time."""
+        search = self._search
+        return (
+            f"{median(self.cpu_rates)} | {search.collisions / search.visits():.1%} "
+            f"| {self._computing / self._spent:.1%}"
         )
 
 
-def time_network(evaluator: Evaluator, size: int, seconds: float) -> float:
-    """Returns the evaluations a second of the network alone."""
-    planes = numpy.random.default_rng(1).random((size, 104, 9, 9), numpy.float32).round()
-    evaluator.evaluate(planes)
-    batches, start = 0, time.perf_counter()
-    while (spent := time.perf_counter() - start) < seconds:
-        evaluator.evaluate(planes)
-        batches += 1
-    return batches * size / spent
+def sfen(number: int) -> str:
+    """Returns a position of a real game."""
+    return json.loads((REPOSITORY / "tests" / "data" / "labels.json").read_text())[number]["sfen"]
 
 
-def time_search(evaluator: Evaluator, board: str, size: int, seconds: float) -> dict[str, float]:
-    """Searches a position from a game and returns the figures of the table."""
+def median(numbers: list[float]) -> str:
+    """Formats the median."""
+    return f"{statistics.median(numbers):.0f}"
+
+
+def measure_memory() -> None:
+    """Prints the memory of an evaluation: the tree and the cache."""
+    rng = numpy.random.default_rng(1)
 
     def evaluate(planes: numpy.ndarray) -> Any:
-        return tuple(evaluator.evaluate(planes))
+        logits = 2 * rng.standard_normal((len(planes), 2187), numpy.float32)
+        return logits, rng.random(len(planes), numpy.float32)
 
-    entry = json.loads((REPOSITORY / "tests" / "data" / "labels.json").read_text())[40]
-    search = Search(evaluate, Settings(batch_size=size, root_mate=False))
-    search.begin(Game(BOARDS[board](entry["sfen"])))
+    tracemalloc.start()
+    search = Search(evaluate, Settings(root_mate=False))
+    search.begin(Game(CshogiBoard(sfen(POSITION))))
     with no_collection():
-        while search.root.visits < min(WARM, 10 * size + 20):
-            search.step(10**9)
-        known, visits, clashes = search.evaluations, search.root.visits, search.collisions
-        start, cpu = time.perf_counter(), time.process_time()
-        while (spent := time.perf_counter() - start) < seconds:
-            search.step(10**9)
-        cpu = time.process_time() - cpu
-    playouts = search.root.visits - visits
-    return {
-        "rate": (search.evaluations - known) / spent,
-        "cpu_rate": playouts / cpu,
-        "collisions": (search.collisions - clashes) / playouts,
-        "bytes": search.tree.size / search.evaluations,
-    }
+        search.step(200)  # what the first visits import and prepare is not the tree's
+        before, known = tracemalloc.get_traced_memory()[0], search.evaluations
+        while search.visits() < MEMORY_VISITS:
+            search.step(MEMORY_VISITS)
+        used = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    evaluations = search.evaluations - known
+    print(f"\nmemory: {used / evaluations:.0f} bytes an evaluation, ", end="")
+    print(f"{search.tree.size / search.evaluations:.0f} by the tree's own count", flush=True)
 
 
 class ArrayNode:
@@ -189,50 +278,74 @@ def microseconds(work: Callable[[], object], repeats: int = 2000) -> float:
     return 1e6 * best / repeats
 
 
-def time_engine(model: Path, seconds: float) -> None:
-    """Prints how fast the engine answers behind a long search."""
-    engine = subprocess.Popen(
-        [sys.executable, str(REPOSITORY / "mcts_player_usi.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert engine.stdin and engine.stdout
+class Engine:
+    """The engine as a program."""
 
-    def send(line: str) -> None:
-        print(line, file=engine.stdin, flush=True)
+    def __init__(self, model: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(REPOSITORY / "mcts_player_usi.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.send(f"setoption name modelfile value {model}")
+        self.ask("isready", "readyok")
 
-    def wait(start: str) -> tuple[float, str]:
+    def send(self, line: str) -> None:
+        """Sends a line."""
+        print(line, file=self._process.stdin, flush=True)
+
+    def ask(self, line: str, answer: str) -> tuple[float, str]:
+        """Sends a line; returns the milliseconds to the answer, and the line before it."""
         begin, last = time.perf_counter(), ""
-        for line in engine.stdout:  # type: ignore[union-attr]
-            if line.startswith(start):
+        self.send(line)
+        for said in self._process.stdout:  # type: ignore[union-attr]
+            if said.startswith(answer):
                 return 1000 * (time.perf_counter() - begin), last
-            last = line
-        raise SystemExit(f"The engine ended without {start}. Its error is above.")
+            last = said
+        raise SystemExit(f"The engine ended without {answer}. Its error is above.")
 
-    send(f"setoption name modelfile value {model}")
-    send("isready")
-    wait("readyok")
-    stops = []
-    for _ in range(20):
-        send("go infinite")
-        time.sleep(0.2)
-        send("stop")
-        stops.append(wait("bestmove")[0])
-    send("go infinite")
+    def stop_after(self, go: str, seconds: float, answer: str) -> float:
+        """Starts a search and stops it; returns the milliseconds to the answer."""
+        self.send(go)
+        time.sleep(seconds)
+        return self.ask("stop", answer)[0]
+
+    def quit(self) -> float:
+        """Ends the engine; returns the milliseconds until it has ended."""
+        begin = time.perf_counter()
+        self.send("quit")
+        self._process.wait()
+        return 1000 * (time.perf_counter() - begin)
+
+
+def time_engine(models: dict[str, Path], seconds: float) -> None:
+    """Prints how fast the engine answers."""
+    engine = Engine(models["policy_value"])
+    print("\n| stop | median, ms | most, ms |\n|---|--:|--:|")
+    for size in (1, 16, 128):
+        engine.send(f"setoption name batch_size value {size}")
+        engine.ask("usinewgame\nposition startpos\ngo nodes 300", "bestmove")
+        engine.send("position startpos")
+        times = [engine.stop_after("go infinite", 0.2 + n / 50, "bestmove") for n in range(8)]
+        print_times(f"batch {size}", times)
+    engine.send(f"position sfen {MATE_POSITION}")
+    times = [engine.stop_after("go mate infinite", 0.2 + n / 50, "checkmate") for n in range(8)]
+    print_times("mate search", times)
+    engine.quit()
+    engine = Engine(models["policy_value_small"])  # its tree grows fastest
+    engine.send("position startpos\ngo infinite")
     time.sleep(seconds)
-    send("stop")
-    stop, last = wait("bestmove")
-    send("usinewgame")
-    send("usi")
-    new_game, _ = wait("usiok")
-    begin = time.perf_counter()
-    send("quit")
-    engine.wait()
-    print(f"\nstop after 0.2 s: median {statistics.median(stops):.0f} ms, most {max(stops):.0f} ms")
-    print(f"after go infinite of {seconds:g} s ({last.split(' pv ')[0]}):")
+    stop, last = engine.ask("stop", "bestmove")
+    new_game, _ = engine.ask("usinewgame\nusi", "usiok")
+    print(f"\nafter go infinite of {seconds:g} s ({last.split(' pv ')[0]}):")
     print(f"stop {stop:.0f} ms, usinewgame and usi {new_game:.0f} ms, ", end="")
-    print(f"quit {1000 * (time.perf_counter() - begin):.0f} ms")
+    print(f"quit {engine.quit():.0f} ms", flush=True)
+
+
+def print_times(name: str, times: list[float]) -> None:
+    """Prints a row of the table of answers."""
+    print(f"| {name} | {statistics.median(times):.0f} | {max(times):.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ class MCTSPlayer(NetworkPlayer):
             search.finish(is_over)
         finally:
             search.give_up()
-        return search.root.visits - known
+        return search.visits() - known
 
     def _watch(self, timer: Timer, known: int) -> Callable[[], bool]:
         """Makes the function that the search calls every few milliseconds.
@@ -181,7 +181,7 @@ class MCTSPlayer(NetworkPlayer):
             root = self._search.root
             if interval and timer.elapsed() >= due:
                 due += interval
-                self._report(timer, root.visits - known)
+                self._report(timer, self._search.visits() - known)
             has_answer = root.policy is not None or timer.elapsed() > _PATIENCE
             return timer.is_over() and has_answer
 

@@ -56,15 +56,15 @@ class SearchBoard(Protocol):
         """Finds a mate in at most ``plies`` plies, the shortest first."""
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
-        """Searches a mate by df-pn, if the board's library can; not to be interrupted.
+        """Searches a mate by df-pn, if the board's library can. It cannot be interrupted.
 
         Args:
             nodes: Most positions to look at.
             plies: Longest mate.
 
         Returns:
-            The moves of a mate, empty where none was found; and whether more nodes would
-            make no difference.
+            The moves of a mate, empty where none was found; and whether the search was
+            complete, so that more nodes would find nothing else.
         """
 
     def write_planes(self, out: numpy.ndarray) -> None:

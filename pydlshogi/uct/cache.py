@@ -9,7 +9,7 @@ class Cache:
     """The policies of the positions evaluated last.
 
     Args:
-        capacity: Number of positions; the oldest goes first.
+        capacity: Number of positions. The oldest is removed first.
     """
 
     def __init__(self, capacity: int) -> None:

@@ -55,7 +55,7 @@ class CshogiBoard:
         self.in_check = board.is_check
         for move in moves:
             self.push(from_usi(move))
-        # cshogi takes a side without a king for one that is mated.
+        # cshogi treats a side without a king as mated.
         self._can_be_mated = [board.king_square(color) != _NO_KING for color in cshogi.COLORS]
 
     @property
@@ -65,7 +65,8 @@ class CshogiBoard:
 
     def moves(self) -> numpy.ndarray:
         """Lists the legal moves."""
-        return numpy.array([move & _MOVE_MASK for move in self._board.legal_moves], numpy.uint16)
+        moves = numpy.fromiter(self._board.legal_moves, numpy.uint32)
+        return (moves & _MOVE_MASK).astype(numpy.uint16)
 
     def checks(self) -> list[int]:
         """Lists the legal moves that give check."""
@@ -85,18 +86,20 @@ class CshogiBoard:
         plies -= 1 - plies % 2  # cshogi accepts odd numbers only
         if plies < 1 or not self._can_be_mated[board.turn ^ 1]:
             return None
-        if move := self._mating_evasion() if board.is_check() else board.mate_move_in_1ply():
+        if not board.is_check() and (move := board.mate_move_in_1ply()):
             return Mate(move & _MOVE_MASK, 1)
-        # Few positions have a mate: one deep search answers for all of them.
-        if plies < 3 or not board.mate_move(plies):
+        # Few positions have a mate: one deep search answers for all others.
+        if plies > 1 and not board.is_check() and not board.mate_move(plies):
             return None
+        if move := self._mate_in_one():
+            return Mate(move, 1)
         for length in range(3, plies + 1, 2):
             if move := board.mate_move(length):
                 return Mate(move & _MOVE_MASK, length)
         return None
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
-        """Searches a mate by df-pn: about 1 µs a node, during which Python stands still."""
+        """Searches a mate by df-pn: about 1 µs a node. No other Python code runs meanwhile."""
         board = self._board
         if not self._can_be_mated[board.turn ^ 1]:
             return [], True
@@ -105,8 +108,8 @@ class CshogiBoard:
             return [], search.searched_node < nodes
         return [move & _MOVE_MASK for move in search.get_pv(board)], True
 
-    def _mating_evasion(self) -> int:
-        """Finds a mate in one for a side in check, where cshogi's own search must not be used."""
+    def _mate_in_one(self) -> int:
+        """Tries all checks. cshogi's search misses some distant ones, and fails in check."""
         for move in self.checks():
             self.push(move)
             is_mate = self._board.is_game_over()
@@ -119,7 +122,7 @@ class CshogiBoard:
         """Writes the network's input."""
         board, pieces = self._board, self._pieces
         ours, theirs = board.pieces_in_hand
-        pieces.fill(0)  # cshogi writes the ones only
+        pieces.fill(0)  # cshogi writes only the ones
         if board.turn == cshogi.BLACK:
             board.piece_planes(pieces)
         else:

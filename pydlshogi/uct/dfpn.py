@@ -1,4 +1,4 @@
-"""A mate search by df-pn that can be stopped at any time and goes on where it was.
+"""A mate search by df-pn that can be stopped at any time.
 
 An attacker's node is proven by one move, a defender's by all. The proof number of a position
 is the least number of open positions below it that must be proven to prove it, the disproof
@@ -22,8 +22,8 @@ MOST_PLIES = 400
 #: Memory of an entry of the table in bytes, about.
 _ENTRY_BYTES = 300
 
-#: Positions between two looks at whether to stop, about 2 ms.
-_LOOK = 64
+#: Positions between two checks for a stop, about 2 ms.
+_CHECK = 64
 
 
 class _Numbers(NamedTuple):
@@ -41,9 +41,9 @@ class _Numbers(NamedTuple):
 
 
 _UNKNOWN = _Numbers(1, 1)
-#: The side to move does not reach its aim: no check is left, or no evasion.
+#: The side to move fails: the attacker has no more checks, or the defender no evasion.
 _FAILED = _Numbers(INFINITE, 0)
-#: The side to move reaches its aim, because the other may not repeat the position.
+#: The side to move succeeds, because the other may not repeat the position.
 _REACHED = _Numbers(0, INFINITE)
 
 
@@ -163,7 +163,7 @@ class MateSearch:
         return 1 + (min(mates) if attacks else max(mates))
 
     def _numbers(self, key: int, attacks: bool) -> _Numbers:
-        """Numbers of a child; whoever repeats a position of the path gives perpetual check."""
+        """Numbers of a child. To repeat a position of the path would be perpetual check."""
         if key in self._path:
             return _FAILED if attacks else _REACHED
         return self._table.get(key, _UNKNOWN)
@@ -180,7 +180,7 @@ class MateSearch:
 
     def _count_node(self) -> None:
         self.nodes += 1
-        if self.nodes % _LOOK == 0 and (self._is_stopped() or len(self._table) >= self._capacity):
+        if self.nodes % _CHECK == 0 and (self._is_stopped() or len(self._table) >= self._capacity):
             raise _Stopped
 
     def _push(self, move: int) -> None:
@@ -192,7 +192,7 @@ class MateSearch:
         self._pushed -= 1
 
     def _take_back(self) -> None:
-        """Returns to the position searched."""
+        """Takes back all moves down to the root."""
         while self._pushed:
             self._pop()
         self._path.clear()

@@ -18,15 +18,14 @@ Evaluate = Callable[[numpy.ndarray], Answer]
 
 _Future = concurrent.futures.Future[Answer]
 
-#: Seconds between two looks at whether the search was stopped.
+#: Seconds between two checks for a stop.
 _POLL = 0.01
 
 
 class Evaluations:
-    """The evaluations under way.
+    """The pending evaluations.
 
-    The thread runs until the process ends. It refers to ``evaluate``, and so keeps alive what
-    that belongs to: a large tree is then not freed node by node when Python exits.
+    The thread runs until the process ends.
 
     Args:
         evaluate: The function that computes them.

@@ -1,4 +1,4 @@
-"""Mates from the root: searched between the batches, and their whole lines."""
+"""Mate search at the root, and the moves of a mate."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Callable
 from pydlshogi.uct.board import SearchBoard, play, take_back
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 
-#: Longest mate that is looked for beside the search of the tree, in plies.
+#: Longest mate that is searched during the search of the tree, in plies.
 _ROOT_PLIES = 31
 
-#: Positions of the first slice and of the last, about 1 ms and 5 ms: a slice cannot be
-#: interrupted. The library keeps nothing from one to the next, so each is twice as long.
+#: Positions of the first and of the last slice, about 1 ms and 5 ms: a slice cannot be
+#: interrupted. The library starts anew in each slice, so each is twice as long as the last.
 _FIRST_SLICE, _LAST_SLICE = 1000, 4000
 
-#: Positions of the first try where nothing but a mate is asked for, about 20 ms.
+#: Positions of the first try of ``go mate``, about 20 ms.
 _FIRST_TRY = 16000
 
 
 class RootMate:
-    """Looks for a mate, a slice at a time.
+    """Searches a mate in slices, between the batches of the tree search.
 
     Args:
         board: The position; it must be there again at each call of :meth:`step`.
@@ -32,7 +32,7 @@ class RootMate:
         self._nodes = _FIRST_SLICE
 
     def step(self) -> list[int]:
-        """Searches a slice, unless all have been searched.
+        """Searches the next slice, if there is one.
 
         Returns:
             The moves of a mate; empty where none was found.
@@ -49,7 +49,7 @@ def find_mate(
 ) -> list[int] | None:
     """Searches a mate of any length.
 
-    The board's library, which is fast but cannot be interrupted, has the first try.
+    The board's library tries first. It is fast but cannot be interrupted.
 
     Args:
         board: The position; the side to move mates.
@@ -89,7 +89,7 @@ def mate_line(board: SearchBoard, plies: int) -> list[int]:
 
 
 def _ends_in_mate(board: SearchBoard, line: list[int]) -> bool:
-    """Checks a line of the library: its table may have lost the end of it."""
+    """Checks a line of the library: the end may have been lost from its table."""
     if not line:
         return False
     play(board, line)

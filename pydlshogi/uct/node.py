@@ -15,19 +15,19 @@ LISTS_BYTES = 320
 class Node:
     """A position reached by one path from the root, with the statistics of its children.
 
-    The children are in the order of their prior probabilities, and only the visited ones are
-    here: child number k is that of ``policy.moves[k]``. Their statistics stand in plain lists
-    of the parent, which Python reads faster than attributes of many objects or numpy arrays.
+    Only visited children are stored, in the order of their prior probabilities: child number
+    k belongs to ``policy.moves[k]``. Their statistics are plain lists in the parent. Python
+    reads them faster than attributes of many objects, and faster than small numpy arrays.
 
     Attributes:
-        visits: Number of visits, those under way included.
+        visits: Number of visits, pending ones included.
         total: Sum of the values backed up, each for the side to move here.
         policy: The legal moves; None until the network has answered.
         pending: Whether the network is being asked about this position.
         proof: The proven result; None while there is none.
         mate_move: First move of a mate that the mate search found; None if there is none.
         children: Nodes of the visited moves; None before the second visit, like the lists.
-        child_visits: Visits by way of this node, those under way included.
+        child_visits: Visits by way of this node, pending ones included.
         child_totals: Sums of the values backed up, each for the side to move *here*.
         child_priors: Prior probabilities; −∞ where the move is proven to lose.
         prior_sum: Prior probability of all visited children together.
@@ -104,5 +104,5 @@ class Node:
         )
 
 
-#: The lists of every node without children; never changed.
+#: Shared by all nodes without children; it stays empty.
 _NOTHING: list = []

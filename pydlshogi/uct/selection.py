@@ -7,9 +7,9 @@ A child's score is Q + U: Q is the mean of its values, and
 where P is its prior probability, n its visits and N its parent's. An unvisited child's Q is
 its parent's less a reduction that grows with the prior probability already visited (FPU,
 "first play urgency"). Of the unvisited children only the most probable can have the highest
-score, so the others are not looked at.
+score, so the others are skipped.
 
-A visit under way counts in n, but adds nothing to the sum of values: the virtual loss, which
+A pending visit counts in n, but adds nothing to the sum of values: the virtual loss, which
 sends the other visits of a batch elsewhere.
 
 Sources: D. Silver et al., A general reinforcement learning algorithm that masters chess,

@@ -19,7 +19,7 @@ class Settings:
         fpu_reduction_root: The same at the root.
         temperature: Divides the policy's logits.
         batch_size: Most positions of a batch.
-        batches: Batches under way at once: 2 lets a GPU compute while the next is collected.
+        batches: Most pending batches: with 2, a GPU computes while the next one is collected.
         mate_plies: Longest mate searched at a leaf.
         root_mate: Whether to look for longer mates at the root.
         declaration: Whether the 27-point declaration wins.

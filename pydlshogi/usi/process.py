@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
-from typing import Callable
+from typing import Callable, NoReturn
 
 import pydlshogi
 from pydlshogi.usi.dialogue_log import DialogueLog
@@ -23,24 +24,23 @@ AUTHOR = "pydlshogi"
 
 def run_engine(
     name: str, options: Options, make_player: Callable[[Callable[[str], None]], Player]
-) -> int:
-    """Runs an engine until ``quit`` or the end of the input.
+) -> NoReturn:
+    """Runs an engine until ``quit`` or the end of the input, and ends the process.
+
+    The exit status is 0. If the engine cannot go on (no model, no Chainer), it is 1.
 
     Args:
         name: Name of the engine, for ``id name``.
         options: What the GUI can set; shared with the player.
         make_player: Makes the player, given the function that sends a line. Heavy imports
             belong inside it.
-
-    Returns:
-        Exit status 0. If the engine cannot go on (no model, no Chainer), the process ends
-        at once with status 1.
     """
     with protocol_streams() as (lines, stream):
         log = DialogueLog()
         output = Output(stream, log)
         engine = Engine(name, AUTHOR, options, make_player, output, log, PROGRAM_FOLDER)
-        if not engine.run(lines):
-            # A thread is deep in an import or in CUDA. A normal end would wait for it.
-            os._exit(0)
-    return 0
+        engine.run(lines)
+        # Python's own way to end would wait for all threads, which may be deep in an import,
+        # in CUDA or in a batch of the network, and would then free the tree node by node.
+        sys.stderr.flush()
+        os._exit(0)

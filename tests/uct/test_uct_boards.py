@@ -11,6 +11,7 @@ from uct_helpers import endgames, games, random_sfens, sfens_of
 
 from pydlshogi.features import make_input_features_from_board, make_output_label
 from pydlshogi.uct import boards
+from pydlshogi.uct.board import Mate
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
@@ -51,6 +52,14 @@ def test_both_boards_agree_on_random_positions():
 def test_both_boards_agree_on_positions_of_games():
     for sfen in itertools.islice(real_sfens(300), 300):
         compare(sfen)
+
+
+@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+def test_a_mate_by_a_distant_check_is_one_in_one_ply(board):
+    """cshogi's own search for a mate in one ply misses the dragon's move along the rank."""
+    sfen = "snsk3p1/5+N3/l1Ggp2Pr/1pp2p+R2/p7p/P2S1+BP2/1P2P3L/LB1G1Gl1P/1NK4NS b 3P2p 113"
+    for plies in (1, 2, 3, 5):
+        assert board(sfen).mate(plies) == Mate(from_usi("3d3a"), 1)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """What holds of every tree, whatever the network says."""
 
+import threading
+
 import cshogi
 import numpy
 import pytest
@@ -16,6 +18,7 @@ from uct_helpers import (
 )
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.evaluation import Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import from_usi
 from pydlshogi.uct.node import Node
@@ -27,7 +30,7 @@ MIDDLE = [list(sfens_of(moves))[60] for _, moves in zip(range(4), games())]
 
 
 def check_statistics(root):
-    """Checks the sums of a tree in which no visit is under way."""
+    """Checks the sums of a tree without pending visits."""
     for node in nodes_of(root):
         assert not node.pending
         if node.visits:
@@ -51,10 +54,58 @@ def test_the_sums_of_visits_and_values_are_right(sfen, batch_size):
 
 
 @pytest.mark.parametrize("batches", [1, 2, 3])
-def test_the_sums_are_right_with_several_batches_under_way(batches):
+def test_the_sums_are_right_with_several_pending_batches(batches):
     search = searched(500, MIDDLE[0], batches=batches)
     check_statistics(search.root)
     assert search.root.visits == 500
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_with_two_batches_the_next_is_collected_while_the_network_computes(monkeypatch, batches):
+    begun = threading.Semaphore(0)
+    begin = Evaluations.begin
+
+    def noting(self, planes):
+        begun.release()
+        return begin(self, planes)
+
+    monkeypatch.setattr(Evaluations, "begin", noting)
+    network, has_next = FakeNetwork(), []
+
+    def computing(planes):
+        begun.acquire()  # this batch
+        has_next.append(begun.acquire(timeout=0.05))
+        if has_next[-1]:
+            begun.release()
+        return network(planes)
+
+    root = run(make_search(computing, batches=batches, batch_size=8, root_mate=False), 200)
+    check_statistics(root)
+    # The first batch is the root alone, and nothing follows the last.
+    assert sum(has_next) == (len(has_next) - 2 if batches == 2 else 0)
+
+
+def test_completed_visits_never_decrease():
+    """Pending visits are not counted: a search that is stopped gives them up."""
+    network = FakeNetwork()
+    stops = threading.Event()
+    search = make_search(lambda planes: network(planes), batches=2, batch_size=32)
+    seen = [0]
+
+    def is_stopped():
+        seen.append(search.visits())
+        return stops.is_set()
+
+    search.begin(Game(CshogiBoard(MIDDLE[0])))
+    while search.visits() < 300:
+        search.step(1000, is_stopped)
+        is_stopped()
+    stops.set()
+    search.step(1000, is_stopped)
+    search.give_up()
+    seen.append(search.visits())
+    assert seen == sorted(seen)
+    assert search.visits() == search.root.visits
 
 
 def test_the_sums_are_right_near_the_end_of_games():
@@ -116,7 +167,7 @@ def test_a_stopped_batch_gives_its_virtual_losses_back():
     run(search, 200, MIDDLE[0])
     before = shape_of_visits(search.root)
     network = FakeNetwork()
-    release = __import__("threading").Event()
+    release = threading.Event()
     slow = make_search(lambda planes: release.wait(60) and network(planes))
     slow.tree.root = slow.tree._anchor = search.root
     slow.begin(Game(CshogiBoard(MIDDLE[0])))
