@@ -18,6 +18,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +37,9 @@ TASKS = (
     ("step", 32, 3),
     ("step", 256, 1),
 )
+
+#: Seconds before each turn. By then the idle threads of the side before have stopped spinning.
+PAUSE = 0.3
 
 #: Sides that only compute exported models.
 RUNTIMES = ("onnxruntime", "openvino")
@@ -111,6 +115,7 @@ def print_times(
             for side in sides:
                 if task == "step" and side.name in RUNTIMES:
                     continue
+                time.sleep(PAUSE)
                 seconds = side.ask(task=task, batch=size, repeats=repeats)
                 times.setdefault((side.name, task, size), []).extend(seconds)
     names = [side.name for side in sides]

@@ -194,7 +194,8 @@ def main() -> int:
             size = request["batch"]
             x, t = data.setdefault(size, batch(size))
             task = tasks[request["task"]]
-            task(x, t)
+            for _ in range(2):
+                task(x, t)
             answer = []
             for _ in range(request["repeats"]):
                 start = time.perf_counter()

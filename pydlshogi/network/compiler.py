@@ -1,9 +1,9 @@
 """Makes the program of a network (:mod:`pydlshogi.network.cpu.program`).
 
 The network runs once, and the functions that it computes are translated one by one
-(:mod:`pydlshogi.network.trace`). A 3×3 convolution takes over an addition and a ReLU that
-follow it. Before a program is used, its outputs are compared with the network's on other
-planes.
+(:mod:`pydlshogi.network.trace`). A 3×3 convolution is joined with an addition and a ReLU that
+follow it. A new program is compared with the network on other planes: a function that the trace
+does not record would make its outputs differ.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def compile_network(network: Network) -> Program | None:
 
     try:
         program = _Compiler(trace(network, planes(_BATCH))).program()
-    except _Unknown:
+        return program if _agree(program, network, planes(3)) else None
+    except (_Unknown, ValueError, IndexError):
+        # numpy raises the others where another dimension than the batch is _BATCH.
         return None
-    return program if _agree(program, network, planes(3)) else None
 
 
 def _agree(program: Program, network: Network, planes: numpy.ndarray) -> bool:
@@ -132,7 +133,7 @@ class _Compiler:
         return Program(self._steps, 0, outputs, _with_registers(values), _with_registers(tiles))
 
     def _find_convolutions(self) -> tuple[dict[int, _Fusion], set[int]]:
-        """Finds the 3×3 convolutions and what they take over.
+        """Finds the 3×3 convolutions and the functions that are joined with them.
 
         Returns:
             The convolutions by the id of the last function of each; the ids of the other
@@ -171,7 +172,7 @@ class _Compiler:
         )
 
     def _takes_addition(self, convolution: _Fusion, addition: Any) -> bool:
-        """Takes over an addition of another value of the same shape, if it is one."""
+        """Joins an addition with a convolution if it adds another value of the same shape."""
         others = [node for node in addition.inputs if node.creator_node is not convolution.last]
         if len(addition.inputs) != 2 or len(others) != 1:
             return False

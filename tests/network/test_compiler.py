@@ -220,6 +220,14 @@ def test_other_networks_get_no_program(function):
     assert compile_network(network) is None
 
 
+def test_a_network_with_another_dimension_of_the_size_of_the_traced_batch_is_no_error():
+    def sevens(h, x):
+        part = F.reshape(h[:, :7], (-1, 7, 81))
+        return F.concat((F.reshape(part, (-1, 7, 9, 9)), h[:, 7:]), axis=1)
+
+    assert compile_network(Other(sevens)) is None
+
+
 def test_other_convolutions_than_ours_get_no_program():
     network = Other(lambda h, x: h)
     network.conv = Convolution2D(104, 27, 3, pad=2, dilate=2)

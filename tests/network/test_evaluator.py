@@ -7,6 +7,8 @@ from network_helpers import make_trained, outputs
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
+from pydlshogi.network import evaluator as evaluator_module
+from pydlshogi.network.cpu.convolution import using_convolution
 from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.model_file import ModelFileError, save_model
 from pydlshogi.network.registry import NETWORKS
@@ -78,3 +80,46 @@ def test_the_planes_are_the_features_of_the_board(tmp_path, boards):
 def test_a_file_that_cannot_be_used_is_refused(tmp_path):
     with pytest.raises(ModelFileError, match="does not exist"):
         Evaluator(tmp_path / "missing", chainer.get_device("@numpy"))
+
+
+@pytest.mark.parametrize("name", ["policy_value", "value"])
+def test_chainer_computes_what_has_no_program(tmp_path, monkeypatch, boards, name):
+    save_model(tmp_path / "model", make_trained(name, channels=16))
+    cpu = chainer.get_device("@numpy")
+    ours = Evaluator(tmp_path / "model", cpu)
+    monkeypatch.setattr(evaluator_module, "compile_network", lambda network: None)
+    chainers = Evaluator(tmp_path / "model", cpu)
+    planes = [ours.planes(board) for board in boards]
+    for found, expected in zip(chainers.evaluate(planes), ours.evaluate(planes)):
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert found.shape == expected.shape
+            numpy.testing.assert_allclose(found, expected, atol=1e-4 * abs(expected).max())
+
+
+def test_the_choice_of_chainers_convolution_holds_for_an_evaluator(tmp_path, boards):
+    save_model(tmp_path / "model", make_trained("policy", channels=16))
+    evaluator = Evaluator(tmp_path / "model", chainer.get_device("@numpy"))
+    planes = [evaluator.planes(board) for board in boards]
+    expected = evaluator.evaluate(planes).logits
+
+    def refuse(planes):
+        raise AssertionError("the program ran")
+
+    evaluator._program = refuse
+    with pytest.raises(AssertionError, match="the program ran"):
+        evaluator.evaluate(planes)
+    with using_convolution("chainer"):
+        found = evaluator.evaluate(planes).logits
+    numpy.testing.assert_allclose(found, expected, atol=1e-4 * abs(expected).max())
+
+
+def test_other_numbers_than_float32_are_evaluated_alike(tmp_path, boards):
+    save_model(tmp_path / "model", make_trained("policy_value", channels=16))
+    evaluator = Evaluator(tmp_path / "model", chainer.get_device("@numpy"))
+    planes = numpy.stack([evaluator.planes(board) for board in boards])
+    expected = evaluator.evaluate(planes)
+    for other in (planes.astype(numpy.uint8), numpy.asfortranarray(planes)):
+        found = evaluator.evaluate(other)
+        numpy.testing.assert_array_equal(found.logits, expected.logits)
+        numpy.testing.assert_array_equal(found.wins, expected.wins)

@@ -4,12 +4,15 @@
 initialization and npz. It computes float32 arrays in one of three ways of ours:
 
 - 3×3 filters on 9×9 boards: Winograd's algorithm (:mod:`pydlshogi.network.cpu.winograd`);
-- the same for at most three boards, as in play: one matrix product
+- 3×3 filters on at most three boards: one matrix product
   (:mod:`pydlshogi.network.cpu.direct`);
 - 1×1 filters: one matrix product a board (:mod:`pydlshogi.network.cpu.pointwise`).
 
 Chainer computes everything else. :func:`set_convolution` chooses the method for the whole
 process.
+
+Engines use these links only for networks without a program
+(:mod:`pydlshogi.network.cpu.program`).
 
 Arrays have Chainer's shape (batch, channels, 9, 9). The arrays made here are stored in the
 order (row, column, batch, channel). Chainer's functions accept that order and mostly keep

@@ -113,6 +113,20 @@ def test_a_step_begins_when_the_step_before_has_ended(number):
         assert {thread for step, thread in done if step == name} == set(range(number))
 
 
+def test_no_thread_is_ever_a_step_ahead():
+    counts = [0] * 4
+    wrong = []
+
+    def step(thread):
+        counts[thread] += 1
+        if max(counts) - min(counts) > 1:
+            wrong.append(list(counts))
+
+    threads.in_threads(4, *[step] * 500)
+    assert counts == [500] * 4
+    assert not wrong
+
+
 def test_blas_has_one_thread_meanwhile():
     before = blas_settings()
     inside = []
