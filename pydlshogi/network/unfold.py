@@ -42,8 +42,9 @@ def unfold(source: Network, name: str, planes: numpy.ndarray) -> Network:
 
     Returns:
         A network of that name. Heads that ``source`` lacks have random weights from numpy's
-        global generator; filters of a history are 0. A 3×3 filter of a hand plane becomes a 1×1 filter with the sum of its
-        weights. The output differs only where such a filter crosses the edge of the board.
+        global generator. Filters of a history are 0. A 3×3 filter of a hand plane becomes a
+        1×1 filter with the sum of its weights. The output differs only where such a filter
+        crosses the edge of the board.
 
     Raises:
         FoldError: no network of the book computes what ``source`` computes.
