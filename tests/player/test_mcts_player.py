@@ -259,6 +259,18 @@ def test_info_comes_every_interval_and_at_the_end():
     assert len(player.said) == 1
 
 
+def test_nodes_never_decrease_when_a_batch_is_given_up():
+    player = make_player(PV_Interval=20, batch_size=128, fake={"seconds": 0.1})
+    player.choose(Go(nodes=1500))  # batches are large from the start
+    player.said.clear()
+    go = Go(infinite=True)
+    threading.Timer(0.5, go.stop.set).start()
+    player.choose(go)
+    nodes = [int(re.search(r" nodes (\d+)", line)[1]) for line in player.said]
+    assert nodes == sorted(nodes)
+    assert len(nodes) > 5
+
+
 def test_multipv_shows_lines_best_last_and_legal():
     player = make_player(MultiPV=4)
     best = legal(player.choose(Go(nodes=300)))
