@@ -54,7 +54,8 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     share = remaining / (_MOVES_LEFT + max(0, _OPENING_PLIES - ply)) + increment
     # Some GUIs add the increment only after the move, so it is no part of the limit.
     limit = max(0.0, remaining + byoyomi - margin)
-    planned = min(limit, max(share, byoyomi) - margin)
+    # The share is well below the limit. With an increment of 0.1 s, a margin would take all of it.
+    planned = min(limit, max(share, byoyomi - margin))
     return Budget(max(0.0, planned), min(limit, max(0.0, _EXTENSION * planned, planned)))
 
 

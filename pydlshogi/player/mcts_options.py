@@ -43,7 +43,7 @@ def mcts_options() -> Options:
         Spin("C_init_root", 116, low=0, high=1000),
         Spin("C_base_root", 25617, low=1, high=10**6),
         Spin("C_fpu_reduction_root", 0, low=0, high=100),
-        Spin("mate_plies", 5, low=0, high=9),
+        Spin("mate_plies", 5, low=0, high=7),
         Check("Mate_Root_Search", True),
         Check("declaration_win", True),
         Spin("Draw_Ply", 0, low=0, high=_MOST_PLIES, aliases=("MaxMovesToDraw",)),

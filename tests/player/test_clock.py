@@ -33,9 +33,13 @@ def test_without_a_clock_there_is_no_limit():
 
 
 def test_the_remaining_time_is_shared_among_the_moves_to_come():
-    assert budget(ply=0, remaining=440000).planned == pytest.approx(10 - MARGIN)
-    assert budget(ply=100, remaining=140000).planned == pytest.approx(10 - MARGIN)
-    assert budget(ply=100, remaining=140000).extended == pytest.approx(2 * (10 - MARGIN))
+    assert budget(ply=0, remaining=440000).planned == pytest.approx(10)
+    assert budget(ply=100, remaining=140000).planned == pytest.approx(10)
+    assert budget(ply=100, remaining=140000).extended == pytest.approx(20)
+
+
+def test_a_small_increment_is_used():
+    assert budget(ply=100, remaining=1400, increment=100).planned == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(

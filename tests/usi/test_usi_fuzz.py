@@ -35,7 +35,7 @@ OF_THE_SEARCH = [
     "setoption name batch_size value 64",
     "setoption name USI_Hash value 16",
     "setoption name PV_Interval value 1",
-    "setoption name mate_plies value 9",
+    "setoption name mate_plies value 7",
     "setoption name random_plies value 10",
     "setoption name Draw_Ply value 20",
     "go nodes 30",
