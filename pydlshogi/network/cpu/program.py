@@ -27,7 +27,7 @@ from pydlshogi.network.cpu.winograd import SIDE, TILES, VALUES
 _TOGETHER = 4
 
 #: Largest number of boards in a chunk: its tiles fit into the cache.
-_CHUNK = 8
+_CHUNK = 4
 
 #: The arrays of the slots. A program runs only in :func:`in_threads`, one at a time.
 _workspace = Workspace()
