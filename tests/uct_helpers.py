@@ -23,9 +23,9 @@ class FakeNetwork:
         batches: Size of each batch that was evaluated.
     """
 
-    def __init__(self, seed=1, hidden=8):
+    def __init__(self, seed=1, hidden=8, planes=104):
         rng = numpy.random.default_rng(seed)
-        self._trunk = 0.1 * rng.normal(size=(104 * 81, hidden)).astype(numpy.float32)
+        self._trunk = 0.1 * rng.normal(size=(planes * 81, hidden)).astype(numpy.float32)
         self._policy = rng.normal(size=(hidden, 2187)).astype(numpy.float32)
         self._value = rng.normal(size=hidden).astype(numpy.float32)
         self.batches = []

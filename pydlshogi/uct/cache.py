@@ -1,4 +1,4 @@
-"""Cache of the network's answers, by the hash of the position."""
+"""Cache of the network's answers, by a hash of what the network sees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Cache:
         return len(self._policies)
 
     def get(self, key: int) -> Policy | None:
-        """Finds a position by the hash of :meth:`pydlshogi.uct.board.SearchBoard.key`."""
+        """Finds a position by its hash."""
         return self._policies.get(key)
 
     def put(self, key: int, policy: Policy) -> None:

@@ -66,12 +66,17 @@ class Game:
         self._keys.pop()
         self.ply -= 1
 
+    def recent_squares(self) -> list[int]:
+        """Returns the destinations of the last two moves, the last one first.
+
+        They are seen from the side to move. At the start of the game there are fewer.
+        """
+        turn = self.board.turn
+        return [network_square(move, turn) for move in self._moves[: -RECENT_NUM - 1 : -1]]
+
     def history_planes(self) -> numpy.ndarray:
         """Makes the planes of the last two moves, (2, 9, 9) float32."""
-        squares = [
-            network_square(move, self.board.turn) for move in self._moves[: -RECENT_NUM - 1 : -1]
-        ]
-        return make_history_planes(squares)
+        return make_history_planes(self.recent_squares())
 
     def repetition(self, occurrences: int) -> Repetition | None:
         """Judges the position where it occurs again.

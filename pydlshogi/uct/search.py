@@ -301,7 +301,7 @@ class Search:
     def _look_up(self, path: Path, node: Node) -> Leaf | None:
         """Backs up a leaf that the cache knows or that has no moves; returns any other."""
         board = self._game.board
-        key = board.key()
+        key = self._cache_key()
         policy = self._cache.get(key)
         if policy:
             self._set_policy(node, policy)
@@ -314,6 +314,12 @@ class Search:
             return None
         node.pending = True
         return Leaf(path, node, key, board.turn, moves)
+
+    def _cache_key(self) -> int:
+        """Hashes all that the network sees of the position on the board."""
+        key = self._game.board.key()
+        has_history = self.plane_num > PLANE_NUM
+        return hash((key, *self._game.recent_squares())) if has_history else key
 
     def _value(self, outcome: int) -> float:
         """Value of an outcome for the side to move."""

@@ -273,6 +273,29 @@ def test_transpositions_share_an_evaluation():
     assert cold.evaluations == 500
 
 
+def values_along(node, game, network):
+    """Yields for each evaluated node its value and that of the network for its path."""
+    if node.policy is not None:
+        planes = numpy.empty((1, 106, 9, 9), numpy.float32)
+        game.board.write_planes(planes[0, :104])
+        planes[0, 104:] = game.history_planes()
+        yield node.policy.value, network(planes)[1][0]
+    for index, child in enumerate(node.children or ()):
+        game.push(node.move(index))
+        yield from values_along(child, game, network)
+        game.pop()
+
+
+def test_a_network_with_a_history_is_asked_about_each_order_of_the_moves():
+    network = FakeNetwork(planes=106)
+    search = make_search(network)
+    search.plane_num = 106
+    root = run(search, 2000)
+    pairs = list(values_along(root, Game(CshogiBoard()), network))
+    assert len(pairs) > 1500
+    numpy.testing.assert_allclose(*zip(*pairs), rtol=1e-6)
+
+
 def test_a_new_node_knows_nothing():
     node = Node()
     assert (node.visits, node.value(), node.children, node.proof) == (0, 0.5, None, None)
