@@ -17,7 +17,8 @@ def build_parser() -> ArgumentParser:
         "The new model computes the same moves. It takes models trained with --network "
         "policy_bn, policy_hand1x1, policy_hand1x1_unpool, policy_hand1x1_bn, policy_value or "
         "policy_value_hand1x1_bn; a value head is left out without --keep_value. It also takes "
-        "the book's networks, for example to store them with --float16.",
+        "the book's networks, for example to store them with --float16. With --keep_network it "
+        "takes any network.",
     )
     add = parser.add_argument
     add("model", type=file_name, help="model file to read")
@@ -26,6 +27,11 @@ def build_parser() -> ArgumentParser:
         "--keep_value",
         action="store_true",
         help="keep the value head: the result is the book's network with two heads",
+    )
+    add(
+        "--keep_network",
+        action="store_true",
+        help="do not fold: store the model of any network as it is, with --float16",
     )
     add(
         "--float16",
@@ -46,18 +52,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.keep_network and (args.keep_value or not args.float16):
+        parser.error("--keep_network needs --float16, and excludes --keep_value")
     # These modules import Chainer; a mistake in the options is reported without that delay.
     from pydlshogi.network.fold import FoldError, fold
     from pydlshogi.network.model_file import load_network, save_derived_model
+    from pydlshogi.network.registry import name_of
 
     network = load_network(args.model)
-    try:
-        folded = fold(network, keep_value=args.keep_value)
-    except FoldError as error:
-        raise FoldError(f"model file {args.model}: {error}") from None
+    if not args.keep_network:
+        try:
+            network = fold(network, keep_value=args.keep_value)
+        except FoldError as error:
+            raise FoldError(f"model file {args.model}: {error}") from None
     keep("fold_bn", args.output, args.model)
-    save_derived_model(args.output, folded, args.model, half=args.float16)
-    heads = "network with two heads" if args.keep_value else "policy network"
-    print(f"{args.output}: {heads} of {args.model}")
+    save_derived_model(args.output, network, args.model, half=args.float16)
+    print(f"{args.output}: {name_of(network)} of {args.model}")
     return 0

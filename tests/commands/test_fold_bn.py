@@ -4,6 +4,7 @@ import os
 
 import numpy
 import pytest
+from network_helpers import make_trained
 
 from pydlshogi.commands.fold_bn import main
 from pydlshogi.compat import chainer
@@ -42,13 +43,33 @@ def test_its_file_has_exactly_the_26_arrays_of_the_books(tmp_path, options, dtyp
     assert loaded.l1.W.dtype == numpy.float32
 
 
+def test_any_network_can_be_stored_with_16_bits(tmp_path):
+    network = make_trained("policy_value_history_bn", channels=16)
+    save_model(tmp_path / "model", network)
+    files = [str(tmp_path / "model"), str(tmp_path / "half")]
+    assert main([*files, "--keep_network", "--float16"]) == 0
+    loaded = load_network(tmp_path / "half")
+    assert type(loaded) is type(network)
+    for key, array in chainer.serializers.npz.serialize(network).items():
+        found = chainer.serializers.npz.serialize(loaded)[key]
+        numpy.testing.assert_allclose(found, array, rtol=1e-3, atol=1e-4)
+    assert (tmp_path / "half").stat().st_size < 0.6 * (tmp_path / "model").stat().st_size
+
+
+@pytest.mark.parametrize("options", [[], ["--float16", "--keep_value"]])
+def test_keep_network_is_for_16_bits_alone(tmp_path, capsys, options):
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "model"), str(tmp_path / "out"), "--keep_network", *options])
+    assert "--keep_network needs --float16" in capsys.readouterr().err
+
+
 def test_keep_value_writes_the_books_network_with_two_heads(tmp_path, capsys):
     numpy.random.seed(1)
     network = make_network("policy_value")
     save_model(tmp_path / "both", network)
     files = [str(tmp_path / "both"), str(tmp_path / "half")]
     assert main([*files, "--keep_value", "--float16"]) == 0
-    assert "network with two heads of" in capsys.readouterr().out
+    assert "half: policy_value of" in capsys.readouterr().out
     loaded = load_network(tmp_path / "half")
     assert type(loaded) is type(network)
     for (path, expected), (_, found) in zip(
