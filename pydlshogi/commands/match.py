@@ -29,7 +29,8 @@ def build_parser() -> ArgumentParser:
         "The same command continues an interrupted match.",
         epilog="An ENGINE is NAME=COMMAND;OPTION=VALUE;... (a USI engine; quote the whole), "
         "random (plays any legal move), or fairy:LEVEL (fairy-stockfish at that Skill Level, "
-        "-20 to 20).",
+        "-20 to 20). The OPTION go is the limit of this engine's moves: go=nodes 1000, go=depth 5 "
+        "or go=byoyomi 1000.",
     )
     _add_engines(parser)
     _add_games(parser)
@@ -172,9 +173,9 @@ def _check_environment(output: Path) -> None:
 
 def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> Tournament:
     """Makes the match of the options."""
+    from pydlshogi.match.limit import Limit
     from pydlshogi.match.series import Conditions
     from pydlshogi.match.tournament import Tournament
-    from pydlshogi.match.usi_client import Limit
 
     kind = next((kind for kind in ("depth", "byoyomi") if getattr(args, kind)), "nodes")
     limit = Limit(kind, getattr(args, kind) or 1000)

@@ -9,6 +9,8 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from pydlshogi.match.limit import Limit, parse_limit
+
 _NAME = re.compile(r"[\w.+-]+", re.ASCII)
 
 #: Debian installs games here; the folder is not in the PATH of every user.
@@ -16,6 +18,9 @@ _GAMES_FOLDER = "/usr/games"
 
 _RANDOM = "random"
 _FAIRY = "fairy"
+
+#: The option of the command line that is the limit of the engine's moves.
+_LIMIT = "go"
 
 #: Placeholder in a command for the Python that runs the match.
 _THIS_PYTHON = "{python}"
@@ -32,11 +37,13 @@ class EngineSpec:
         name: Name in tables, folders and records.
         command: Program and arguments, written so that they are the same on all machines.
         options: Names and values of USI options.
+        limit: Limit of its moves; None for that of the match.
     """
 
     name: str
     command: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
+    limit: Limit | None = None
 
     def arguments(self) -> list[str]:
         """Returns program and arguments for this machine."""
@@ -52,7 +59,8 @@ def parse_engine(text: str) -> EngineSpec:
 
     Args:
         text: ``NAME=COMMAND;OPTION=VALUE;…`` (a shell command), ``random`` (the built-in
-            random player) or ``fairy:LEVEL`` (fairy-stockfish at that Skill Level).
+            random player) or ``fairy:LEVEL`` (fairy-stockfish at that Skill Level). The option
+            ``go`` is a limit as :func:`pydlshogi.match.limit.parse_limit` reads it.
 
     Raises:
         ValueError: The text has none of these forms; the message says what is wrong.
@@ -71,13 +79,24 @@ def parse_engine(text: str) -> EngineSpec:
             f"{text!r} is not random, fairy:LEVEL or NAME=COMMAND;OPTION=VALUE;... "
             "(a name has letters, digits and . + - _)"
         )
-    options = []
+    options, limit = [], None
     for setting in settings:
         option, equals, value = setting.partition("=")
         if not (equals and option.strip()):
             raise ValueError(f"{setting!r} in the engine {name} is not OPTION=VALUE")
-        options.append((option.strip(), value.strip()))
-    return EngineSpec(name, _split(command), tuple(options))
+        if option.strip() == _LIMIT:
+            limit = _limit(name, value)
+        else:
+            options.append((option.strip(), value.strip()))
+    return EngineSpec(name, _split(command), tuple(options), limit)
+
+
+def _limit(name: str, text: str) -> Limit:
+    """Parses the limit of an engine."""
+    try:
+        return parse_limit(text)
+    except ValueError as error:
+        raise ValueError(f"{_LIMIT} of the engine {name}: {error}") from None
 
 
 def _split(command: str) -> tuple[str, ...]:

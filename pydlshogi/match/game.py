@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import cshogi
 
+from pydlshogi.match.limit import Limit
 from pydlshogi.match.referee import Referee, Verdict
-from pydlshogi.match.usi_client import EngineError, Limit, UsiClient
+from pydlshogi.match.usi_client import EngineError, UsiClient
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def play_game(
     Args:
         players: Engines of Black and White.
         opening: First moves in USI notation; the game is not over after them.
-        limit: Limit of each further move.
+        limit: Limit of each further move of an engine without a limit of its own.
         max_plies: A game of that many moves is drawn.
 
     Raises:

@@ -12,12 +12,13 @@ from pydlshogi.files import write_beside
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.match.game import PlayedGame, play_game
+from pydlshogi.match.limit import Limit
 from pydlshogi.match.openings import random_opening
 from pydlshogi.match.page import write_match_page
 from pydlshogi.match.record import Outcome, read_outcome, write_record
 from pydlshogi.match.referee import Verdict
 from pydlshogi.match.table import Row
-from pydlshogi.match.usi_client import Limit, UsiClient
+from pydlshogi.match.usi_client import UsiClient
 from pydlshogi.match.workers import Workers
 
 #: File in the folder of a series that describes what is played there.
@@ -178,7 +179,7 @@ class Series:
         notes = [
             f"each move: {conditions.limit.command}",
             f"opening: {conditions.plies} random moves, seed {conditions.seed}, pair {pair}",
-            *(f"{spec.name}: {name} = {value}" for spec in specs for name, value in spec.options),
+            *(note for spec in specs for note in _notes(spec)),
         ]
         names = [spec.name for spec in specs]
         path = self._path(number)
@@ -191,17 +192,32 @@ class Series:
 
     def _settings(self) -> str:
         settings = {
-            "engine": asdict(self.engine),
-            "opponent": asdict(self.opponent),
+            "engine": _spec_settings(self.engine),
+            "opponent": _spec_settings(self.opponent),
             **asdict(self.conditions),
         }
         return json.dumps(settings, indent=2) + "\n"
 
 
+def _spec_settings(spec: EngineSpec) -> dict:
+    """Returns what the settings of a folder say about an engine."""
+    settings = asdict(spec)
+    if not spec.limit:
+        del settings["limit"]  # as in the folders of earlier versions
+    return settings
+
+
 def _read_spec(settings: dict) -> EngineSpec:
     """Reads an engine from the settings of a folder."""
     options = tuple((name, value) for name, value in settings["options"])
-    return EngineSpec(settings["name"], tuple(settings["command"]), options)
+    limit = Limit(**settings["limit"]) if "limit" in settings else None
+    return EngineSpec(settings["name"], tuple(settings["command"]), options, limit)
+
+
+def _notes(spec: EngineSpec) -> list[str]:
+    """Returns what the records of games say about an engine."""
+    limit = [f"{spec.name}: {spec.limit.command}"] if spec.limit else []
+    return [*limit, *(f"{spec.name}: {name} = {value}" for name, value in spec.options)]
 
 
 def _pairing(number: int, engine: _Side, opponent: _Side) -> tuple[int, tuple[_Side, _Side]]:

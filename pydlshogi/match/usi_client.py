@@ -18,13 +18,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import IO
 
 import cshogi.usi
 
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import EngineSpec
+from pydlshogi.match.limit import Limit
 from pydlshogi.usi.options import SENT_ANYWAY
 
 #: Seconds from ``quit`` to the kill, as in GUIs.
@@ -41,31 +41,6 @@ _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)"
 
 class EngineError(UserError):
     """An engine cannot be started, has died or does not answer."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Limit of a move.
-
-    Attributes:
-        kind: ``nodes``, ``depth`` or ``byoyomi``.
-        value: Number of nodes, depth, or milliseconds.
-    """
-
-    kind: str
-    value: int
-
-    @property
-    def command(self) -> str:
-        """The ``go`` command."""
-        # No clock besides the byoyomi: Fairy-Stockfish 11.1 confuses the two sides' clocks.
-        clock = "btime 0 wtime 0 " if self.kind == "byoyomi" else ""
-        return f"go {clock}{self.kind} {self.value}"
-
-    @property
-    def seconds(self) -> float:
-        """Time that this limit allows an engine, in seconds."""
-        return self.value / 1000 if self.kind == "byoyomi" else 0.0
 
 
 class UsiClient:
@@ -123,7 +98,7 @@ class UsiClient:
 
         Args:
             moves: All moves of the game from the standard start, in USI notation.
-            limit: Limit of the move.
+            limit: Limit of the move, unless the engine has one of its own.
 
         Returns:
             The word after ``bestmove``, unchecked.
@@ -131,6 +106,7 @@ class UsiClient:
         Raises:
             EngineError: The engine has died or does not answer.
         """
+        limit = self.spec.limit or limit
         with self._talk(limit.command, limit.seconds):
             self._usi.position(moves=moves)
             # cshogi's go() has no depth.

@@ -14,9 +14,9 @@ cshogi = pytest.importorskip("cshogi")
 
 from pydlshogi.commands.match import main  # noqa: E402
 from pydlshogi.kifu.csa import parse_game  # noqa: E402
+from pydlshogi.match.limit import Limit  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
-from pydlshogi.match.usi_client import Limit  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
 
@@ -313,6 +313,18 @@ def test_an_engine_that_cannot_play_stops_the_match_before_it_begins(
     assert words in error
     assert error.count("\n") == 1
     assert not output.exists()
+
+
+def test_an_engine_may_have_a_limit_of_its_own(fake, tmp_path, capsys):
+    output, dying = tmp_path / "match", fake("dies at go")
+    arguments = ("--engine", fake("3c3d", "sane"), "--games", 2, "--opponent")
+    assert run(output, *arguments, f"{dying};go=depth 7") == 0
+    assert "ended at 'go depth 7' with status 3" in capsys.readouterr().err
+    assert "fake: go depth 7" in (output / "sane_fake" / "0001.csa").read_text()
+    assert run(output, *arguments, f"{dying};go=depth 7") == 0
+    assert "2 of 2 games were played before" in capsys.readouterr().err
+    assert run(output, *arguments, dying) == 1
+    assert "holds games of other engines, options or conditions" in capsys.readouterr().err
 
 
 def test_options_reach_the_engine(fake, tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
+from pydlshogi.match.limit import Limit
 
 
 def test_command_arguments_and_options():
@@ -13,6 +14,20 @@ def test_command_arguments_and_options():
             (("Skill Level", "-5"), ("File", "/a b=c"), ("Empty", "")),
         )
     )
+
+
+@pytest.mark.parametrize(
+    "text, limit",
+    [
+        ("nodes 100", Limit("nodes", 100)),
+        ("byoyomi 1000", Limit("byoyomi", 1000)),
+        (" depth  3 ", Limit("depth", 3)),
+    ],
+)
+def test_an_engine_can_have_a_limit_of_its_own(text, limit):
+    spec = parse_engine(f"a=engine;go={text};Hash=1")
+    assert (spec.limit, spec.options) == (limit, (("Hash", "1"),))
+    assert parse_engine("a=engine").limit is None
 
 
 def test_fairy_stockfish_by_level():
@@ -47,6 +62,8 @@ def test_usual_opponents_have_names_of_their_own():
         ("a=engine;Hash", "'Hash' in the engine a is not OPTION=VALUE"),
         ("a=engine;=3", "not OPTION=VALUE"),
         ("a='engine", "cannot be split"),
+        ("a=engine;go=fast", "go of the engine a: 'fast' is not nodes N, depth N or byoyomi"),
+        ("a=engine;go=nodes 0", "'nodes 0' is not nodes N"),
     ],
 )
 def test_what_is_no_engine(text, words):
