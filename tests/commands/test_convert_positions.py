@@ -86,7 +86,9 @@ def test_hcpe3_is_converted(folder):
     assert main(["c.hcpe3", "c.psv"]) == 0
     written = decode_records((folder / "c.psv").read_bytes(), PSV)
     games = decode_games(content)
-    assert written.positions.tobytes() == games.positions.tobytes()
+    expected = games.positions.copy()
+    expected["recent"] = 0  # a PSV file has single positions
+    assert written.positions.tobytes() == expected.tobytes()
     assert (written.turns == games.turns).all()
 
 

@@ -42,7 +42,7 @@ def test_a_program_computes_the_outputs_of_its_network(name, threads):
     program = compile_network(network)
     assert program is not None
     for boards in (1, 3, 4, 5, 9, 20):
-        planes = some_planes(boards, seed=boards)
+        planes = some_planes(boards, boards, network.plane_num)
         found = program(planes)
         expected = outputs(network, planes)
         if boards > 1:
