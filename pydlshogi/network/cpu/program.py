@@ -67,6 +67,17 @@ class Program:
         tiles: Sequence[Slot],
     ) -> None:
         self._phases = _phases(steps)
+        # The calls at the end, such as fully connected layers, read all of their weights for
+        # each chunk. They are faster for all boards of a thread at once.
+        self._end: list[Call] = []
+        for step in reversed(steps):
+            if not isinstance(step, Call):
+                break
+            self._end.insert(0, step)
+        self._body = steps[: len(steps) - len(self._end)]
+        made = {call.target for call in self._end}
+        read = set(outputs).union(*(call.sources() for call in self._end))
+        self._kept = sorted(read - made - {planes})
         self._planes = planes
         self._outputs = outputs
         self._values = values
@@ -101,21 +112,35 @@ class Program:
         return [numpy.array(run.values[slot]) for slot in self._outputs]
 
     def _run_apart(self, planes: Any) -> list[Any]:
-        """Runs all phases for some of the boards in each thread."""
+        """Computes some of the boards in each thread."""
         chunks = plan(len(planes), 1, _CHUNK)
         found: dict[int, list[Any]] = {}
 
         def work(thread: int) -> None:
-            for start, stop in chunks[thread]:
-                run = self._start(planes[start:stop])
-                for phase in self._phases:
-                    for step in phase:
-                        step(run, 0, 1)
-                found[start] = [numpy.array(run.values[slot]) for slot in self._outputs]
+            parts = [self._run_body(planes[start:stop]) for start, stop in chunks[thread]]
+            first, last = chunks[thread][0][0], chunks[thread][-1][1]
+            found[first] = self._run_end(planes[first:last], parts)
 
         in_threads(len(chunks), work)
         parts = [found[start] for start in sorted(found)]
         return parts[0] if len(parts) == 1 else [numpy.concatenate(part) for part in zip(*parts)]
+
+    def _run_body(self, planes: Any) -> list[Any]:
+        """Runs all steps but the calls at the end; returns the values that are used later."""
+        run = self._start(planes)
+        for step in self._body:
+            step(run, 0, 1)
+        return [numpy.array(run.values[slot]) for slot in self._kept]
+
+    def _run_end(self, planes: Any, parts: list[list[Any]]) -> list[Any]:
+        """Runs the calls at the end for several chunks; returns the outputs."""
+        run = Run(len(planes))
+        run.values[self._planes] = planes
+        for slot, arrays in zip(self._kept, zip(*parts)):
+            run.values[slot] = arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays)
+        for call in self._end:
+            call(run, 0, 1)
+        return [numpy.array(run.values[slot]) for slot in self._outputs]
 
     def _start(self, planes: Any) -> Run:
         """Provides the arrays of a run."""

@@ -64,19 +64,26 @@ class Call:
         function: Function of the arguments, each an array; it returns an array.
         arguments: Constant arrays, and the slots of values.
         target: Slot of the result.
+
+    Attributes:
+        target: Slot of the result.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: list[Any], target: int) -> None:
         self._function = function
         self._arguments = arguments
-        self._target = target
+        self.target = target
 
     def __call__(self, run: Run, thread: int, threads: int) -> None:
         """Runs the step."""
         if thread:
             return
         arguments = (run.values[a] if isinstance(a, int) else a for a in self._arguments)
-        run.values[self._target] = self._function(*arguments)
+        run.values[self.target] = self._function(*arguments)
+
+    def sources(self) -> set[int]:
+        """Returns the slots of the values that the function takes."""
+        return {a for a in self._arguments if isinstance(a, int)}
 
 
 class Spread:
