@@ -157,10 +157,13 @@ def test_launch_without_standard_error(start, tmp_path):
 def test_launch_quit_ends_with_status_0_without_a_reader_of_standard_error(start, stderr):
     reader, writer = os.pipe()
     os.close(reader)
-    # These bytes stay in the buffer until the end.
-    command = patched("import sys", "sys.stderr and sys.stderr.buffer.write(b'not flushed')")
+    # The text stays in the buffer until the end.
+    command = patched("import sys", "if sys.stderr: sys.stderr.write('no end of line')")
     shell = f'exec 7>&{writer}; exec "$@" {stderr}'
-    engine = start(["bash", "-c", shell, "bash", *command], pass_fds=[writer], stderr=None)
+    buffered = {name: os.environ[name] for name in os.environ if name != "PYTHONUNBUFFERED"}
+    engine = start(
+        ["bash", "-c", shell, "bash", *command], pass_fds=[writer], stderr=None, env=buffered
+    )
     assert engine.leave("usi", "quit") == 0
     os.close(writer)
 
