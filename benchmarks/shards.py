@@ -2,7 +2,7 @@
 
     python benchmarks/shards.py [--positions 50000000] [--folder FOLDER]
 
-It writes shards of repeated embedded games with random results, 102 bytes a position. Then:
+It writes shards of repeated embedded games with random results, 104 bytes a position. Then:
 
 - ``train_policy.py`` runs on them: seconds until it logs that training starts, and its
   private memory after 10 seconds of training, without pages of the files that it maps;

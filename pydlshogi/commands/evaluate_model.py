@@ -18,6 +18,7 @@ from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
+from pydlshogi.training.defaults import EVAL_SCALE
 
 if TYPE_CHECKING:
     from pydlshogi.network.network import Network
@@ -47,9 +48,9 @@ def build_parser() -> ArgumentParser:
     add(
         "--eval_scale",
         type=positive_number,
-        default=326.0,
+        default=EVAL_SCALE,
         metavar="CENTIPAWNS",
-        help="scale of the engines' evaluations in the calibration (default: 326)",
+        help="scale of the engines' evaluations in the calibration (default: %(default)g)",
     )
     add(
         "--batchsize",

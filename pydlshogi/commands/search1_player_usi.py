@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, NoReturn
 
 from pydlshogi.commands.engine import default_model
 from pydlshogi.commands.program import program
@@ -17,8 +17,8 @@ NAME = "search1_player"
 
 
 @program("search1_player_usi")
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the engine on standard input and output, and returns the exit status."""
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Runs the engine on standard input and output, and ends the process."""
     model = default_model("search1_player_usi", "looks one move ahead with a value network", argv)
     options = search1_options()
 
@@ -27,4 +27,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return Search1Player(options, send, model=model)
 
-    return run_engine(NAME, options, make_player)
+    run_engine(NAME, options, make_player)

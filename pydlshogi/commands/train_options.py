@@ -24,6 +24,7 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.computation import add_computation
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
+from pydlshogi.training.defaults import EVAL_SCALE
 
 #: Communicators of ChainerMN; all but the first are for GPUs.
 COMMUNICATORS = (
@@ -440,9 +441,9 @@ def _add_schedule(add: Any) -> None:
     add(
         "--eval_scale",
         type=positive_number,
-        default=326.0,
+        default=EVAL_SCALE,
         metavar="CENTIPAWNS",
-        help="scale of the evaluations, as utils/fit_eval_scale.py finds it (default: 326)",
+        help="scale of the evaluations, as utils/fit_eval_scale.py finds it (default: %(default)g)",
     )
 
 

@@ -15,7 +15,7 @@ from pydlshogi.figure import DrawingError
 _PACKAGE, _FILE = "matplotlib_fontja", "fonts/ipaexg.ttf"
 
 #: How to install what pictures need.
-INSTALL = 'python -m pip install "matplotlib>=3.5" matplotlib-fontja'
+INSTALL = 'python -m pip install "matplotlib>=3.6" matplotlib-fontja'
 
 
 def font_path() -> Path | None:

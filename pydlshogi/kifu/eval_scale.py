@@ -190,7 +190,7 @@ def draw(figure: Any, counts: Counts, scale: float) -> None:
         for weights in (counts.positions, counts.won, counts.positions * counts.evaluation)
     )
     some = total > 0
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (3, 1)})
     above.plot(sums[some] / total[some], won[some] / total[some], "o", label="games")
     line = numpy.linspace(-_PLOT_MAX, _PLOT_MAX, 301)
     label = f"sigmoid(evaluation / {scale:.0f})"

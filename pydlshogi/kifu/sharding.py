@@ -16,11 +16,11 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import remove_leftovers, write_beside
-from pydlshogi.kifu.cache import fingerprint
+from pydlshogi.kifu.cache import CACHE_VERSION, fingerprint
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.reading import stream
 from pydlshogi.kifu.report import Report
-from pydlshogi.kifu.shards import SUFFIX, write_shard
+from pydlshogi.kifu.shards import MAGIC, SUFFIX, write_shard
 from pydlshogi.kifu.sources import KifuError, Source
 from pydlshogi.kifu.visits import Visits, join
 
@@ -113,7 +113,8 @@ def make_shards(
 def _mark(sources: Sequence[Source], strict: bool, size: int) -> str:
     """Returns a fingerprint of everything that determines the shards."""
     facts = [(source.name, source.size, source.time) for source in sources]
-    return fingerprint([repr((facts, strict, size)).encode("utf-8", "surrogateescape")])
+    everything = MAGIC, CACHE_VERSION, facts, strict, size
+    return fingerprint([repr(everything).encode("utf-8", "surrogateescape")])
 
 
 def _read_progress(folder: Path, mark: str) -> _Progress:
@@ -130,7 +131,7 @@ def _read_progress(folder: Path, mark: str) -> _Progress:
     if progress.mark != mark:
         raise ShardingError(
             f"{folder} holds shards of another list, or the list, a file or an option changed "
-            "since. Delete it, or choose another folder."
+            "since, or another version of pydlshogi made it. Delete it, or choose another folder."
         )
     return progress
 
@@ -176,11 +177,14 @@ def _cut(
         limit_evaluations(read.positions)
         waiting.append((read.positions, read.visits))
         count += len(read.positions)
-        while count >= size:
-            positions, visits = _join(waiting)
-            yield positions[:size], visits[:size]
-            waiting = [(positions[size:], visits[size:])]
-            count -= size
+        if count < size:
+            continue
+        positions, visits = _join(waiting)
+        end = count - count % size
+        for start in range(0, end, size):
+            yield positions[start : start + size], visits[start : start + size]
+        waiting = [(positions[end:], visits[end:])]
+        count -= end
     if count:
         yield _join(waiting)
 

@@ -19,8 +19,9 @@ checksum of the whole file would need all of it at the start. Each block therefo
 checksum of its own, which is tested whenever a record of the block is read: a damaged record
 never reaches the training. The checksum of the table identifies the content of the shard.
 
-The system would read 128 KB around each position from the disk. It is told that the access is
-random, and which blocks come next: it then reads the pages of the next batch during a step.
+By default, the system reads 128 KB around each position from the disk. ``madvise`` (not on
+Windows) limits that to the pages of the position. It also starts reading the pages of the next
+batch, so that they are read during a step.
 """
 
 from __future__ import annotations
@@ -137,8 +138,8 @@ class Shard:
             size = os.fstat(file.fileno()).st_size
             self.has_visits = candidates > 0
             self._at_visits = _HEADER_SIZE + count * POSITION.itemsize
-            at_candidates = self._at_visits + (8 * (count + 1) if candidates else 0)
-            at_table = at_candidates + candidates * CANDIDATE.itemsize
+            self._at_candidates = self._at_visits + (8 * (count + 1) if candidates else 0)
+            at_table = self._at_candidates + candidates * CANDIDATE.itemsize
             wanted = at_table + 4 * -(-count // _BLOCK) * (2 if candidates else 1)
             if size != wanted:
                 raise ShardError(self.path, f"it has {size} bytes in place of {wanted}")
@@ -150,7 +151,7 @@ class Shard:
         if candidates:
             self._visits = Visits(
                 numpy.frombuffer(self._map, "<i8", count + 1, self._at_visits),
-                numpy.frombuffer(self._map, CANDIDATE, candidates, at_candidates),
+                numpy.frombuffer(self._map, CANDIDATE, candidates, self._at_candidates),
             )
         self._table = numpy.fromfile(path, "<u4", offset=at_table)
         if zlib.crc32(self._table.data) != self.checksum:
@@ -192,16 +193,31 @@ class Shard:
             self._check(number, block, zlib.crc32(self._bytes[block].data))
         return numpy.array(self._records[rows])
 
-    def prefetch(self, rows: numpy.ndarray) -> None:
+    def prefetch(self, rows: numpy.ndarray, visits: bool = False) -> None:
         """Asks the system to read the blocks of positions into memory; does not wait.
 
         Args:
             rows: Numbers of the positions, an array of integers.
+            visits: Whether to read the ``starts`` of their visits too.
         """
         for _, block in self._blocks_of(rows):
             self._will_need(_HEADER_SIZE, POSITION.itemsize, block)
-            if self.has_visits:
-                self._will_need(self._at_visits, 8, block)
+            if visits and self.has_visits:
+                self._will_need(self._at_visits, 8, slice(block.start, block.stop + 1))
+
+    def prefetch_candidates(self, rows: numpy.ndarray) -> None:
+        """Asks the system to read the candidates of positions; waits for their ``starts``.
+
+        Args:
+            rows: As for :meth:`prefetch`, which should have asked for the ``starts``.
+        """
+        if not self.has_visits:
+            return
+        for _, block in self._blocks_of(rows):
+            ends = self._visits.starts[[block.start, block.stop]]
+            # The checksum is tested later; until then, the numbers may be damaged.
+            start, stop = numpy.clip(ends, 0, len(self._visits.candidates)).tolist()
+            self._will_need(self._at_candidates, CANDIDATE.itemsize, slice(start, stop))
 
     def _will_need(self, start: int, size: int, rows: slice) -> None:
         """Asks the system to read items of ``size`` bytes; item 0 begins at ``start``."""
@@ -278,15 +294,21 @@ class MappedPositions:
             found[places] = self._parts[part][inside]
         return found
 
-    def prefetch(self, numbers: numpy.ndarray) -> None:
-        """Asks the system to read positions of shards into memory; does not wait.
+    def prefetch(self, numbers: numpy.ndarray, visits: bool = False) -> None:
+        """Asks the system to read positions of shards into memory.
+
+        It does not wait, except for the places of the candidates if visits are asked for.
 
         Args:
             numbers: Numbers of the positions, an array of integers.
+            visits: Whether to read their visits too.
         """
-        for part, _, inside in self._by_part(numbers):
-            if part:
-                self._shards[part - 1].prefetch(inside)
+        parts = [(part, inside) for part, _, inside in self._by_part(numbers) if part]
+        for part, inside in parts:
+            self._shards[part - 1].prefetch(inside, visits)
+        if visits:  # after the requests to all shards, which the disk can answer together
+            for part, inside in parts:
+                self._shards[part - 1].prefetch_candidates(inside)
 
     def _by_part(self, numbers: numpy.ndarray) -> Iterator[tuple[int, Any, Any]]:
         """Divides positions among the parts.

@@ -51,7 +51,7 @@ class Visits:
         Args:
             rows: Numbers of the positions, an array of integers or a slice.
         """
-        numbers = numpy.arange(len(self))[rows] if isinstance(rows, slice) else rows
+        numbers = numpy.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         lengths = self.starts[numbers + 1] - self.starts[numbers]
         starts = _starts_of(lengths)
         places = numpy.repeat(self.starts[numbers] - starts[:-1], lengths)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import sys
-from typing import Callable
+from typing import Callable, NoReturn
 
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.rules import legal_moves
@@ -33,12 +32,12 @@ class RandomPlayer(EnginePlayer):
         return self._generator.choice(moves).usi() if moves else "resign"
 
 
-def main() -> int:
-    """Runs the engine on standard input and output, and returns the exit status."""
+def main() -> NoReturn:
+    """Runs the engine on standard input and output, and ends the process."""
     # The engine itself obeys debug_log.
     options = Options(Spin("random_seed", -1, low=-1, high=2**31 - 1), Filename("debug_log"))
-    return run_engine(RandomPlayer.name, options, lambda send: RandomPlayer(options, send))
+    run_engine(RandomPlayer.name, options, lambda send: RandomPlayer(options, send))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

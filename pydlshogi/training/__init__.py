@@ -4,6 +4,7 @@
 - :mod:`.trainer`: Chainer's Trainer with its extensions and ours
 - :mod:`.batches`: the order of the positions, and their planes
 - :mod:`.recipe`: optimizer and learning rate
+- :mod:`.defaults`: defaults of options, without heavy imports
 - :mod:`.loss`, :mod:`.evaluation`: the loss, and the measurements during training
 - :mod:`.end`: the end of a run, also by Ctrl-C
 - :mod:`.state`, :mod:`.resume`: the content of a state file; saving and resuming

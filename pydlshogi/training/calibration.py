@@ -157,7 +157,7 @@ def draw(figure: Any, bins: Sequence[Bin]) -> None:
     """
     groups, whole = bins[:-1], bins[-1]
     predicted = [row.predicted for row in groups]
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (3, 1)})
     above.plot([0, 1], [0, 1], ":", color="gray", label="calibrated")
     above.plot(predicted, [row.won for row in groups], "o-", label="won")
     if _has_evaluations(bins):

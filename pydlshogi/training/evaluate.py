@@ -71,26 +71,6 @@ class Row(NamedTuple):
     value_accuracy: float | None = None
 
 
-def evaluate(
-    network: Any, positions: numpy.ndarray, device: Any, batch_size: int = 512
-) -> list[Row]:
-    """Evaluates a network on positions, in all and by phase of the game.
-
-    Args:
-        network: A ``Network``; it is moved to the device.
-        positions: (n,) array of ``POSITION``, n at least 1.
-        device: The ``chainer.backend.Device`` that computes.
-        batch_size: Positions in a batch.
-
-    Returns:
-        As :func:`summarize`.
-
-    Raises:
-        EvaluationError: the network gives numbers that are not finite.
-    """
-    return summarize(positions["ply"], measure_finite(network, positions, device, batch_size))
-
-
 def measure_finite(
     network: Any, positions: numpy.ndarray, device: Any, batch_size: int = 512
 ) -> Measured:

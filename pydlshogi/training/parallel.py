@@ -83,8 +83,12 @@ class Alone:
         """Whether this process reads, logs and saves."""
         return self.rank == 0
 
+    def part(self, batch: Any) -> Any:
+        """Returns this rank's part of a batch; may be empty."""
+        return batch
+
     def share(self, batch: Any) -> Any:
-        """Returns this rank's part of a batch, at least one item. See ``idle``."""
+        """Returns this rank's part of a batch, at least one item, and sets ``idle``."""
         return batch
 
     def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
@@ -168,10 +172,14 @@ class Ranks(Alone):
         self.rank, self.size = communicator.rank, communicator.size
         self.local_rank, self.local_size = communicator.intra_rank, communicator.intra_size
 
-    def share(self, batch: Any) -> Any:
-        """Returns items n·rank//size … n·(rank + 1)//size - 1 of n, or the first if idle."""
+    def part(self, batch: Any) -> Any:
+        """Returns items n·rank//size … n·(rank + 1)//size - 1 of n."""
         n = len(batch)
-        mine = batch[n * self.rank // self.size : n * (self.rank + 1) // self.size]
+        return batch[n * self.rank // self.size : n * (self.rank + 1) // self.size]
+
+    def share(self, batch: Any) -> Any:
+        """As :meth:`part`, but the first item if that is empty."""
+        mine = self.part(batch)
         self.idle = not len(mine)
         # No network and no library has to compute an empty batch.
         return batch[:1] if self.idle else mine

@@ -11,9 +11,10 @@ import math
 from typing import Any
 
 from pydlshogi.compat import chainer
+from pydlshogi.training.defaults import EVAL_SCALE
 from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.policy_target import PLAYED
-from pydlshogi.training.value_target import EVAL_SCALE, ValueTarget
+from pydlshogi.training.value_target import ValueTarget
 
 logger = logging.getLogger(__name__)
 

@@ -39,6 +39,7 @@ from pydlshogi.kifu.shards import AnyPositions, MappedPositions
 from pydlshogi.network.npz import NpzError, read_npz
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import SHUFFLED
+from pydlshogi.training.policy_target import PLAYED
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"
@@ -51,6 +52,9 @@ LOSSES = ("loss", "value_loss")
 
 # Options of earlier versions that were removed, and their defaults.
 _REMOVED_OPTIONS = {"label_smoothing": 0.0, "mirror": False, "average": None}
+
+# Options that earlier versions did not have, and what these versions did.
+_ADDED_OPTIONS = {"value_lambda": 1.0, "policy_target": PLAYED}
 
 # Positions that are copied at a time for the checksum.
 _CHECKSUM_ROWS = 1 << 16
@@ -246,6 +250,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     Returns:
         A clause for each option that changed.
     """
+    before = {**_ADDED_OPTIONS, **before}
     now = json.loads(json.dumps(dict(now)))  # JSON turns a tuple into a list
     return [
         f"--{name} was {before[name]} and is {value} now"

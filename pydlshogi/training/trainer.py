@@ -6,8 +6,10 @@ import dataclasses
 import logging
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.shards import AnyPositions, MappedPositions
@@ -18,6 +20,7 @@ from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.evaluation import Progress, Validation
 from pydlshogi.training.loss import Loss, LossMeans, loss_names
 from pydlshogi.training.parallel import ALONE, Alone, synchronize
+from pydlshogi.training.policy_target import VISITS
 from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import Recipe, make_schedule
 from pydlshogi.training.resume import LiveState
@@ -145,10 +148,8 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
         StateFileError: the run cannot continue from ``task.resumed``.
     """
     settings, optimizer = task.settings, task.optimizer
-    positions = task.train_positions
-    iterator = EpochIterator(len(positions), settings.batchsize, settings.seed)
-    if isinstance(positions, MappedPositions):
-        iterator.announce = positions.prefetch
+    iterator = EpochIterator(len(task.train_positions), settings.batchsize, settings.seed)
+    iterator.announce = _make_announce(task)
     means = {name: LossMeans(name, task.ranks) for name in loss_names(task.network)}
     live = LiveState(optimizer, iterator, means, task.train_positions, settings.options)
     if task.resumed is not None:
@@ -167,6 +168,14 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
     trainer = chainer.training.Trainer(updater, end, out=os.curdir)
     _extend(trainer, task, live, means)
     return trainer
+
+
+def _make_announce(task: Task) -> Callable[[numpy.ndarray], None] | None:
+    """Makes the function that reads this rank's part of the next batch ahead, from shards."""
+    positions, visits = task.train_positions, task.settings.recipe.policy_target == VISITS
+    if not isinstance(positions, MappedPositions):
+        return None
+    return lambda batch: positions.prefetch(task.ranks.part(batch), visits)
 
 
 def _make_updater(task: Task, iterator: EpochIterator) -> Any:

@@ -8,9 +8,7 @@ import numpy
 
 from pydlshogi.features import WIN_OF_RESULT
 from pydlshogi.positions import NO_EVALUATION
-
-#: Scale fitted to the floodgate games of 2016: python utils/fit_eval_scale.py LIST.
-EVAL_SCALE = 326.0
+from pydlshogi.training.defaults import EVAL_SCALE
 
 # The result of the game as a number, by its code.
 _WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))], numpy.float32)

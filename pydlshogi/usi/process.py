@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -27,13 +28,17 @@ def run_engine(
 ) -> NoReturn:
     """Runs an engine until ``quit`` or the end of the input, and ends the process.
 
-    The exit status is 0. If the engine cannot go on (no model, no Chainer), it is 1.
+    The exit status is 0.
 
     Args:
         name: Name of the engine, for ``id name``.
         options: What the GUI can set; shared with the player.
         make_player: Makes the player, given the function that sends a line. Heavy imports
             belong inside it.
+
+    Raises:
+        UserError: the engine cannot go on, for example without a model. ``program`` turns
+            this and other errors into the exit status 1.
     """
     with protocol_streams() as (lines, stream):
         log = DialogueLog()
@@ -42,5 +47,7 @@ def run_engine(
         engine.run(lines)
         # Python's own way to end would wait for all threads, which may be deep in an import,
         # in CUDA or in a batch of the network, and would then free the tree node by node.
-        sys.stderr.flush()
+        # Standard error may be closed, or nobody may read it any more.
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            sys.stderr.flush()
         os._exit(0)

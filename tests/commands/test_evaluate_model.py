@@ -230,6 +230,7 @@ def test_a_picture_that_cannot_be_drawn_gets_one_sentence(folder, capsys, networ
 def test_without_a_known_result_the_value_columns_are_nan(capsys):
     positions = make_positions(5, 1)
     positions["result"] = UNKNOWN
-    (row,) = evaluate.evaluate(SmallValueNetwork(), positions[:5], CPU)[-1:]
+    measured = evaluate.measure_finite(SmallValueNetwork(), positions, CPU)
+    row = summarize(positions["ply"], measured)[-1]
     assert numpy.isnan([row.value_loss, row.value_accuracy]).all()
     assert "nan" in evaluate.format_markdown([row])

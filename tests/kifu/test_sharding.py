@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pydlshogi.commands import make_positions
-from pydlshogi.kifu import sharding
+from pydlshogi.kifu import sharding, shards
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.shards import Shard, ShardError
@@ -81,6 +81,44 @@ def test_other_files_do_not_mix(kifu_list, capsys):
     assert "holds shards of another list" in capsys.readouterr().err
     assert make_positions.main(["out/list.txt", "other"]) == 1
     assert "is a shard already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [("shards", "MAGIC", b"pydlshogi shard 1\n"), ("sharding", "CACHE_VERSION", 0)],
+)
+def test_shards_of_another_version_are_not_continued(
+    kifu_list, monkeypatch, capsys, module, name, value
+):
+    with monkeypatch.context() as other:
+        other.setattr(sharding, name, value)
+        if module == "shards":
+            other.setattr(shards, name, value)
+        assert make_positions.main(["train.txt", "out"]) == 0
+    assert make_positions.main(["train.txt", "out"]) == 1
+    assert "another version of pydlshogi made it. Delete it" in capsys.readouterr().err
+    shutil.rmtree("out")
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert content(Path("out")) == read_positions(kifu_list)[0].tobytes()
+
+
+def test_shards_smaller_than_a_record_are_cut_from_one_copy(kifu_list, monkeypatch):
+    joined = []
+    join = sharding._join
+
+    def counting(parts):
+        joined.append(sum(len(positions) for positions, _ in parts))
+        return join(parts)
+
+    monkeypatch.setattr(sharding, "_join", counting)
+    out = kifu_list.parent / "out"
+    out.mkdir()
+    made = sharding.make_shards(read_list(kifu_list), out, size=3)
+    positions = read_positions(kifu_list)[0]
+    assert content(out) == positions.tobytes()
+    assert {len(Shard(out / name)) for name in made.shards[:-1]} == {3}
+    # Each position once, and the rest of each batch again.
+    assert sum(joined) <= len(positions) + 3 * len(joined)
 
 
 def test_a_list_may_name_shards_beside_records(kifu_list):

@@ -151,11 +151,59 @@ def test_visits_of_several_shards_are_those_of_their_positions(tmp_path):
     assert mapped.visits_of(rows).checksum() == join(parts)[rows].checksum()
 
 
-def test_positions_are_the_same_after_a_prefetch(tmp_path):
-    positions = positions_of(5000)
-    write_shard(tmp_path / "a.shard", positions, visits_of(5000))
+@pytest.fixture
+def needed(monkeypatch):
+    """The ranges of bytes that the system is asked to read: (first, behind the last)."""
+    ranges = []
+    ask = Shard._will_need
+
+    def recording(self, start, size, rows):
+        ranges.append((start + size * rows.start, start + size * rows.stop))
+        ask(self, start, size, rows)
+
+    monkeypatch.setattr(Shard, "_will_need", recording)
+    return ranges
+
+
+def covers(ranges, first, end):
+    return any(start <= first and end <= stop for start, stop in ranges)
+
+
+ROWS = numpy.array([0, 31, 3990, 4999])
+
+
+@pytest.mark.parametrize("with_visits", [False, True])
+def test_a_prefetch_asks_for_the_records_and_for_visits_that_are_wanted(
+    tmp_path, needed, with_visits
+):
+    positions, visits = positions_of(5000), visits_of(5000)
+    write_shard(tmp_path / "a.shard", positions, visits)
     mapped = MappedPositions(positions[:10], [Shard(tmp_path / "a.shard")])
-    rows = numpy.array([0, 9, 10, 4000, 5009])
-    mapped.prefetch(rows)
-    mapped.prefetch(rows[:0])
-    assert mapped[rows].tobytes() == positions[[0, 9, 0, 3990, 4999]].tobytes()
+    mapped.prefetch(numpy.concatenate([[0, 9], 10 + ROWS]), with_visits)
+    mapped.prefetch(ROWS[:0], with_visits)
+    at_visits = 64 + 5000 * POSITION.itemsize
+    at_candidates = at_visits + 8 * 5001
+    for row in ROWS.tolist():
+        first = 64 + row * POSITION.itemsize
+        assert covers(needed, first, first + POSITION.itemsize)
+        first = at_visits + 8 * row
+        assert covers(needed, first, first + 16) == with_visits
+        first, end = at_candidates + CANDIDATE.itemsize * visits.starts[[row, row + 1]]
+        assert covers(needed, first, end) == with_visits
+    # The blocks of the positions, and nothing else.
+    assert len(needed) == 3 * (3 if with_visits else 1)
+    assert mapped[10 + ROWS].tobytes() == positions[ROWS].tobytes()
+    assert mapped.visits_of(10 + ROWS).checksum() == visits[ROWS].checksum()
+
+
+def test_a_prefetch_leaves_damaged_visits_to_the_check_of_their_block(tmp_path):
+    path = tmp_path / "a.shard"
+    write_shard(path, positions_of(70), visits_of(70))
+    content = bytearray(path.read_bytes())
+    start = 64 + 70 * POSITION.itemsize + 8 * 32
+    content[start : start + 8] = b"\xff" * 7 + b"\x7f"
+    path.write_bytes(content)
+    mapped = MappedPositions(positions_of(0), [Shard(path)])
+    mapped.prefetch(numpy.arange(70), True)
+    with pytest.raises(ShardError, match="damaged"):
+        mapped.visits_of(numpy.arange(70))

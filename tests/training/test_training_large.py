@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -14,7 +15,9 @@ from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.shards import MappedPositions, Shard, ShardError, write_shard
 from pydlshogi.training import order
 from pydlshogi.training.checkpoint import load_pair
-from pydlshogi.training.trainer import Settings, Task, train
+from pydlshogi.training.parallel import ALONE, Ranks
+from pydlshogi.training.recipe import Recipe
+from pydlshogi.training.trainer import Settings, Task, make_trainer, train
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -42,6 +45,45 @@ def test_shards_train_the_model_of_the_positions(tmp_path):
     train_on(tmp_path / "array", positions)
     train_on(tmp_path / "mapped", shards_of(tmp_path / "shards", positions, 40))
     assert_same_files(tmp_path / "array/model", tmp_path / "mapped/model")
+
+
+def a_rank(rank, size):
+    own = {"rank": rank, "size": size, "intra_rank": rank, "intra_size": size}
+    return Ranks(SimpleNamespace(mpi_comm=None, **own))
+
+
+@pytest.mark.parametrize("target", ["played", "visits"])
+def test_each_rank_reads_its_part_of_the_next_batch_ahead(tmp_path, monkeypatch, target):
+    positions = shards_of(tmp_path / "shards", make_positions(100, 1), 40)
+    announced = []
+    monkeypatch.setattr(
+        MappedPositions, "prefetch", lambda self, *arguments: announced.append(arguments)
+    )
+    options = Settings("model", "state", batchsize=7, recipe=Recipe(policy_target=target))
+    for ranks in (ALONE, *(a_rank(rank, 3) for rank in range(3))):
+        network = make_network()
+        optimizer = make_optimizer(network)
+        task = Task(network, optimizer, positions, make_positions(9, 2), options, CPU, ranks=ranks)
+        iterator = make_trainer(task).updater.get_iterator("main")
+        next(iterator)
+        batch = next(iterator)
+        assert announced[-2][0].tolist() == ranks.share(batch).tolist()
+        assert announced[-2][1] == (target == "visits")
+    parts = [rows for rows, _ in announced[2::2]]
+    assert numpy.concatenate(parts).tolist() == announced[0][0].tolist()
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_the_parts_of_a_batch_are_known_without_a_share_of_it(count):
+    for rank in range(3):
+        ranks = a_rank(rank, 3)
+        ranks.idle = None
+        part = ranks.part(numpy.arange(count))
+        assert ranks.idle is None
+        if count:
+            share = ranks.share(numpy.arange(count))
+            assert ranks.idle == (not len(part))
+            assert share.tolist() == ([0] if ranks.idle else part.tolist())
 
 
 def test_a_large_run_resumes_exactly(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Recipes beside the published one: each option's effect, and its exact resume."""
 
+import json
 import logging
 import math
 
@@ -250,6 +251,17 @@ def test_other_options_than_those_of_the_run_resumed_are_told(tmp_path):
     assert told(tmp_path, changed) == []
     run(tmp_path / "steps", RECIPES["steps"], iterations=1)
     assert told(tmp_path / "steps", RECIPES["steps"]) == []
+
+
+def test_options_that_an_older_state_lacks_are_told_if_they_change_the_training():
+    now = json.loads(json.dumps(Settings(model="", state="").options))
+    added = {"policy_target": "visits", "value_lambda": 0.5}
+    older = {name: value for name, value in now.items() if name not in added}
+    assert differences(older, now) == []
+    assert differences(older, {**now, **added}) == [
+        "--value_lambda was 1.0 and is 0.5 now",
+        "--policy_target was played and is visits now",
+    ]
 
 
 def test_momentum_needs_a_state_with_momentum(tmp_path):

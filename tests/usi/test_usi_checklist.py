@@ -4,6 +4,7 @@ The order is that of the project's checklist for USI engines.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -150,6 +151,21 @@ def test_launch_without_standard_error(start, tmp_path):
     assert len(answers) == 1
     # Output to file 2 disappears. It neither fails nor comes back as input.
     assert answers[0].startswith("info string internal error at 'isready': TypeError")
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>&7"], ids=["closed", "a broken pipe"])
+def test_launch_quit_ends_with_status_0_without_a_reader_of_standard_error(start, stderr):
+    reader, writer = os.pipe()
+    os.close(reader)
+    # The text stays in the buffer until the end.
+    command = patched("import sys", "if sys.stderr: sys.stderr.write('no end of line')")
+    shell = f'exec 7>&{writer}; exec "$@" {stderr}'
+    buffered = {name: os.environ[name] for name in os.environ if name != "PYTHONUNBUFFERED"}
+    engine = start(
+        ["bash", "-c", shell, "bash", *command], pass_fds=[writer], stderr=None, env=buffered
+    )
+    assert engine.leave("usi", "quit") == 0
+    os.close(writer)
 
 
 def test_launch_a_gui_that_goes_away_in_a_search(model_file):
