@@ -128,11 +128,11 @@ def print_times(
             if (name, task, size) in times
         }
         others = min(value for name, value in ms.items() if name != "ours")
-        cells = " | ".join(in_words(ms.get(name)) for name in names)
+        cells = " | ".join(formatted(ms.get(name)) for name in names)
         print(f"| {task}, batch {size} | {cells} | {others / ms['ours']:.2f} |")
 
 
-def in_words(milliseconds: float | None) -> str:
+def formatted(milliseconds: float | None) -> str:
     """Returns a time with three digits."""
     if milliseconds is None:
         return "–"

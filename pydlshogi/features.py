@@ -15,8 +15,8 @@ planes  meaning
         rook 2. Plane n of a piece type is filled with 1 if more than n are in hand.
 ======  ==========================================================================
 
-Networks with a history have two planes more, 104 and 105: 1 on the destination of the opponent's
-last move and of the own last move. A plane is 0 where that move is unknown.
+Networks with a history have two planes more, 104 and 105. They mark the destination of the
+opponent's last move, and of the last move of the side to move. A plane is 0 if its move is unknown.
 
 Labels, 0..2186: ``81 · direction + to_square``. Directions 0..19 are moves on the board,
 20..26 are drops of pawn, lance, knight, silver, gold, bishop and rook. Two legal moves of one
@@ -145,36 +145,53 @@ def make_input_features(
     return planes.reshape(PLANE_NUM, 9, 9)
 
 
-def make_input_features_from_board(board: shogi.Board, planes: int = PLANE_NUM) -> numpy.ndarray:
+def check_plane_num(plane_num: int) -> None:
+    """Checks a number of planes.
+
+    Raises:
+        ValueError: it is neither ``PLANE_NUM`` nor ``HISTORY_PLANE_NUM``.
+    """
+    if plane_num not in (PLANE_NUM, HISTORY_PLANE_NUM):
+        raise ValueError(
+            f"plane_num is {plane_num!r}; only {PLANE_NUM}, and {HISTORY_PLANE_NUM} with the last "
+            "two moves, are possible"
+        )
+
+
+def make_input_features_from_board(board: shogi.Board, plane_num: int = PLANE_NUM) -> numpy.ndarray:
     """Makes the planes of a python-shogi board, seen from the side to move.
 
     Args:
         board: Any position. It is not changed. Its stack of moves may be empty.
-        planes: Number of planes: ``PLANE_NUM``, or ``HISTORY_PLANE_NUM`` with the history.
+        plane_num: Number of planes: ``PLANE_NUM``, or ``HISTORY_PLANE_NUM`` with the history.
 
     Returns:
-        (planes, 9, 9) float32 of 0 and 1.
+        (plane_num, 9, 9) float32 of 0 and 1.
+
+    Raises:
+        ValueError: ``plane_num`` is another number.
     """
+    check_plane_num(plane_num)
     us, them = board.turn, 1 - board.turn
-    made = make_input_features(
+    planes = make_input_features(
         board.piece_bb,
         (board.occupied[us], board.occupied[them]),
         (board.pieces_in_hand[us], board.pieces_in_hand[them]),
     )
-    if planes == HISTORY_PLANE_NUM:
+    if plane_num == HISTORY_PLANE_NUM:
         moves = itertools.islice(reversed(board.move_stack), RECENT_NUM)
         squares = [move.to_square if move else None for move in moves]
-        made = numpy.concatenate([made, make_history_planes(squares)])
+        planes = numpy.concatenate([planes, make_history_planes(squares)])
     # A rotation by 180 degrees reverses both axes. It does not change hand planes.
-    return made if us == shogi.BLACK else made[:, ::-1, ::-1]
+    return planes if us == shogi.BLACK else planes[:, ::-1, ::-1]
 
 
 def make_history_planes(squares: Sequence[int | None]) -> numpy.ndarray:
     """Makes the planes of the last two moves.
 
     Args:
-        squares: Destination of the opponent's last move, then of the own last move, seen from
-            the side to move; None for an unknown one.
+        squares: Destination of the opponent's last move, then of the last move of the side to
+            move, both seen from the side to move; None for an unknown one.
 
     Returns:
         (2, 9, 9) float32 of 0 and 1.
@@ -186,7 +203,7 @@ def make_history_planes(squares: Sequence[int | None]) -> numpy.ndarray:
     return planes.reshape(RECENT_NUM, 9, 9)
 
 
-def make_input_planes(records: Any, out: Any = None, planes: int = PLANE_NUM) -> Any:
+def make_input_planes(records: Any, out: Any = None, plane_num: int = PLANE_NUM) -> Any:
     """Makes the planes of packed positions on the device that holds them.
 
     The same code runs on numpy and cupy. A GPU receives only the packed bytes.
@@ -195,18 +212,22 @@ def make_input_planes(records: Any, out: Any = None, planes: int = PLANE_NUM) ->
         records: ``POSITION`` array (n,), or its raw bytes (n, ``POSITION.itemsize``) uint8
             as a numpy or cupy array.
         out: Array for the result, contiguous and on the same device; None for a new one.
-        planes: Number of planes: ``PLANE_NUM``, or ``HISTORY_PLANE_NUM`` with the history.
+        plane_num: Number of planes: ``PLANE_NUM``, or ``HISTORY_PLANE_NUM`` with the history.
 
     Returns:
-        (n, planes, 9, 9) float32 of 0 and 1; ``out`` if it was given.
+        (n, plane_num, 9, 9) float32 of 0 and 1; ``out`` if it was given.
+
+    Raises:
+        ValueError: ``plane_num`` is another number.
     """
+    check_plane_num(plane_num)
     if isinstance(records, numpy.ndarray) and records.dtype != numpy.uint8:
         records = raw_bytes(records)
     xp = _array_module(records)
     count = len(records)
     if out is None:
-        out = xp.empty((count, planes, 9, 9), dtype=numpy.float32)
-    flat = out.reshape(count, planes, SQUARE_NUM)
+        out = xp.empty((count, plane_num, 9, 9), dtype=numpy.float32)
+    flat = out.reshape(count, plane_num, SQUARE_NUM)
     sides = (flat[:, :SIDE_PLANE_NUM], flat[:, SIDE_PLANE_NUM:PLANE_NUM])
     board = records[:, None, :SQUARE_NUM]
     codes = xp.arange(1, 2 * PIECE_TYPE_NUM + 1, dtype=numpy.uint8).reshape(2, 1, -1, 1)
@@ -215,7 +236,7 @@ def make_input_planes(records: Any, out: Any = None, planes: int = PLANE_NUM) ->
     for number, side in enumerate(sides):
         side[:, :PIECE_TYPE_NUM] = board == codes[number]
         side[:, PIECE_TYPE_NUM:] = held[:, number, :, None]
-    if planes == HISTORY_PLANE_NUM:
+    if plane_num == HISTORY_PLANE_NUM:
         recent = records[:, _RECENT_AT : _RECENT_AT + RECENT_NUM, None]
         squares = xp.arange(1, SQUARE_NUM + 1, dtype=numpy.uint8)
         flat[:, PLANE_NUM:] = recent == squares

@@ -1,4 +1,4 @@
-"""Atomic writing of files, and the path of the shipped model."""
+"""Atomic writing of files, and the paths of the shipped models."""
 
 from __future__ import annotations
 

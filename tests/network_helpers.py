@@ -24,6 +24,15 @@ def randomize(network, seed=1):
     return network
 
 
+def make_deep(name, blocks=90):
+    """Makes a residual network of many narrow blocks whose outputs do not grow with the depth."""
+    numpy.random.seed(1)
+    network = make_network(name, channels=2, blocks=blocks)
+    for n in range(1, blocks):
+        network[f"b{n}"].bn2.gamma.array *= 0.1
+    return network
+
+
 def sorted_links(network):
     return [link for _, link in sorted(network.namedlinks(), key=lambda item: item[0])]
 

@@ -70,6 +70,14 @@ def test_golden_labels():
         assert len(set(labels.values())) == len(labels)
 
 
+@pytest.mark.parametrize("plane_num", [0, 103, 105, 107, "106"])
+def test_other_numbers_of_planes_are_refused(plane_num):
+    with pytest.raises(ValueError, match=f"plane_num is {plane_num!r}; only 104, and 106"):
+        features.make_input_planes(packed(SFENS[:1]), plane_num=plane_num)
+    with pytest.raises(ValueError, match="plane_num is"):
+        features.make_input_features_from_board(shogi.Board(), plane_num)
+
+
 @pytest.mark.parametrize("sfen", SFENS[::40])
 def test_a_move_and_its_mirror_image_share_a_label(sfen):
     board = shogi.Board(sfen)

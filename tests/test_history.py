@@ -61,7 +61,7 @@ def test_the_first_two_positions_of_a_game_have_less_history():
 def test_packed_positions_have_the_planes_of_the_boards(device):
     positions = kifu_reference.play(shogi.Board(), MOVES, WIN)
     raw = device.send(positions.view(numpy.uint8).reshape(len(positions), -1))
-    planes = make_input_planes(raw, planes=HISTORY_PLANE_NUM)
+    planes = make_input_planes(raw, plane_num=HISTORY_PLANE_NUM)
     numpy.testing.assert_array_equal(chainer.backends.cuda.to_cpu(planes), planes_of_boards())
     without = chainer.backends.cuda.to_cpu(make_input_planes(raw))
     numpy.testing.assert_array_equal(without, planes_of_boards()[:, :PLANE_NUM])

@@ -31,7 +31,7 @@ def test_the_model_with_two_heads_predicts_moves_and_winners():
     network = load_network(shipped_model("model_policy_value"))
     positions = read_kifu(KIFU / "kifulist_test.txt").array[::8].copy()
     with chainer.using_config("train", False), chainer.no_backprop_mode():
-        logits, values = network(make_input_planes(positions, planes=network.plane_num))
+        logits, values = network(make_input_planes(positions, plane_num=network.plane_num))
     labels = positions["label"].astype(numpy.int32)
     assert chainer.functions.accuracy(logits, labels).array > 0.37
     decided = positions["result"] < DRAW

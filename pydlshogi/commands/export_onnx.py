@@ -15,10 +15,11 @@ def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="export_onnx",
-        description="Converts a model to ONNX. The input is planes (batch, 104, 9, 9). The outputs "
-        "are policy (batch, 2187), logits, and value (batch, 1), the probability that the side to "
-        "move wins; a head that the network lacks is left out. Before the file is written, ONNX "
-        "Runtime computes it, and the results are compared with the network.",
+        description="Converts a model to ONNX. The input is planes (batch, 104, 9, 9), or 106 of "
+        "them for a network that sees the last two moves. The outputs are policy (batch, 2187), "
+        "logits, and value (batch, 1), the probability that the side to move wins; a head that the "
+        "network lacks is left out. Before the file is written, ONNX Runtime computes it, and the "
+        "results are compared with the network.",
     )
     add = parser.add_argument
     add("model", type=file_name, help="model file to read")

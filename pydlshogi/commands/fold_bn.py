@@ -17,7 +17,7 @@ def build_parser() -> ArgumentParser:
         "The new model computes the same moves. It takes models trained with --network "
         "policy_bn, policy_hand1x1, policy_hand1x1_unpool, policy_hand1x1_bn, policy_value or "
         "policy_value_hand1x1_bn; a value head is left out without --keep_value. It also takes "
-        "the book's networks, for example to store them with --float16. With --keep_network it "
+        "the book's networks, for example to store them with --float16. With --no_fold it "
         "takes any network.",
     )
     add = parser.add_argument
@@ -29,7 +29,7 @@ def build_parser() -> ArgumentParser:
         help="keep the value head: the result is the book's network with two heads",
     )
     add(
-        "--keep_network",
+        "--no_fold",
         action="store_true",
         help="do not fold: store the model of any network as it is, with --float16",
     )
@@ -54,15 +54,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = build_parser()
     args = parser.parse_args(argv)
-    if args.keep_network and (args.keep_value or not args.float16):
-        parser.error("--keep_network needs --float16, and excludes --keep_value")
+    if args.no_fold and (args.keep_value or not args.float16):
+        parser.error("--no_fold needs --float16, and excludes --keep_value")
     # These modules import Chainer; a mistake in the options is reported without that delay.
     from pydlshogi.network.fold import FoldError, fold
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
 
     network = load_network(args.model)
-    if not args.keep_network:
+    if not args.no_fold:
         try:
             network = fold(network, keep_value=args.keep_value)
         except FoldError as error:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name, seed_number
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep, load_games
+from pydlshogi.network.registry import UNFOLDABLE
 
 if TYPE_CHECKING:
     import numpy
 
-#: Choices of ``--network``, the default first.
-TARGETS = ("value", "policy_value", "policy_value_hand1x1_bn", "policy_value_history_bn")
+    from pydlshogi.network.network import Network
 
-#: Those that ``--unfold`` can make.
-UNFOLDED = ("policy_value_hand1x1_bn", "policy_value_history_bn")
+#: Choices of ``--network``, the default first.
+TARGETS = ("value", "policy_value", *UNFOLDABLE)
 
 #: Positions that ``--unfold`` measures.
 _MEASURED = 1024
@@ -27,8 +28,9 @@ def build_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="transfer_policy_to_value",
         description="Writes a new model with the hidden layers of a policy model, as a start for "
-        "training it (--initmodel). The two-headed networks get the policy head, too. A value head "
-        "that the model lacks gets random weights.",
+        "training it (--initmodel). A network with a policy head gets that head, too. A value head "
+        "that the model lacks gets random weights. Filters of the last two moves are 0 if the "
+        "model lacks them.",
     )
     add = parser.add_argument
     add("model_policy", type=file_name, help="model file of a policy network")
@@ -44,8 +46,7 @@ def build_parser() -> ArgumentParser:
         type=file_name,
         metavar="LIST",
         help="kifu list; puts batch normalization back into a model without it, measured on "
-        "1,024 positions of the list. For --network policy_value_hand1x1_bn or "
-        "policy_value_history_bn",
+        f"1,024 positions of the list. For --network {_any_of(UNFOLDABLE)}",
     )
     add(
         "--seed",
@@ -68,26 +69,46 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = build_parser()
     args = parser.parse_args(argv)
-    if args.unfold and args.network not in UNFOLDED:
-        parser.error(f"--unfold needs --network {' or '.join(UNFOLDED)}")
+    if args.unfold and args.network not in UNFOLDABLE:
+        parser.error(f"--unfold needs --network {_any_of(UNFOLDABLE)}")
     # These modules import Chainer; a mistake in the options is reported without that delay.
     import numpy
 
+    from pydlshogi.network.fold import FoldError
     from pydlshogi.network.model_file import load_network, save_derived_model
-    from pydlshogi.network.transfer import make_from_policy
+    from pydlshogi.network.transfer import TransferError
 
     policy = load_network(args.model_policy)
     numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
-    if args.unfold:
-        from pydlshogi.network.unfold import unfold
-
-        network = unfold(policy, args.network, _some_planes(args.unfold))
-    else:
-        network = make_from_policy(policy, args.network)
+    make = _unfold if args.unfold else _transfer
+    try:
+        network = make(policy, args)
+    except (FoldError, TransferError) as error:
+        raise type(error)(f"model file {args.model_policy}: {error}") from None
     keep("transfer_policy_to_value", args.model_value, args.model_policy)
     save_derived_model(args.model_value, network, args.model_policy)
     print(f"{args.model_value}: {args.network} with the layers of {args.model_policy}")
     return 0
+
+
+def _any_of(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _transfer(policy: Network, args: argparse.Namespace) -> Network:
+    """Makes the new network without ``--unfold``."""
+    from pydlshogi.network.transfer import make_from_policy
+
+    return make_from_policy(policy, args.network)
+
+
+def _unfold(policy: Network, args: argparse.Namespace) -> Network:
+    """Makes the new network with ``--unfold``; a wrong model is refused before the list is read."""
+    from pydlshogi.network.fold import fold
+    from pydlshogi.network.unfold import unfold
+
+    plain = fold(policy, keep_value=policy.value_kind is not None)
+    return unfold(plain, args.network, _some_planes(args.unfold))
 
 
 def _some_planes(kifulist: str) -> numpy.ndarray:

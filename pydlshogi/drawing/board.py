@@ -10,7 +10,7 @@ import shogi
 
 from pydlshogi.drawing.diagram import Arrow, Diagram
 from pydlshogi.drawing.notation import FILES, RANKS, SIDES
-from pydlshogi.drawing.picture import new_figure
+from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.shapes import (
     BLUE,
     BOARD,
@@ -50,7 +50,7 @@ def save_board(diagram: Diagram, output: str | os.PathLike[str], *, language: st
         DrawingError: the file cannot be written, or matplotlib or the font is missing.
     """
     width, height = _X[1] - _X[0], _TOP - _bottom(diagram)
-    with new_figure(width * _INCHES, height * _INCHES) as figure:
+    with japanese_figure(width * _INCHES, height * _INCHES) as figure:
         draw_board(figure.add_axes((0, 0, 1, 1)), diagram, language)
         save_figure(figure, output)
 
@@ -60,7 +60,7 @@ def draw_board(axes: Any, diagram: Diagram, language: str = "en") -> None:
 
     Args:
         axes: Axes of matplotlib. Text that matplotlib itself writes needs the Japanese font
-            (:func:`pydlshogi.drawing.picture.new_figure`).
+            (:func:`pydlshogi.drawing.picture.japanese_figure`).
         diagram: What it shows.
         language: Language of the words.
     """

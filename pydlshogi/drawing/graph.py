@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydlshogi.drawing.picture import new_figure
+from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.shapes import BLUE
 from pydlshogi.drawing.words import word
 from pydlshogi.figure import save_figure
@@ -53,7 +53,7 @@ def save_graph(course: Course, output: str | os.PathLike[str], *, language: str 
         for draw, values in ((_draw_wins, course.black_wins), (_draw_moves, course.probabilities))
         if any(value is not None for value in values)
     ]
-    with new_figure(9.5, 1.0 + 2.7 * max(1, len(drawers))) as figure:
+    with japanese_figure(9.5, 1.0 + 2.7 * max(1, len(drawers))) as figure:
         figure.set_layout_engine("constrained")
         figure.suptitle(course.title, fontsize=12)
         rows = figure.subplots(max(1, len(drawers)), 1, sharex=True, squeeze=False)[:, 0]

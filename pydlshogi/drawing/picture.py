@@ -11,7 +11,7 @@ from pydlshogi.figure import no_matplotlib
 
 
 @contextlib.contextmanager
-def new_figure(width: float, height: float) -> Iterator[Any]:
+def japanese_figure(width: float, height: float) -> Iterator[Any]:
     """Makes an empty figure, in which text appears in the Japanese font.
 
     The settings of matplotlib hold while the context is open.

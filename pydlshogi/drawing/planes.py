@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from pydlshogi.drawing.notation import PIECES
-from pydlshogi.drawing.picture import new_figure
+from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.shapes import BLUE, BOARD, INK, LINE, draw_text
 from pydlshogi.drawing.words import word
 from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
@@ -74,7 +74,7 @@ def save_planes(
     places = cells()
     width = _TITLE + _RIGHT * (1 + max(cell.column for cell in places))
     height = _DOWN * (1 + max(cell.row for cell in places)) + 16
-    with new_figure(width * _INCHES, height * _INCHES) as figure:
+    with japanese_figure(width * _INCHES, height * _INCHES) as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, width), ylim=(-height, 0), aspect="equal")
         axes.set_axis_off()

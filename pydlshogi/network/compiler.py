@@ -1,14 +1,14 @@
 """Makes the program of a network (:mod:`pydlshogi.network.cpu.program`).
 
-The network runs once, and the functions that it computes are translated one by one
-(:mod:`pydlshogi.network.trace`). A 3×3 convolution is joined with an addition and a ReLU that
-follow it. A new program is compared with the network on other planes: a function that the trace
-does not record would make its outputs differ.
+The network runs once (:mod:`pydlshogi.network.trace`), and the functions that it computes are
+translated one by one (:mod:`pydlshogi.network.translations`). A 3×3 convolution is joined with
+an addition and a ReLU that follow it. A new program is compared with the network on other
+planes: a function that the trace does not record would make its outputs differ.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
 import numpy
 
@@ -18,20 +18,14 @@ from pydlshogi.network.cpu.steps import Call, Convolution, Spread, Step, make_fi
 from pydlshogi.network.cpu.threads import get_threads
 from pydlshogi.network.cpu.winograd import SIDE
 from pydlshogi.network.network import Network, split_output
-from pydlshogi.network.trace import Trace, trace
-
-#: Boards of the traced batch: a number that no other dimension of a network has.
-_BATCH = 7
+from pydlshogi.network.trace import BATCH, Trace, trace
+from pydlshogi.network.translations import UnknownFunction, translate
 
 #: Number of a step after all others.
 _EVER = 2**31
 
 #: Largest difference of the outputs, relative to the largest of them.
 _TOLERANCE = 1e-4
-
-
-class _Unknown(Exception):
-    """The network uses a function that is not in the table."""
 
 
 def compile_network(network: Network) -> Program | None:
@@ -51,10 +45,10 @@ def compile_network(network: Network) -> Program | None:
         return random.randint(0, 2, (count, network.plane_num, SIDE, SIDE)).astype(numpy.float32)
 
     try:
-        program = _Compiler(trace(network, planes(_BATCH))).program()
+        program = _Compiler(trace(network, planes(BATCH))).program()
         return program if _agree(program, network, planes(3)) else None
-    except (_Unknown, ValueError, IndexError):
-        # numpy raises the others where another dimension than the batch is _BATCH.
+    except (UnknownFunction, ValueError, IndexError):
+        # numpy raises the others where another dimension than the batch is BATCH.
         return None
 
 
@@ -97,13 +91,14 @@ class _Compiler:
 
     def __init__(self, traced: Trace) -> None:
         self._trace = traced
-        self._outputs = [node for node in (traced.logits, traced.values) if node is not None]
-        self._functions = _needed(traced.functions, self._outputs)
+        self._outputs = traced.outputs()
+        self._functions = traced.needed()
         self._readers: dict[int, list[Any]] = {id(node): [None] for node in self._outputs}
         for function in self._functions:
             for node in function.inputs:
                 self._readers.setdefault(id(node), []).append(function)
         self._slots = {id(traced.planes): 0}
+        self._variable = _depending(self._functions, traced.planes)
         self._constants: dict[int, Any] = {}
         self._steps: list[Step] = []
         self._values: dict[int, list[int]] = {}  # by slot: channels, first step, last step
@@ -114,7 +109,7 @@ class _Compiler:
         """Returns the program.
 
         Raises:
-            _Unknown: the network uses a function that is not in the table.
+            UnknownFunction: the network uses a function that has no translation.
         """
         heads, inner = self._find_convolutions()
         weights = [self._arrays(head.function)[1] for head in heads.values()]
@@ -190,10 +185,7 @@ class _Compiler:
 
     def _is_constant(self, node: Any) -> bool:
         """Says whether a value does not depend on the planes."""
-        creator = node.creator_node
-        if creator is None:
-            return node is not self._trace.planes
-        return all(self._is_constant(node) for node in creator.inputs)
+        return id(node) not in self._variable
 
     def _arrays(self, function: Any) -> tuple[Any, ...]:
         return self._trace.arrays[id(function)]
@@ -201,7 +193,7 @@ class _Compiler:
     def _slot(self, node: Any) -> int:
         """Returns the slot of a value."""
         if id(node) not in self._slots:
-            raise _Unknown
+            raise UnknownFunction
         return self._slots[id(node)]
 
     def _new_slot(self, function: Any) -> int:
@@ -234,30 +226,27 @@ class _Compiler:
         self._steps.append(step)
 
     def _read_value(self, slot: int, for_ever: bool = False) -> None:
-        """Notes that a step reads a value: a call may keep parts of it in its result."""
+        """Notes that the next step reads a value, or that its memory must never be reused."""
         if slot in self._convolutions:
             self._convolutions[slot].gives_value = True
-            self._values[slot][2] = (
-                2**31 if for_ever else max(self._values[slot][2], len(self._steps))
-            )
+            last = _EVER if for_ever else len(self._steps)
+            self._values[slot][2] = max(self._values[slot][2], last)
 
     def _add_call(self, function: Any) -> None:
         """Adds a function that is no 3×3 convolution; a constant result is kept."""
-        kind = type(function).__name__
-        if kind not in _TABLE or len(function.outputs) != 1:
-            raise _Unknown
         arguments = [self._argument(*pair) for pair in zip(function.inputs, self._arrays(function))]
         output = function.outputs[0]()
         if self._is_constant(output):
-            # The operations that use it broadcast it to any batch.
-            is_broadcast = kind == "BroadcastTo"
-            result = arguments[0] if is_broadcast else _TABLE[kind](function)(*arguments)
+            # The operations that use a broadcast constant broadcast it to any batch themselves.
+            is_broadcast = type(function).__name__ == "BroadcastTo"
+            result = arguments[0] if is_broadcast else translate(function)(*arguments)
             self._constants[id(output)] = result
             return
         for argument in arguments:
+            # The result of a call may be a view of it, so its memory is never reused.
             if isinstance(argument, int):
                 self._read_value(argument, for_ever=True)
-        self._steps.append(Call(_TABLE[kind](function), arguments, self._new_slot(function)))
+        self._steps.append(Call(translate(function), arguments, self._new_slot(function)))
 
     def _argument(self, node: Any, array: Any) -> Any:
         """Returns the constant array or the slot of an input."""
@@ -266,15 +255,18 @@ class _Compiler:
         return self._constants[id(node)] if id(node) in self._constants else self._slot(node)
 
 
-def _needed(functions: list[Any], outputs: list[Any]) -> list[Any]:
-    """Returns the functions that the outputs depend on, in order."""
-    nodes = {id(node) for node in outputs}
-    found = []
-    for function in reversed(functions):
-        if any(id(output()) in nodes for output in function.outputs if output() is not None):
-            nodes.update(id(node) for node in function.inputs)
-            found.append(function)
-    return found[::-1]
+def _depending(functions: list[Any], planes: Any) -> set[int]:
+    """Returns the ids of the nodes that depend on the planes.
+
+    Args:
+        functions: Functions in the order of the run.
+        planes: The node of the planes.
+    """
+    nodes = {id(planes)}
+    for function in functions:
+        if any(id(node) in nodes for node in function.inputs):
+            nodes.update(id(output()) for output in function.outputs if output() is not None)
+    return nodes
 
 
 def _with_registers(lives: dict[int, list[int]]) -> list[Slot]:
@@ -291,103 +283,3 @@ def _with_registers(lives: dict[int, list[int]]) -> list[Slot]:
         ends[register : register + 1] = [last]
         slots.append(Slot(number, channels, register))
     return slots
-
-
-# The translations: Chainer's function -> function of its input arrays, for any batch.
-
-
-def _any_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(-1 if size == _BATCH else size for size in shape)
-
-
-def _pointwise(function: Any) -> Callable[..., Any]:
-    """Translates a 1×1 convolution."""
-    W = function.inputs[1]
-    settings = (function.sy, function.sx, function.ph, function.pw, function.groups)
-    if W.shape[2:] != (1, 1) or settings != (1, 1, 0, 0, 1):
-        raise _Unknown
-
-    def convolve(x: Any, W: Any, b: Any = None) -> Any:
-        n, inputs, height, width = x.shape
-        y = x.transpose(2, 3, 0, 1).reshape(-1, inputs) @ W.reshape(len(W), inputs).T
-        if b is not None:
-            y += b
-        return y.reshape(height, width, n, len(W)).transpose(2, 3, 0, 1)
-
-    return convolve
-
-
-def _linear(function: Any) -> Callable[..., Any]:
-    def multiply(x: Any, W: Any, b: Any = None) -> Any:
-        y = x @ W.T
-        if b is not None:
-            y += b
-        return y
-
-    return multiply
-
-
-def _reshape(function: Any) -> Callable[..., Any]:
-    shape = _any_batch(function.outputs[0]().shape)
-    return lambda x: x.reshape(shape)
-
-
-def _broadcast(function: Any) -> Callable[..., Any]:
-    shape = function.outputs[0]().shape
-    if function.inputs[0].shape[:1] != (_BATCH,):
-        raise _Unknown
-    return lambda x: numpy.broadcast_to(x, (len(x), *shape[1:]))
-
-
-def _unpooling(function: Any) -> Callable[..., Any]:
-    if function.inputs[0].shape[2:] != (1, 1):
-        raise _Unknown
-    return _broadcast(function)
-
-
-def _get_item(function: Any) -> Callable[..., Any]:
-    slices = function.slices
-    if slices[0] != slice(None):
-        raise _Unknown
-    return lambda x: x[slices]
-
-
-def _transpose(function: Any) -> Callable[..., Any]:
-    return lambda x: x.transpose(function.axes)
-
-
-def _concat(function: Any) -> Callable[..., Any]:
-    axis = function.axis
-    return lambda *arrays: numpy.concatenate(arrays, axis=axis)
-
-
-def _with_number(operation: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
-    def translate(function: Any) -> Callable[..., Any]:
-        number = numpy.asarray(function.value, numpy.float32)
-        return lambda x: operation(x, number)
-
-    return translate
-
-
-def _same(operation: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
-    return lambda function: operation
-
-
-#: The functions by the names of Chainer's classes.
-_TABLE: dict[str, Callable[[Any], Callable[..., Any]]] = {
-    "Convolution2DFunction": _pointwise,
-    "LinearFunction": _linear,
-    "Reshape": _reshape,
-    "BroadcastTo": _broadcast,
-    "GetItem": _get_item,
-    "Unpooling2D": _unpooling,
-    "Transpose": _transpose,
-    "Concat": _concat,
-    "Add": _same(numpy.add),
-    "Sub": _same(numpy.subtract),
-    "Mul": _same(numpy.multiply),
-    "AddConstant": _with_number(numpy.add),
-    "MulConstant": _with_number(numpy.multiply),
-    "ReLU": _same(lambda x: numpy.maximum(x, numpy.float32(0))),
-    "Tanh": _same(numpy.tanh),
-}

@@ -27,7 +27,7 @@ from pydlshogi.network.registry import (
     form_of,
     make_network,
     name_of,
-    network_class,
+    sizes_in,
 )
 
 #: Key of the array with the network's name.
@@ -147,7 +147,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
     name = DEFAULT if name is None else name
     try:
         arrays = in_todays_layout(name, arrays)
-        network = make_network(name, **network_class(name).sizes_in(arrays))
+        network = make_network(name, **sizes_in(name, arrays))
     except UnknownNetwork as error:
         remedy = own.remedy(name)
         raise ModelFileError(
@@ -168,14 +168,14 @@ def sizes_in_file(path: str | os.PathLike[str], name: str) -> dict[str, int]:
         name: Name of the network.
 
     Returns:
-        Keyword arguments of ``make_network``. For a file of another network they may be absurd;
-        :func:`load_model` then refuses the file.
+        Keyword arguments of ``make_network``. For a file of another network they may be
+        meaningless; :func:`load_model` then refuses the file.
 
     Raises:
         ModelFileError: the file does not exist or is not an npz.
     """
     arrays, _ = _read(path)
-    return network_class(name).sizes_in(in_todays_layout(name, arrays))
+    return sizes_in(name, in_todays_layout(name, arrays))
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
@@ -230,6 +230,11 @@ def is_finite(arrays: Mapping[str, Any]) -> bool:
     return all(
         bool(numpy.isfinite(array).all()) for _, array in _arrays(arrays) if array.dtype.kind == "f"
     )
+
+
+def arrays_of(network: Any) -> dict[str, Any]:
+    """Returns the arrays that a model file of a network has, by key."""
+    return dict(_arrays(chainer.serializers.npz.serialize(network)))
 
 
 def _arrays(content: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -38,7 +38,8 @@ class Network(chainer.Chain):
             arrays: The arrays by key; they may be those of another network.
 
         Returns:
-            Keyword arguments of the constructor. Missing or absurd sizes are left out.
+            Keyword arguments of the constructor, without those that the arrays do not tell. A
+            network with sizes must override this method: its model files could not be loaded.
         """
         return {}
 

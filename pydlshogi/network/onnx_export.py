@@ -1,17 +1,17 @@
 """Networks as ONNX models.
 
-The network runs once, and the functions that it computes are translated one by one
-(:mod:`pydlshogi.network.trace`). So any network works whose functions are in the table of this
-module. Batch normalization is folded
-first (:mod:`pydlshogi.network.fold`).
+Batch normalization is folded first (:mod:`pydlshogi.network.fold`). Then the network runs once,
+and the functions that it computes are translated one by one (:mod:`pydlshogi.network.trace`).
+So any network works whose functions are in the table of this module.
 
-=========  ==================  ============================================================
-name       shape               meaning
-=========  ==================  ============================================================
-planes     (batch, 104, 9, 9)  input, float32 (:mod:`pydlshogi.features`)
-policy     (batch, 2187)       logits, in the order of the labels
-value      (batch, 1)          probability that the side to move wins
-=========  ==================  ============================================================
+=========  ========================  ======================================================
+name       shape                     meaning
+=========  ========================  ======================================================
+planes     (batch, plane_num, 9, 9)  input, float32 (:mod:`pydlshogi.features`): 104 planes,
+                                     or 106 for networks that see the last two moves
+policy     (batch, 2187)             logits, in the order of the labels
+value      (batch, 1)                probability that the side to move wins
+=========  ========================  ======================================================
 
 :mod:`pydlshogi.network.onnx_dlshogi` gives a model the inputs and outputs of dlshogi.
 """
@@ -28,7 +28,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.network import Network
-from pydlshogi.network.trace import trace
+from pydlshogi.network.trace import BATCH, trace
 from pydlshogi.network.value_kind import ExpectedResult, WinLogit
 
 #: Operator set and format version: of 2020, so that older runtimes read the file too.
@@ -36,9 +36,6 @@ OPSET, IR_VERSION = 13, 7
 
 #: Largest difference to our own results, relative to the largest of them.
 TOLERANCE = 1e-4
-
-#: Boards of the traced batch: a number that no other dimension of a network has.
-_BATCH = 7
 
 _INSTALL = "python -m pip install onnx onnxruntime"
 
@@ -151,9 +148,12 @@ def add_network(
     Returns:
         Shapes of the outputs by name, without the batch dimension.
     """
-    planes_of_trace = numpy.zeros((_BATCH, network.plane_num, 9, 9), numpy.float32)
+    planes_of_trace = numpy.zeros((BATCH, network.plane_num, 9, 9), numpy.float32)
     traced = trace(fold_for_play(network), planes_of_trace)
     translation = _Translation(builder, {id(traced.planes): planes}, traced.arrays)
+    # In the order of the run: recursion from the outputs would fail for deep networks.
+    for function in traced.needed():
+        translation.add(function)
     outputs: dict[str, tuple] = {}
     if traced.logits is not None:
         builder.add("Identity", [translation.name_of(traced.logits)], names.policy)
@@ -177,7 +177,7 @@ def _add_win(builder: GraphBuilder, network: Network, values: str, output: str) 
 
 
 class _Translation:
-    """Translates the functions that lead to a variable.
+    """Translates functions, each after those that it needs.
 
     Args:
         builder: The graph.
@@ -193,20 +193,22 @@ class _Translation:
         self._arrays = arrays
 
     def name_of(self, node: Any, array: Any = None) -> str:
-        """Returns the name of a variable in the graph, which is extended as needed.
+        """Returns the name of a variable in the graph.
 
         Args:
             node: The ``VariableNode``.
-            array: Its array; needed if no function made it.
+            array: Its array. It is added as a constant if no function made it.
         """
         if id(node) not in self._names:
-            function = node.creator_node
-            made = self._builder.constant(array) if function is None else self._translated(function)
-            self._names[id(node)] = made
+            self._names[id(node)] = self._builder.constant(array)
         return self._names[id(node)]
 
-    def _translated(self, function: Any) -> str:
-        """Adds the nodes of a function; returns the name of its output."""
+    def add(self, function: Any) -> None:
+        """Adds the nodes of a function.
+
+        Raises:
+            ExportError: there is no translation.
+        """
         kind = type(function).__name__
         translate = _TABLE.get(kind)
         if translate is None:
@@ -216,7 +218,7 @@ class _Translation:
             )
         arrays = self._arrays[id(function)]
         inputs = [self.name_of(*pair) for pair in zip(function.inputs, arrays)]
-        return translate(self._builder, function, inputs)
+        self._names[id(function.outputs[0]())] = translate(self._builder, function, inputs)
 
 
 # The translations: builder, Chainer's function, names of its inputs -> name of its output.
@@ -237,7 +239,7 @@ def _linear(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
 
 def _reshape(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
     # -1 in place of the traced batch: any size.
-    shape = [-1 if size == _BATCH else size for size in function.outputs[0]().shape]
+    shape = [-1 if size == BATCH else size for size in function.outputs[0]().shape]
     return builder.add("Reshape", [inputs[0], builder.constant(numpy.array(shape, numpy.int64))])
 
 

@@ -121,7 +121,7 @@ def _class_of(module: Any, path: Path, name: str | None) -> type[Network]:
         and value.__module__ == module.__name__
     }
     if name is None and len(own) == 1:
-        return next(iter(own.values()))
+        (name,) = own
     if name not in own:
         found = f"Its networks: {', '.join(own)}." if own else "It has none."
         what = f"no network {name}" if name else "not exactly one network"
@@ -129,4 +129,18 @@ def _class_of(module: Any, path: Path, name: str | None) -> type[Network]:
             f"the file {path} has {what}: a class that is derived from "
             f"pydlshogi.network.network.Network. {found}"
         )
+    _check_planes(own[name], path)
     return own[name]
+
+
+def _check_planes(cls: type[Network], path: Path) -> None:
+    """Refuses a class whose input planes cannot be made."""
+    from pydlshogi.features import check_plane_num
+
+    try:
+        check_plane_num(cls.plane_num)
+    except ValueError as error:
+        raise OwnNetworkError(
+            f"the class {cls.__name__} in the file {path} has no usable input: its {error}. "
+            "Correct its plane_num."
+        ) from None

@@ -22,7 +22,7 @@ class PolicyValueNetwork(ValueNetwork, PolicyNetwork):
     has_policy = True
 
     def forward(self, x: Any) -> Any:
-        """Computes (logits, values) from planes (batch, 104, 9, 9).
+        """Computes (logits, values) from planes (batch, plane_num, 9, 9).
 
         Returns:
             Variables of shapes (batch, 2187) and (batch, 1).

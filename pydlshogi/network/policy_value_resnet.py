@@ -67,7 +67,7 @@ class PolicyValueResnet(Network):
         return Convolution2D(PLANE_NUM, self.channels, ksize=3, pad=1, relu=True)
 
     def forward(self, x: Any) -> Any:
-        """Computes (logits, values) from planes (batch, 104, 9, 9).
+        """Computes (logits, values) from planes (batch, plane_num, 9, 9).
 
         Returns:
             Variables of shapes (batch, 2187) and (batch, 1).

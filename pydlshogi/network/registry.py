@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydlshogi.errors import UserError
@@ -49,6 +50,9 @@ _SIZES = {
 # Networks that compute the same function of the same parameters.
 _FORM_OF = {"policy_hand1x1_unpool": "policy_hand1x1"}
 
+#: Networks that ``transfer_policy_to_value --unfold`` makes (:mod:`pydlshogi.network.unfold`).
+UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn", "policy_value_history_bn")
+
 #: All names.
 NETWORKS = tuple(_CLASSES)
 
@@ -61,14 +65,15 @@ class UnknownNetwork(UserError, ValueError):
 
 
 class UnknownSize(UserError, TypeError):
-    """The network has no such size."""
+    """The network has no such size, or its model files would not tell it."""
 
 
 def sizes_of(name: str) -> tuple[str, ...]:
     """Returns the names of the sizes that a network of this package has.
 
     Args:
-        name: One of :data:`NETWORKS`.
+        name: One of :data:`NETWORKS`. The sizes of a user's class are not known: the arguments
+            of its constructor tell them.
     """
     return _SIZES.get(name, ("channels",))
 
@@ -94,13 +99,12 @@ def make_network(name: str, **sizes: int) -> Network:
     """Makes a network with initial weights from numpy's global random generator.
 
     Args:
-        name: One of :data:`NETWORKS`.
-        **sizes: Sizes other than the default, as the class takes them
-            (:func:`sizes_of`).
+        name: One of :data:`NETWORKS`, or the name of a user's class (:func:`own.use`).
+        **sizes: Sizes other than the default: arguments of the class.
 
     Raises:
         UnknownNetwork: no network has that name.
-        UnknownSize: the network has no such size.
+        UnknownSize: the network has no such size, or a model file would not tell its size.
     """
     factory: Any = network_class(name)
     try:
@@ -109,7 +113,49 @@ def make_network(name: str, **sizes: int) -> Network:
         raise UnknownSize(
             f"the network {name} cannot be made in this size: it {error}. Leave the option out."
         ) from None
-    return factory(**sizes)
+    network = factory(**sizes)
+    if sizes and own.known_class(name) is not None:
+        _check_stored(network, name, sizes)
+    return network
+
+
+def _check_stored(network: Any, name: str, sizes: Mapping[str, int]) -> None:
+    """Refuses sizes of a user's network that no program could read from its model file."""
+    from pydlshogi.network.model_file import arrays_of
+
+    known = inspect.signature(type(network)).parameters
+    stored = sizes_in(name, arrays_of(network))
+    for size, value in sizes.items():
+        default = known[size].default if size in known else None
+        if stored.get(size, default) != value:
+            raise UnknownSize(
+                f"the class {name} cannot store its size: a model file with {size}={value} would "
+                "not load. Define its method sizes_in (docs/your-own-network.md), or change the "
+                f"default of {size} in its constructor."
+            )
+
+
+def sizes_in(name: str, arrays: Mapping[str, Any]) -> dict[str, int]:
+    """Reads the sizes of a network from the arrays of its model file.
+
+    Args:
+        name: Name of the network.
+        arrays: The arrays by key; they may be those of another network.
+
+    Returns:
+        Keyword arguments of :func:`make_network`; none where a user's class cannot read them.
+
+    Raises:
+        UnknownNetwork: no network has that name.
+    """
+    cls = network_class(name)
+    try:
+        return cls.sizes_in(arrays)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        # A user's method may rely on arrays that another network does not have.
+        if own.known_class(name) is None:
+            raise
+        return {}
 
 
 def form_of(name: str) -> str:

@@ -14,6 +14,9 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.cpu.convolution import using_convolution
 from pydlshogi.network.network import Network, split_output
 
+#: Boards of the batch that translators trace: a number that no other dimension of a network has.
+BATCH = 7
+
 
 class Trace(NamedTuple):
     """One run of a network.
@@ -31,6 +34,20 @@ class Trace(NamedTuple):
     values: Any
     arrays: dict[int, tuple[Any, ...]]
     functions: list[Any]
+
+    def outputs(self) -> list[Any]:
+        """Returns the nodes of the heads that the network has, logits before values."""
+        return [node for node in (self.logits, self.values) if node is not None]
+
+    def needed(self) -> list[Any]:
+        """Returns the functions that the outputs depend on, in the order of the run."""
+        nodes = {id(node) for node in self.outputs()}
+        found = []
+        for function in reversed(self.functions):
+            if any(id(output()) in nodes for output in function.outputs if output() is not None):
+                nodes.update(id(node) for node in function.inputs)
+                found.append(function)
+        return found[::-1]
 
 
 class _Recorder(chainer.FunctionHook):
@@ -53,8 +70,8 @@ def trace(network: Network, planes: numpy.ndarray) -> Trace:
 
     Args:
         network: Any network, on the CPU, with batch normalization folded.
-        planes: (batch, 104, 9, 9) float32. Translators recognise the batch dimension by its
-            size, so no other dimension of the network should have it.
+        planes: (batch, plane_num, 9, 9) float32. Translators recognise the batch dimension by
+            its size :data:`BATCH`, so no other dimension of the network should have it.
     """
     x = chainer.Variable(planes)
     recorder = _Recorder()

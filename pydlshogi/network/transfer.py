@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.network.fold import FoldError, fold
+from pydlshogi.network.model_file import arrays_of
 from pydlshogi.network.network import Network
-from pydlshogi.network.registry import make_network, name_of, network_class
+from pydlshogi.network.registry import UNFOLDABLE, make_network, name_of, sizes_in
 
 #: Names of the links of the heads; every other link belongs to the trunk.
 _HEADS = ("l13", "l13_bias", "l13_v", "l14_v", "l15_v")
+
+#: Filters of the last two moves. In a new network they are 0, if the source does not have them.
+_HISTORY = "l1/recent/W"
 
 
 class TransferError(UserError):
@@ -30,24 +33,29 @@ def make_from_policy(source: Network, name: str) -> Network:
     Args:
         source: The trained network, on the CPU.
         name: Name of the new network, for example ``value``. It gets the source's number of
-            channels. Its other heads have random weights from numpy's global generator.
+            channels. Its other heads have random weights from numpy's global generator. Filters
+            of the last two moves are 0 if the source does not see these moves.
 
     Raises:
         TransferError: the new network needs arrays that the source does not have.
     """
-    target = make_network(name, **network_class(name).sizes_in(_arrays_of(source)))
-    arrays = _arrays_of(target)
-    trunk = {key for key in arrays if key.split("/")[0] not in _HEADS}
-    for candidate in _forms(source):
-        found = _arrays_of(candidate)
+    target = make_network(name, **sizes_in(name, arrays_of(source)))
+    arrays = arrays_of(target)
+    trunk = {key for key in arrays if key.split("/")[0] not in _HEADS} - {_HISTORY}
+    if _HISTORY in arrays:
+        arrays[_HISTORY] = numpy.zeros_like(arrays[_HISTORY])
+    forms = list(_forms(source))
+    for candidate in forms:
+        found = arrays_of(candidate)
         common = {key for key in arrays if key in found and arrays[key].shape == found[key].shape}
         if trunk <= common:
             copied = {key: (found if key in common else arrays)[key] for key in arrays}
             chainer.serializers.NpzDeserializer(copied).load(target)
             return target
+    can_unfold = len(forms) > 1 and name in UNFOLDABLE
     raise TransferError(
         f"the hidden layers of a {name_of(source)} network do not fit into a {name} network. "
-        "Choose another model or another --network."
+        f"Choose another model or another --network{', or add --unfold' if can_unfold else ''}."
     )
 
 
@@ -58,8 +66,3 @@ def _forms(source: Network) -> Iterator[Network]:
         yield fold(source)
     except FoldError:
         return
-
-
-def _arrays_of(network: Network) -> dict[str, Any]:
-    content = chainer.serializers.npz.serialize(network)
-    return {key: numpy.asarray(value) for key, value in content.items()}

@@ -20,9 +20,6 @@ from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.network.trunk import DEPTH
 
-#: Networks that can be made by unfolding.
-UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn", "policy_value_history_bn")
-
 #: Positions that are computed at a time.
 _BATCH = 64
 
@@ -36,7 +33,7 @@ def unfold(source: Network, name: str, planes: numpy.ndarray) -> Network:
     Args:
         source: A network that :func:`pydlshogi.network.fold.fold` turns into a network of the
             book, on the CPU.
-        name: One of :data:`UNFOLDABLE`.
+        name: One of :data:`pydlshogi.network.registry.UNFOLDABLE`.
         planes: (n, 104, 9, 9) float32: some hundred positions of games or more. The statistics
             of the normalizations are measured on them.
 

@@ -123,7 +123,7 @@ class PlanesConverter(chainer.dataset.Converter):
         ranks: The processes that share a batch.
         policy_target: Kind of the targets of the policy
             (:mod:`pydlshogi.training.policy_target`).
-        planes: Number of planes of the network's input.
+        plane_num: Number of planes of the network's input.
     """
 
     def __init__(
@@ -132,13 +132,13 @@ class PlanesConverter(chainer.dataset.Converter):
         value_target: ValueTarget | None = None,
         ranks: Alone = ALONE,
         policy_target: str = PLAYED,
-        planes: int = PLANE_NUM,
+        plane_num: int = PLANE_NUM,
     ) -> None:
         self._positions = positions
         self._value_target = value_target or ValueTarget()
         self._ranks = ranks
         self._policy_target = policy_target
-        self._planes = planes
+        self._plane_num = plane_num
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
         """Makes a batch.
@@ -148,13 +148,13 @@ class PlanesConverter(chainer.dataset.Converter):
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
-            (b, planes, 9, 9) float32 planes, the targets of the policy ((b,) int32 labels, or
+            (b, plane_num, 9, 9) float32 planes, the targets of the policy ((b,) int32 labels, or
             (b, 2187) float32 probabilities), and (b,) float32 targets of the value (1 won, 0
             lost, 0.5 drawn, nan unknown), all on the device.
         """
         rows = self._ranks.share(numpy.asarray(batch))
         records = self._positions[rows]
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
-        planes = make_input_planes(device.send(packed), planes=self._planes)
+        planes = make_input_planes(device.send(packed), plane_num=self._plane_num)
         targets = targets_of(self._policy_target, self._positions, rows, records)
         return planes, device.send(targets), device.send(self._value_target(records))

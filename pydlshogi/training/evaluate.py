@@ -108,7 +108,7 @@ def measure(network: Any, positions: numpy.ndarray, device: Any, batch_size: int
         batch_size: Positions in a batch.
     """
     device.use()
-    convert = PlanesConverter(positions, planes=network.plane_num)
+    convert = PlanesConverter(positions, plane_num=network.plane_num)
     batches = []
     starts = tqdm(range(0, len(positions), batch_size), disable=not sys.stderr.isatty())
     with chainer.using_config("train", False), chainer.no_backprop_mode():

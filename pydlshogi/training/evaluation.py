@@ -50,7 +50,7 @@ class Progress(chainer.training.Extension):
     ) -> None:
         self._network = network
         self._ranks = ranks
-        self._convert = PlanesConverter(positions, ranks=ranks, planes=network.plane_num)
+        self._convert = PlanesConverter(positions, ranks=ranks, plane_num=network.plane_num)
         self._size = len(positions)
         self._count = count
         self._seed = seed
@@ -111,7 +111,7 @@ class Validation(chainer.training.extensions.Evaluator):
         super().__init__(
             ShownIterator(len(positions), batch_size, stream),
             network,
-            converter=PlanesConverter(positions, ranks=ranks, planes=network.plane_num),
+            converter=PlanesConverter(positions, ranks=ranks, plane_num=network.plane_num),
             device=device,
             eval_func=Loss(network, ranks=ranks),
         )

@@ -86,7 +86,7 @@ def measure(
 
     Args:
         network: A ``Network``.
-        planes: (batch, 104, 9, 9) float32.
+        planes: (batch, plane_num, 9, 9) float32.
         labels: The targets of the policy: (batch,) int32 labels of the moves played; in
             training also (batch, 2187) float32 probabilities.
         wins: (batch,) float32: 1 won, 0 lost, 0.5 drawn, nan unknown.

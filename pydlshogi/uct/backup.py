@@ -28,9 +28,15 @@ def back_up(path: Path, leaf: Node, value: float) -> None:
         node.child_totals[index] += value
 
 
-def give_back(path: Path, leaf: Node) -> None:
-    """Undoes a visit that brings no value: takes back its virtual loss."""
-    leaf.visits -= 1
+def give_back(path: Path, leaf: Node | None) -> None:
+    """Undoes a visit that brings no value: takes back its virtual loss.
+
+    Args:
+        path: The path of the visit.
+        leaf: Its leaf; None if the visit did not reach one.
+    """
+    if leaf is not None:
+        leaf.visits -= 1
     for node, index in path:
         node.visits -= 1
         node.child_visits[index] -= 1

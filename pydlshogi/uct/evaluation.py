@@ -13,7 +13,7 @@ import numpy
 #: probabilities every position is worth 0.5.
 Answer = tuple[numpy.ndarray, Optional[numpy.ndarray]]
 
-#: Evaluates planes (n, 104, 9, 9) float32. It is called in a thread, one call at a time.
+#: Evaluates planes (n, plane_num, 9, 9) float32. It is called in a thread, one call at a time.
 Evaluate = Callable[[numpy.ndarray], Answer]
 
 _Future = concurrent.futures.Future[Answer]

@@ -66,7 +66,8 @@ class Batch(NamedTuple):
     Attributes:
         leaves: Positions that the network is asked about.
         collisions: Paths to leaves that were pending already.
-        planes: Input of the network, (batch size, 104, 9, 9) float32; a row for each leaf.
+        planes: Input of the network, (batch size, plane_num, 9, 9) float32; a row for each
+            leaf.
     """
 
     leaves: list[Leaf]
@@ -165,7 +166,8 @@ class Search:
             is_stopped: Says every few milliseconds whether to give up the batch.
 
         Raises:
-            Exception: what ``evaluate`` raised; :meth:`give_up` must follow.
+            Exception: what ``evaluate`` or the board raised; :meth:`give_up` must follow, and
+                :meth:`begin` with a new game before the next step.
         """
         while len(self._pending) < self.settings.batches and self._collect(most, is_stopped):
             pass
@@ -214,33 +216,54 @@ class Search:
         """
         size = min(self.settings.batch_size, 1 + self.root.visits // _GROWTH)
         batch = Batch([], [], numpy.empty((size, self.plane_num, 9, 9), numpy.float32))
-        # Bounded, since visits to leaves whose value is known could go on for ever.
-        for number in range(2 * size):
-            if len(batch.leaves) == size or self.root.visits >= most or self.root.proof:
-                break
-            if number % _CHECK == _CHECK - 1 and is_stopped():
-                self._give_up(batch)
-                return False
-            self._add_visit(batch)
-        self.collisions += len(batch.collisions)
-        self.evaluations += len(batch.leaves)
-        if not batch.leaves:
+        try:
+            is_stopped_now = self._fill(batch, most, is_stopped)
+        except BaseException:
+            self._give_up(batch)
+            raise
+        if not is_stopped_now:
+            self.collisions += len(batch.collisions)
+            self.evaluations += len(batch.leaves)
+        if is_stopped_now or not batch.leaves:
             self._give_up(batch)
             return False
         answer = self._evaluations.begin(batch.planes[: len(batch.leaves)])
         self._pending.append((batch, answer))
         return True
 
+    def _fill(self, batch: Batch, most: int, is_stopped: Callable[[], bool]) -> bool:
+        """Adds visits to a batch; returns whether the search was stopped meanwhile."""
+        size = len(batch.planes)
+        # Bounded, since visits to leaves whose value is known could go on for ever.
+        for number in range(2 * size):
+            if len(batch.leaves) == size or self.root.visits >= most or self.root.proof:
+                break
+            if number % _CHECK == _CHECK - 1 and is_stopped():
+                return True
+            self._add_visit(batch)
+        return False
+
     def _add_visit(self, batch: Batch) -> None:
-        """Makes a visit, and adds it to the batch if its value is not known at once."""
-        path, node = self._descend()
-        if node.pending:
+        """Makes a visit, and adds it to the batch if its value is not known at once.
+
+        If the board raises an exception, the visit is undone, but its moves stay on the board.
+        """
+        path: Path = []
+        node: Node | None = None
+        try:
+            node = self._descend(path)
+            is_collision = node.pending
+            leaf = None if is_collision else self._visit(path, node)
+        except BaseException:
+            give_back(path, node)
+            raise
+        if is_collision:
             batch.collisions.append((path, node))
             self._pending_visits += 1
-        elif leaf := self._visit(path, node):
-            self._write_planes(batch.planes[len(batch.leaves)])
+        elif leaf:
             batch.leaves.append(leaf)
             self._pending_visits += 1
+            self._write_planes(batch.planes[len(batch.leaves) - 1])
         for _ in path:
             self._game.pop()
 
@@ -250,12 +273,15 @@ class Search:
         if self.plane_num > PLANE_NUM:
             out[PLANE_NUM:] = self._game.history_planes()
 
-    def _descend(self) -> tuple[Path, Node]:
-        """Goes from the root to a leaf and plays the moves; each visit counts as a loss."""
+    def _descend(self, path: Path) -> Node:
+        """Goes from the root to a leaf and plays the moves; each visit counts as a loss.
+
+        Args:
+            path: An empty path, which is filled.
+        """
         settings, game = self.settings, self._game
         constants = settings.c_init_root, settings.c_base_root, settings.fpu_reduction_root
         node = self.root
-        path: Path = []
         while node.policy and not node.proof:
             if node.children is None:
                 node.expand(settings.temperature)
@@ -266,15 +292,15 @@ class Search:
                 self.tree.size += NODE_BYTES
             else:
                 child = node.children[index]  # type: ignore[index]
+            game.push(node.move(index))
             node.visits += 1
             node.child_visits[index] += 1
-            game.push(node.move(index))
             path.append((node, index))
             node = child
             constants = settings.c_init, settings.c_base, settings.fpu_reduction
         node.visits += 1
         self.deepest = max(self.deepest, len(path))
-        return path, node
+        return node
 
     def _visit(self, path: Path, node: Node) -> Leaf | None:
         """Backs up a leaf whose value is known; returns one that the network has to value."""

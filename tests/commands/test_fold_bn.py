@@ -47,7 +47,7 @@ def test_any_network_can_be_stored_with_16_bits(tmp_path):
     network = make_trained("policy_value_history_bn", channels=16)
     save_model(tmp_path / "model", network)
     files = [str(tmp_path / "model"), str(tmp_path / "half")]
-    assert main([*files, "--keep_network", "--float16"]) == 0
+    assert main([*files, "--no_fold", "--float16"]) == 0
     loaded = load_network(tmp_path / "half")
     assert type(loaded) is type(network)
     for key, array in chainer.serializers.npz.serialize(network).items():
@@ -57,10 +57,10 @@ def test_any_network_can_be_stored_with_16_bits(tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--float16", "--keep_value"]])
-def test_keep_network_is_for_16_bits_alone(tmp_path, capsys, options):
+def test_no_fold_is_for_16_bits_alone(tmp_path, capsys, options):
     with pytest.raises(SystemExit):
-        main([str(tmp_path / "model"), str(tmp_path / "out"), "--keep_network", *options])
-    assert "--keep_network needs --float16" in capsys.readouterr().err
+        main([str(tmp_path / "model"), str(tmp_path / "out"), "--no_fold", *options])
+    assert "--no_fold needs --float16" in capsys.readouterr().err
 
 
 def test_keep_value_writes_the_books_network_with_two_heads(tmp_path, capsys):

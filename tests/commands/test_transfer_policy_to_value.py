@@ -8,7 +8,7 @@ import pytest
 from pydlshogi.commands.transfer_policy_to_value import TARGETS, main
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import load_network, save_model
-from pydlshogi.network.registry import make_network, name_of
+from pydlshogi.network.registry import NETWORKS, UNFOLDABLE, make_network, name_of
 
 KIFU = Path(__file__).resolve().parents[2] / "kifu"
 
@@ -36,8 +36,10 @@ def arrays(network):
     return chainer.serializers.npz.serialize(network)
 
 
-def outputs(network):
-    planes = numpy.random.RandomState(2).randint(0, 2, (3, 104, 9, 9)).astype(numpy.float32)
+PLANES = numpy.random.RandomState(2).randint(0, 2, (3, 104, 9, 9)).astype(numpy.float32)
+
+
+def outputs(network, planes=PLANES):
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         found = network(planes)
     return [v.array for v in (found if isinstance(found, tuple) else (found,))]
@@ -99,8 +101,12 @@ def test_without_a_seed_two_runs_have_different_heads():
 @pytest.mark.parametrize(
     "source, options, words",
     [
-        ("policy_value_resnet", [], "of a policy_value_resnet network do not fit into a value"),
-        ("policy", ["--network", "policy_value_hand1x1_bn"], "Choose another model or another"),
+        (
+            "policy_value_resnet",
+            [],
+            "model_policy: the hidden layers of a policy_value_resnet",
+        ),
+        ("policy", ["--network", "policy_value_hand1x1_bn"], "another --network, or add --unfold."),
         (None, [], "model file model_policy does not exist"),
     ],
 )
@@ -122,19 +128,41 @@ def test_the_policy_model_itself_is_not_replaced(folder, capsys):
     assert (folder / "model_policy").read_bytes() == before
 
 
-def test_every_choice_is_a_network_with_a_value_head():
-    for name in TARGETS:
-        assert make_network(name, channels=8).value_kind is not None
+@pytest.mark.parametrize("source", ["policy_hand1x1_bn", "policy_value_hand1x1_bn"])
+def test_a_network_with_a_history_first_ignores_it(source):
+    policy = make(source, channels=8)
+    save_model("model_policy", policy)
+    assert main(["model_policy", "new", "--network", "policy_value_history_bn"]) == 0
+    new = load_network("new")
+    assert name_of(new) == "policy_value_history_bn"
+    assert not new.l1.recent.W.array.any()
+    planes = numpy.random.RandomState(2).randint(0, 2, (3, 106, 9, 9)).astype(numpy.float32)
+    found, expected = outputs(new, planes)[0], outputs(policy, planes[:, :104])[0]
+    numpy.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_folded_model_gets_its_normalization_back(capsys):
+def test_filters_of_the_last_two_moves_are_kept():
+    save_model("model_policy", make("policy_value_history_bn", channels=8))
+    assert main(["model_policy", "new", "--network", "policy_value_history_bn"]) == 0
+    old, new = load_network("model_policy"), load_network("new")
+    numpy.testing.assert_array_equal(new.l1.recent.W.array, old.l1.recent.W.array)
+
+
+def test_every_choice_is_a_network_of_this_package():
+    assert set(TARGETS) < set(NETWORKS)
+
+
+@pytest.mark.parametrize("name", UNFOLDABLE)
+def test_a_folded_model_gets_its_normalization_back(name):
     save_model("plain", make("policy_value", channels=8))
     lists = KIFU / "kifulist_test.txt"
-    options = ["--network", "policy_value_hand1x1_bn", "--unfold", str(lists), "--seed", "3"]
+    options = ["--network", name, "--unfold", str(lists), "--seed", "3"]
     assert main(["plain", "normalized", *options]) == 0
     plain, normalized = load_network("plain"), load_network("normalized")
-    assert name_of(normalized) == "policy_value_hand1x1_bn"
-    numpy.testing.assert_array_equal(normalized.l15_v.W.array, plain.l15_v.W.array)
+    assert name_of(normalized) == name
+    numpy.testing.assert_array_equal(normalized.l13.W.array, plain.l13.W.array)
+    if normalized.value_kind is not None:
+        numpy.testing.assert_array_equal(normalized.l15_v.W.array, plain.l15_v.W.array)
     before = arrays(normalized)
     assert main(["plain", "normalized", *options]) == 0
     for key, array in arrays(load_network("normalized")).items():
@@ -145,4 +173,12 @@ def test_unfolding_without_a_normalized_network_is_refused(capsys):
     save_model("plain", make("policy_value", channels=8))
     with pytest.raises(SystemExit):
         main(["plain", "out", "--network", "policy_value", "--unfold", "list.txt"])
-    assert "--unfold needs --network policy_value_hand1x1_bn" in capsys.readouterr().err
+    assert "--unfold needs --network policy_hand1x1_bn, policy_" in capsys.readouterr().err
+
+
+def test_a_model_that_cannot_be_unfolded_is_named_before_the_list_is_read(capsys):
+    save_model("resnet", make("policy_value_resnet", channels=8))
+    options = ["--network", "policy_hand1x1_bn", "--unfold", "no_such_list.txt"]
+    assert main(["resnet", "out", *options]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "model file resnet: a policy_value_resnet network cannot become" in line

@@ -14,7 +14,7 @@ from pydlshogi.drawing.board import draw_board, save_board
 from pydlshogi.drawing.diagram import Arrow, Diagram
 from pydlshogi.drawing.font import DrawingError
 from pydlshogi.drawing.graph import Course, save_graph
-from pydlshogi.drawing.picture import new_figure
+from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.planes import cells, save_planes
 from pydlshogi.features import PLANE_NUM, make_input_features_from_board
 
@@ -27,7 +27,7 @@ def drawn(diagram):
 
     from pydlshogi.drawing.shapes import WOOD
 
-    with new_figure(5, 5) as figure:
+    with japanese_figure(5, 5) as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         draw_board(axes, diagram)
         polygons = [patch for patch in axes.patches if isinstance(patch, Polygon)]

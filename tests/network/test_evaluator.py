@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import shogi
-from network_helpers import make_trained, outputs
+from network_helpers import make_deep, make_trained, outputs
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
@@ -54,6 +54,17 @@ def test_the_evaluation_is_the_output_of_the_network(tmp_path, device, boards, n
         numpy.testing.assert_allclose(evaluation.wins, wins, atol=1e-4)
     else:
         assert evaluation.wins is None
+
+
+@pytest.mark.parametrize("name", ["policy_value_resnet", "policy_value_history_resnet"])
+def test_a_network_of_90_blocks_is_loaded_and_gets_a_program(tmp_path, boards, name):
+    network = make_deep(name)
+    save_model(tmp_path / "model", network)
+    evaluator = Evaluator(tmp_path / "model", chainer.get_device("@numpy"))
+    assert evaluator._program is not None
+    planes = numpy.stack([evaluator.planes(board) for board in boards])
+    logits = outputs(network, planes)[0]
+    numpy.testing.assert_allclose(evaluator.evaluate(planes).logits, logits, rtol=1e-3, atol=1e-4)
 
 
 def test_one_array_and_a_sequence_of_arrays_are_evaluated_alike(tmp_path, device, boards):

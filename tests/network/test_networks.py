@@ -95,7 +95,7 @@ def make(name, seed=1, device=None, **sizes):
 
 def planes_for(network, positions):
     """The input planes of positions, on the network's device."""
-    return network.device.send(make_input_planes(positions, planes=network.plane_num))
+    return network.device.send(make_input_planes(positions, plane_num=network.plane_num))
 
 
 def evaluate(network, positions):

@@ -5,7 +5,7 @@ import random
 import numpy
 import pytest
 import shogi
-from network_helpers import make_trained, outputs, some_planes
+from network_helpers import make_deep, make_trained, outputs, some_planes
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -61,6 +61,13 @@ def test_onnx_runtime_computes_what_the_network_computes(name, batch):
         assert results[key].shape == array.shape
         assert results[key].dtype == numpy.float32
         assert largest_difference(results[key], array) < TOLERANCE
+
+
+def test_a_network_of_90_blocks_is_converted():
+    network = make_deep("policy_value_resnet")
+    planes = some_planes(2)
+    (logits, _), found = outputs(network, planes), run(export(network), {"planes": planes})
+    assert largest_difference(found["policy"], logits) < TOLERANCE
 
 
 def test_the_file_is_a_checked_model_of_an_old_operator_set(tmp_path):

@@ -8,7 +8,13 @@ from pydlshogi.compat import chainer
 from pydlshogi.network import own
 from pydlshogi.network.model_file import MARK, ModelFileError, load_network, save_model
 from pydlshogi.network.npz import read_npz
-from pydlshogi.network.registry import UnknownNetwork, make_network, name_of, network_class
+from pydlshogi.network.registry import (
+    UnknownNetwork,
+    UnknownSize,
+    make_network,
+    name_of,
+    network_class,
+)
 
 CODE = """
 import chainer.functions as F
@@ -66,6 +72,56 @@ def test_a_model_file_holds_the_name_and_no_path(file, tmp_path):
     numpy.testing.assert_array_equal(outputs(loaded, planes)[0], outputs(network, planes)[0])
 
 
+SIZED = """
+import chainer.functions as F
+import chainer.links as L
+from pydlshogi.network.network import Network
+
+class Sized(Network):
+    def __init__(self, channels=4):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Convolution2D(104, channels, ksize=3, pad=1)
+            self.l2 = L.Convolution2D(channels, 27, ksize=1)
+
+    def forward(self, x):
+        return F.reshape(self.l2(self.l1(x)), (-1, 2187))
+"""
+SIZES_IN = """
+    @classmethod
+    def sizes_in(cls, arrays):
+        return {"channels": len(arrays["l1/b"])}
+"""
+
+
+def test_a_network_of_another_size_is_saved_and_loaded(tmp_path):
+    (tmp_path / "sized.py").write_text(SIZED + SIZES_IN)
+    network = make_network(own.use(tmp_path / "sized.py"), channels=6)
+    save_model(tmp_path / "model", network)
+    planes = some_planes(2)
+    loaded = load_network(tmp_path / "model")
+    numpy.testing.assert_array_equal(outputs(loaded, planes)[0], outputs(network, planes)[0])
+
+
+@pytest.mark.parametrize("code", [SIZED, SIZED + SIZES_IN.replace("l1/b", "l9/b")])
+def test_a_size_that_a_model_file_would_not_tell_is_refused(tmp_path, code):
+    (tmp_path / "sized.py").write_text(code)
+    name = own.use(tmp_path / "sized.py")
+    with pytest.raises(UnknownSize, match="class sized:Sized cannot store its size.*channels=6"):
+        make_network(name, channels=6)
+    assert make_network(name, channels=4).l1.b.shape == (4,)  # the default
+
+
+def test_an_own_network_does_not_load_the_model_of_another_class_of_its_name(tmp_path):
+    (tmp_path / "sized.py").write_text(SIZED + SIZES_IN)
+    own.use(tmp_path / "sized.py")
+    content = {"conv/b": numpy.zeros(27, "f"), MARK: numpy.array("sized:Sized")}
+    with open(tmp_path / "model", "wb") as model:
+        chainer.serializers.save_npz(model, content)
+    with pytest.raises(ModelFileError, match="it lacks l1/W"):
+        load_network(tmp_path / "model")
+
+
 def test_a_model_alone_does_not_run_the_file(file, tmp_path, monkeypatch):
     save_model(tmp_path / "model", make_network(own.use(file)))
     monkeypatch.setattr(own, "_known", {})
@@ -103,6 +159,11 @@ def test_a_file_is_run_once(file):
         ("x = 1", "", "It has none"),
         ("from pydlshogi.network.policy import PolicyNetwork", "", "It has none"),
         (CODE.replace("class", "class A(Network): pass\nclass"), "", "Its networks: A, Tiny"),
+        (
+            CODE.replace("def __i", "plane_num = 105\n\n    def __i"),
+            "",
+            "plane_num is 105",
+        ),
         (CODE, ":Other", "no network Other: .* Its networks: Tiny"),
     ],
 )

@@ -6,8 +6,8 @@ from network_helpers import assert_equal_outputs, make_trained, outputs, some_pl
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.fold import FoldError, fold
-from pydlshogi.network.registry import make_network, name_of
-from pydlshogi.network.unfold import UNFOLDABLE, unfold
+from pydlshogi.network.registry import UNFOLDABLE, make_network, name_of
+from pydlshogi.network.unfold import unfold
 
 SIZES = {"channels": 16}
 PLANES = some_planes(70)

@@ -206,6 +206,30 @@ def test_an_error_of_the_network_comes_out_and_leaves_no_virtual_loss():
     check_statistics_after_error(search.root)
 
 
+@pytest.mark.parametrize("method", ["push", "moves", "key", "write_planes"])
+@pytest.mark.parametrize("calls", [30, 31, 32, 33, 60])
+def test_an_error_of_the_board_leaves_no_pending_visit(method, calls):
+    def failing_board(*args):
+        board, left = CshogiBoard(*args), iter(range(calls))
+        works = getattr(board, method)
+
+        def fail(*args):
+            if next(left, None) is None:
+                raise RuntimeError("the board is gone")
+            return works(*args)
+
+        setattr(board, method, fail)
+        return board
+
+    search = make_search(batches=2)
+    with pytest.raises(RuntimeError, match="gone"):
+        run(search, 1000, board=failing_board)
+    search.give_up()
+    check_statistics_after_error(search.root)
+    assert search.visits() == search.root.visits
+    check_statistics(run(search, search.root.visits + 100))
+
+
 def check_statistics_after_error(root):
     for node in nodes_of(root):
         assert not node.pending

@@ -29,7 +29,7 @@ _TOGETHER = 4
 #: Largest number of boards in a chunk: its tiles fit into the cache.
 _CHUNK = 4
 
-#: The arrays of the slots. A program runs only in :func:`in_threads`, one at a time.
+#: The arrays of the slots. Each thread has its own, so programs may run in several threads.
 _workspace = Workspace()
 
 
