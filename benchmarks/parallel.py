@@ -158,7 +158,7 @@ def make_step(name: str, batchsize: int, ranks: Any) -> Any:
     synchronize(network, ranks)
     positions = numpy.zeros(batchsize, POSITION)
     positions["board"] = numpy.random.RandomState(1).randint(0, 29, (batchsize, 81))
-    convert = PlanesConverter(positions, ranks=ranks, planes=network.plane_num)
+    convert = PlanesConverter(positions, ranks=ranks, plane_num=network.plane_num)
     loss = Loss(network, ranks=ranks)
     device = chainer.get_device("@numpy")
 
