@@ -46,7 +46,7 @@ def build_parser() -> ArgumentParser:
         type=file_name,
         metavar="LIST",
         help="kifu list; puts batch normalization back into a model without it, measured on "
-        f"1,024 positions of the list. For --network {_any_of(UNFOLDABLE)}",
+        f"{_MEASURED:,} positions of the list. For --network {_any_of(UNFOLDABLE)}",
     )
     add(
         "--seed",

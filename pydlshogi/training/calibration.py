@@ -16,6 +16,7 @@ from pydlshogi.features import WIN_OF_RESULT
 from pydlshogi.figure import new_figure, save_figure
 from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.positions import NO_EVALUATION
+from pydlshogi.training.measures_table import as_markdown, as_tsv
 
 #: Number of groups, all of the same width.
 BINS = 20
@@ -126,26 +127,13 @@ def _range(row: Bin) -> str:
 
 
 def format_markdown(bins: Sequence[Bin]) -> str:
-    """Formats a Markdown table, with four decimals; empty without groups."""
-    if not bins:
-        return ""
-    columns = _columns(bins)
-    lines = [f"| {' | '.join(columns)} |", "|:--" + "|--:" * (len(columns) - 1) + "|"]
-    for name, positions, *figures in zip(*columns.values()):
-        cells = [name, f"{positions:,}", *(f"{figure:.4f}" for figure in figures)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    """Formats a Markdown table; empty without groups."""
+    return as_markdown(_columns(bins)) if bins else ""
 
 
 def format_tsv(bins: Sequence[Bin]) -> str:
-    """Formats tab-separated values, with all decimals; empty without groups."""
-    if not bins:
-        return ""
-    columns = _columns(bins)
-    lines = [[title.replace(" ", "_") for title in columns]]
-    for name, *figures in zip(*columns.values()):
-        lines.append([name, *(repr(figure) for figure in figures)])
-    return "".join("\t".join(line) + "\n" for line in lines)
+    """Formats tab-separated values; empty without groups."""
+    return as_tsv(_columns(bins)) if bins else ""
 
 
 def draw(figure: Any, bins: Sequence[Bin]) -> None:

@@ -15,6 +15,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.network.network import split_output
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.training.batches import PlanesConverter
+from pydlshogi.training.measures_table import as_markdown, as_tsv
 
 #: Ranks that count as a hit: the move played is among the network's 1, 3 or 5 first moves.
 TOPS = (1, 3, 5)
@@ -202,18 +203,9 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
 
 def format_markdown(rows: Sequence[Row]) -> str:
     """Formats a Markdown table, with four decimals."""
-    columns = _columns(rows)
-    lines = [f"| {' | '.join(columns)} |", "|:--" + "|--:" * (len(columns) - 1) + "|"]
-    for moves, positions, *figures in zip(*columns.values()):
-        cells = [moves, f"{positions:,}", *(f"{figure:.4f}" for figure in figures)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return as_markdown(_columns(rows))
 
 
 def format_tsv(rows: Sequence[Row]) -> str:
     """Formats tab-separated values, with all decimals."""
-    columns = _columns(rows)
-    lines = [[title.replace(" ", "_") for title in columns]]
-    for moves, *figures in zip(*columns.values()):
-        lines.append([moves, *(repr(figure) for figure in figures)])
-    return "".join("\t".join(line) + "\n" for line in lines)
+    return as_tsv(_columns(rows))

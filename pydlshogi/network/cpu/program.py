@@ -7,7 +7,8 @@ its arrays, and divides its work in one of two ways:
 
 - Four boards or fewer: all threads compute each layer together, each some of its channels.
 - More boards: each thread computes some of the boards through all layers. It waits for no
-  other thread.
+  other thread. The 3×3 convolutions run for a few boards at a time, so that their tiles stay in
+  the cache. The layers after them run for all boards of the thread at once.
 
 :mod:`pydlshogi.network.compiler` makes the program of a network.
 """
@@ -67,8 +68,7 @@ class Program:
         tiles: Sequence[Slot],
     ) -> None:
         self._phases = _phases(steps)
-        # The calls at the end, such as fully connected layers, read all of their weights for
-        # each chunk. They are faster for all boards of a thread at once.
+        # A fully connected layer reads all of its weights in each run, however few the boards.
         self._end: list[Call] = []
         for step in reversed(steps):
             if not isinstance(step, Call):
