@@ -46,7 +46,8 @@ _NARROWEST = 32
 #: Largest number of channels in a piece of a block's filters.
 _PIECE = 64
 
-#: Temporary arrays, used within a step.
+#: Temporary arrays, used within a step. The thread that prepares a run provides those of all
+#: its threads.
 _workspace = Workspace()
 
 #: A numpy operation with its arguments.
