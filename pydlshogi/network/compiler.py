@@ -1,13 +1,25 @@
 """Makes the program of a network (:mod:`pydlshogi.network.cpu.program`).
 
-The network runs once (:mod:`pydlshogi.network.trace`), and the functions that it computes are
-translated one by one (:mod:`pydlshogi.network.translations`). A 3×3 convolution is joined with
-an addition and a ReLU that follow it. A new program is compared with the network on other
-planes: a function that the trace does not record would make its outputs differ.
+The network runs once (:mod:`pydlshogi.network.trace`). Its functions become steps:
+
+- A 3×3 convolution, joined with an addition and a ReLU that follow it
+  (:mod:`pydlshogi.network.fusion`), is one step.
+- Any other function is called, translated to numpy (:mod:`pydlshogi.network.translations`).
+- A function whose result does not depend on the planes is computed now. The result is a
+  constant of the program.
+
+Each value that depends on the planes has a number, its slot. A 3×3 convolution reads the tiles
+of its input (:mod:`pydlshogi.network.cpu.winograd`), and other functions read the value itself.
+So a convolution writes its output's value, its tiles or both, as the steps after it need them.
+When the last step that reads a value or its tiles is known, other slots get the same memory.
+
+A new program is compared with the network on other planes: a function that the trace does not
+record would make its outputs differ.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -17,6 +29,7 @@ from pydlshogi.network.cpu.program import Program, Slot
 from pydlshogi.network.cpu.steps import Call, Convolution, Spread, Step, make_filters
 from pydlshogi.network.cpu.threads import get_threads
 from pydlshogi.network.cpu.winograd import SIDE
+from pydlshogi.network.fusion import Fusion, Graph, find_fusions
 from pydlshogi.network.network import Network, split_output
 from pydlshogi.network.trace import BATCH, Trace, trace
 from pydlshogi.network.translations import UnknownFunction, translate
@@ -26,6 +39,9 @@ _EVER = 2**31
 
 #: Largest difference of the outputs, relative to the largest of them.
 _TOLERANCE = 1e-4
+
+#: The slot of the planes.
+_PLANES = 0
 
 
 def compile_network(network: Network) -> Program | None:
@@ -63,47 +79,39 @@ def _agree(program: Program, network: Network, planes: numpy.ndarray) -> bool:
     )
 
 
-class _Fusion:
-    """A 3×3 convolution with the addition and the ReLU that follow it.
-
-    Args:
-        function: Chainer's convolution.
+@dataclass
+class Life:
+    """The steps that need the memory of a value or of tiles.
 
     Attributes:
-        last: The last of these functions.
-        added: The node of the other value that is added, or None.
-        relu: Whether there is a ReLU.
+        channels: Number of channels.
+        first: Number of the step that writes it.
+        last: Number of the last step that reads it.
     """
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.last = function
-        self.added: Any = None
-        self.relu = False
+    channels: int
+    first: int
+    last: int
 
 
 class _Compiler:
-    """Translates a trace.
+    """Translates a trace to a program.
+
+    The dictionaries of nodes have the ``id`` of the node as the key; the others have the slot.
 
     Args:
-        traced: The trace.
+        traced: The trace. It keeps the ids valid.
     """
 
     def __init__(self, traced: Trace) -> None:
         self._trace = traced
-        self._outputs = traced.outputs()
-        self._functions = traced.needed()
-        self._readers: dict[int, list[Any]] = {id(node): [None] for node in self._outputs}
-        for function in self._functions:
-            for node in function.inputs:
-                self._readers.setdefault(id(node), []).append(function)
-        self._slots = {id(traced.planes): 0}
-        self._variable = _depending(self._functions, traced.planes)
+        self._graph = Graph(traced)
+        self._slots = {id(traced.planes): _PLANES}
         self._constants: dict[int, Any] = {}
         self._steps: list[Step] = []
-        self._values: dict[int, list[int]] = {}  # by slot: channels, first step, last step
-        self._tiles: dict[int, list[int]] = {}
-        self._convolutions: dict[int, Convolution] = {}  # by slot of the output
+        self._convolutions: dict[int, Convolution] = {}
+        self._values: dict[int, Life] = {}
+        self._tiles: dict[int, Life] = {}
 
     def program(self) -> Program:
         """Returns the program.
@@ -111,175 +119,131 @@ class _Compiler:
         Raises:
             UnknownFunction: the network uses a function that has no translation.
         """
-        heads, inner = self._find_convolutions()
-        weights = [self._arrays(head.function)[1] for head in heads.values()]
-        filters = dict(zip(heads, make_filters(weights, get_threads())))
-        for function in self._functions:
-            if id(function) in heads:
-                self._add_convolution(heads[id(function)], filters[id(function)])
-            elif id(function) not in inner:
-                self._add_call(function)
-        outputs = [self._slot(node) for node in self._outputs]
+        self._add_steps()
+        outputs = [self._slot(node) for node in self._graph.outputs]
         for slot in outputs:
-            self._read_value(slot, for_ever=True)
+            self._need_value(slot, _EVER)
         made = self._convolutions
-        values = {k: life for k, life in self._values.items() if made[k].gives_value}
-        tiles = {k: v for k, v in self._tiles.items() if k not in made or made[k].gives_tiles}
-        return Program(self._steps, 0, outputs, _with_registers(values), _with_registers(tiles))
+        values = {slot: life for slot, life in self._values.items() if made[slot].gives_value}
+        tiles = {
+            slot: life
+            for slot, life in self._tiles.items()
+            if slot not in made or made[slot].gives_tiles
+        }
+        return Program(self._steps, _PLANES, outputs, share_memory(values), share_memory(tiles))
 
-    def _find_convolutions(self) -> tuple[dict[int, _Fusion], set[int]]:
-        """Finds the 3×3 convolutions and the functions that are joined with them.
+    def _add_steps(self) -> None:
+        """Adds a step for each fusion and for each other function, in the order of the run."""
+        fusions = find_fusions(self._graph)
+        weights = [self._graph.arrays(fusion.convolution)[1] for fusion in fusions]
+        filters = make_filters(weights, get_threads())
+        # A fusion is computed in the place of its last function: by then the value that it
+        # adds has been computed.
+        by_last = {id(f.functions[-1]): (f, blocks) for f, blocks in zip(fusions, filters)}
+        joined = {id(function) for fusion in fusions for function in fusion.functions}
+        for function in self._graph.functions:
+            if id(function) in by_last:
+                self._add_convolution(*by_last[id(function)])
+            elif id(function) not in joined:
+                self._add_function(function)
 
-        Returns:
-            The convolutions by the id of the last function of each; the ids of the other
-            functions that they consist of.
+    def _add_convolution(self, fusion: Fusion, filters: list[list[Any]]) -> None:
+        """Adds the step of a fusion.
+
+        Args:
+            fusion: The fusion.
+            filters: The transformed weights, as :func:`make_filters` returns them.
         """
-        found: dict[int, _Fusion] = {}
-        inner: set[int] = set()
-        for function in self._functions:
-            if not self._is_convolution(function):
-                continue
-            convolution = _Fusion(function)
-            for kind in ("Add", "ReLU"):
-                reader = self._only_reader(convolution.last)
-                if type(reader).__name__ != kind or id(reader) in inner.union(found):
-                    continue
-                if kind == "Add" and not self._takes_addition(convolution, reader):
-                    continue
-                convolution.relu = kind == "ReLU"
-                inner.add(id(convolution.last))
-                convolution.last = reader
-            found[id(convolution.last)] = convolution
-        return found, inner
-
-    def _is_convolution(self, function: Any) -> bool:
-        """Says whether a function is a 3×3 convolution of boards that keeps their size."""
-        if type(function).__name__ != "Convolution2DFunction":
-            return False
-        W = self._arrays(function)[1]
-        settings = (function.sy, function.sx, function.ph, function.pw, function.dy, function.dx)
-        return (
-            W.shape[2:] == (3, 3)
-            and settings == (1,) * 6
-            and function.groups == 1
-            and function.inputs[0].shape[2:] == (SIDE, SIDE)
-            and W.dtype == numpy.float32
-        )
-
-    def _takes_addition(self, convolution: _Fusion, addition: Any) -> bool:
-        """Joins an addition with a convolution if it adds another value of the same shape."""
-        others = [node for node in addition.inputs if node.creator_node is not convolution.last]
-        if len(addition.inputs) != 2 or len(others) != 1:
-            return False
-        (other,) = others
-        if other.shape != convolution.last.outputs[0]().shape or self._is_constant(other):
-            return False
-        convolution.added = other
-        return True
-
-    def _only_reader(self, function: Any) -> Any:
-        """Returns the function that alone uses the output of a function; else None."""
-        node = function.outputs[0]()
-        readers = [] if node is None else self._readers[id(node)]
-        return readers[0] if len(readers) == 1 else None
-
-    def _is_constant(self, node: Any) -> bool:
-        """Says whether a value does not depend on the planes."""
-        return id(node) not in self._variable
-
-    def _arrays(self, function: Any) -> tuple[Any, ...]:
-        return self._trace.arrays[id(function)]
-
-    def _slot(self, node: Any) -> int:
-        """Returns the slot of a value."""
-        if id(node) not in self._slots:
-            raise UnknownFunction
-        return self._slots[id(node)]
-
-    def _new_slot(self, function: Any) -> int:
-        """Returns a slot for the output of a function."""
-        return self._slots.setdefault(id(function.outputs[0]()), len(self._slots))
-
-    def _add_convolution(self, convolution: _Fusion, filters: list[Any]) -> None:
-        """Adds a convolution, and the tiles that it reads if no other convolution gives them."""
-        function = convolution.function
-        source = self._slot(function.inputs[0])
-        channels = function.inputs[0].shape[1]
-        if source in self._convolutions:
-            self._convolutions[source].gives_tiles = True
-        elif source not in self._tiles:
-            self._tiles[source] = [channels, len(self._steps), 0]
-            self._steps.append(Spread(source, channels))
-        here = len(self._steps)
-        self._tiles[source][2] = here
+        inputs = fusion.convolution.inputs
+        source = self._slot(inputs[0])
+        self._need_tiles(source, inputs[0].shape[1])
         added = None
-        if convolution.added is not None:
-            added = self._slot(convolution.added)
-            self._read_value(added)
-        bias = self._arrays(function)[2] if len(function.inputs) > 2 else None
-        target = self._new_slot(convolution.last)
-        step = Convolution(filters, bias, source, target, added, convolution.relu)
-        outputs = convolution.last.outputs[0]().shape[1]
+        if fusion.added is not None:
+            added = self._slot(fusion.added)
+            self._need_value(added, len(self._steps))
+        bias = self._graph.arrays(fusion.convolution)[2] if len(inputs) > 2 else None
+        target = self._new_slot(fusion.output)
+        step = Convolution(filters, bias, source, target, added, fusion.relu)
+        channels, here = fusion.output.shape[1], len(self._steps)
         self._convolutions[target] = step
-        self._values[target] = [outputs, here, here]
-        self._tiles[target] = [outputs, here, here]
+        self._values[target] = Life(channels, here, here)
+        self._tiles[target] = Life(channels, here, here)
         self._steps.append(step)
 
-    def _read_value(self, slot: int, for_ever: bool = False) -> None:
-        """Notes that the next step reads a value, or that its memory must never be reused."""
+    def _need_tiles(self, slot: int, channels: int) -> None:
+        """Notes that the next step reads the tiles of a value.
+
+        A convolution writes them itself. For another value, a step that computes them comes
+        before the first step that reads them.
+        """
+        if slot in self._convolutions:
+            self._convolutions[slot].gives_tiles = True
+        elif slot not in self._tiles:
+            self._tiles[slot] = Life(channels, len(self._steps), 0)
+            self._steps.append(Spread(slot, channels))
+        self._tiles[slot].last = len(self._steps)
+
+    def _need_value(self, slot: int, step: int) -> None:
+        """Notes that a step reads a value; only the values of convolutions have own memory."""
         if slot in self._convolutions:
             self._convolutions[slot].gives_value = True
-            last = _EVER if for_ever else len(self._steps)
-            self._values[slot][2] = max(self._values[slot][2], last)
+            self._values[slot].last = max(self._values[slot].last, step)
 
-    def _add_call(self, function: Any) -> None:
-        """Adds a function that is no 3×3 convolution; a constant result is kept."""
-        arguments = [self._argument(*pair) for pair in zip(function.inputs, self._arrays(function))]
+    def _add_function(self, function: Any) -> None:
+        """Adds the call of a function, or computes its constant result."""
+        arrays = self._graph.arrays(function)
+        arguments = [self._argument(*pair) for pair in zip(function.inputs, arrays)]
         output = function.outputs[0]()
-        if self._is_constant(output):
+        if not self._graph.varies(output):
             # The operations that use a broadcast constant broadcast it to any batch themselves.
             is_broadcast = type(function).__name__ == "BroadcastTo"
             result = arguments[0] if is_broadcast else translate(function)(*arguments)
             self._constants[id(output)] = result
             return
         for argument in arguments:
-            # The result of a call may be a view of it, so its memory is never reused.
             if isinstance(argument, int):
-                self._read_value(argument, for_ever=True)
-        self._steps.append(Call(translate(function), arguments, self._new_slot(function)))
+                # The result may be a view of the argument, so its memory is never shared.
+                self._need_value(argument, _EVER)
+        self._steps.append(Call(translate(function), arguments, self._new_slot(output)))
 
     def _argument(self, node: Any, array: Any) -> Any:
-        """Returns the constant array or the slot of an input."""
-        if node.creator_node is None and self._is_constant(node):
-            return array
-        return self._constants[id(node)] if id(node) in self._constants else self._slot(node)
+        """Returns the argument of a call: a constant array, or the slot of a value.
+
+        Args:
+            node: An input of a function.
+            array: Its array in the trace.
+        """
+        if self._graph.varies(node):
+            return self._slot(node)
+        is_parameter = node.creator_node is None
+        return array if is_parameter else self._constants[id(node)]
+
+    def _slot(self, node: Any) -> int:
+        """Returns the slot of a value.
+
+        Raises:
+            UnknownFunction: no step computes the value.
+        """
+        if id(node) not in self._slots:
+            raise UnknownFunction
+        return self._slots[id(node)]
+
+    def _new_slot(self, node: Any) -> int:
+        """Returns a slot for a value."""
+        return self._slots.setdefault(id(node), len(self._slots))
 
 
-def _depending(functions: list[Any], planes: Any) -> set[int]:
-    """Returns the ids of the nodes that depend on the planes.
-
-    Args:
-        functions: Functions in the order of the run.
-        planes: The node of the planes.
-    """
-    nodes = {id(planes)}
-    for function in functions:
-        if any(id(node) in nodes for node in function.inputs):
-            nodes.update(id(output()) for output in function.outputs if output() is not None)
-    return nodes
-
-
-def _with_registers(lives: dict[int, list[int]]) -> list[Slot]:
+def share_memory(lives: dict[int, Life]) -> list[Slot]:
     """Gives slots that are not needed at the same time the same memory.
 
     Args:
-        lives: By slot: channels; numbers of the first and the last step that need it.
+        lives: The lives of values or of tiles, by slot.
     """
-    ends: list[int] = []
+    ends: list[int] = []  # by register: the last step that needs it
     slots = []
-    for number, (channels, first, last) in sorted(lives.items(), key=lambda item: item[1][1]):
-        free = (register for register, end in enumerate(ends) if end < first)
+    for number, life in sorted(lives.items(), key=lambda item: item[1].first):
+        free = (register for register, end in enumerate(ends) if end < life.first)
         register = next(free, len(ends))
-        ends[register : register + 1] = [last]
-        slots.append(Slot(number, channels, register))
+        ends[register : register + 1] = [life.last]
+        slots.append(Slot(number, life.channels, register))
     return slots

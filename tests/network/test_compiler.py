@@ -2,6 +2,7 @@
 
 import random
 import threading
+import weakref
 
 import numpy
 import pytest
@@ -11,9 +12,9 @@ from network_helpers import assert_equal_outputs, make_trained, outputs, some_pl
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM
-from pydlshogi.network import compiler
-from pydlshogi.network.compiler import compile_network
+from pydlshogi.network.compiler import Life, compile_network, share_memory
 from pydlshogi.network.cpu.convolution import Convolution2D
+from pydlshogi.network.cpu.steps import make_filters
 from pydlshogi.network.cpu.threads import set_threads
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.network import Network
@@ -243,17 +244,49 @@ def test_a_network_whose_outputs_are_not_finite_gets_no_program():
         assert compile_network(network) is None
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_numbers_of_boards_before_do_not_matter(threads):
+    set_threads(threads)
+    program = compile_network(folded("policy_value_resnet"))
+    batches = {boards: some_planes(boards, boards) for boards in (1, 2, 3, 4, 7, 20)}
+    first = {boards: program(planes) for boards, planes in batches.items()}
+    for boards in (20, 1, 4, 7, 3, 1, 2, 4):
+        for one, other in zip(program(batches[boards]), first[boards]):
+            numpy.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("boards", [1, 6])
+def test_a_program_does_not_keep_its_input(boards):
+    program = compile_network(folded("policy_value"))
+    planes = some_planes(boards)
+    program(planes)
+    kept = weakref.ref(planes)
+    del planes
+    assert kept() is None
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("channels", [5, 70, 192, 200])
+def test_the_pieces_of_the_filters_are_contiguous_narrow_and_complete(channels, threads):
+    W = numpy.random.RandomState(0).standard_normal((channels, 3, 3, 3)).astype(numpy.float32)
+    ((*blocks,),) = make_filters([W], threads)
+    pieces = [piece for block in blocks for piece in block]
+    assert all(piece.flags.c_contiguous and piece.shape[2] <= 64 for piece in pieces)
+    together = numpy.concatenate(pieces, axis=2)
+    # The first point is (0, 0), where a filter's value is a quarter of its first number.
+    numpy.testing.assert_allclose(together[0], W[:, :, 0, 0].T / 4, rtol=1e-6)
+
+
 lives = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 8)), max_size=15)
 
 
 @given(lives)
 def test_slots_that_are_needed_at_the_same_time_have_different_memory(starts):
-    by_slot = {n: [1, first, first + length] for n, (first, length) in enumerate(starts)}
-    slots = compiler._with_registers(by_slot)
+    by_slot = {n: Life(1, first, first + length) for n, (first, length) in enumerate(starts)}
+    slots = share_memory(by_slot)
     assert sorted(slot.number for slot in slots) == sorted(by_slot)
     for one in slots:
         for other in slots:
             if one.number != other.number and one.register == other.register:
-                _, first, last = by_slot[one.number]
-                _, first_of_other, last_of_other = by_slot[other.number]
-                assert last < first_of_other or last_of_other < first
+                life, other_life = by_slot[one.number], by_slot[other.number]
+                assert life.last < other_life.first or other_life.last < life.first

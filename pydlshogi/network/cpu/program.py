@@ -2,8 +2,9 @@
 
 A search asks for single boards and small batches. There, most of the time of Chainer's forward
 pass is not spent on products: weights are transformed again, threads are started for every
-layer, and the system provides memory for every result. A program has constant weights, keeps
-its arrays, and divides its work in one of two ways:
+layer, and the system provides memory for every result. A program has constant weights. It
+prepares its operations and their arrays once for each number of boards. It divides its work in
+one of two ways:
 
 - Four boards or fewer: all threads compute each layer together, each some of its channels.
 - More boards: each thread computes some of the boards through all layers. It waits for no
@@ -15,8 +16,9 @@ its arrays, and divides its work in one of two ways:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import numpy
 
@@ -29,6 +31,9 @@ _TOGETHER = 4
 
 #: Largest number of boards in a chunk: its tiles fit into the cache.
 _CHUNK = 4
+
+#: Does a thread's part of a phase; takes the thread's number.
+Phase = Callable[[int], None]
 
 #: The arrays of the slots. Each thread has its own, so programs may run in several threads.
 _workspace = Workspace()
@@ -67,7 +72,7 @@ class Program:
         values: Sequence[Slot],
         tiles: Sequence[Slot],
     ) -> None:
-        self._phases = _phases(steps)
+        self._steps = steps
         # A fully connected layer reads all of its weights in each run, however few the boards.
         self._end: list[Call] = []
         for step in reversed(steps):
@@ -82,6 +87,7 @@ class Program:
         self._outputs = outputs
         self._values = values
         self._tiles = tiles
+        self._cache = _Cache()
 
     def __call__(self, planes: Any) -> list[Any]:
         """Computes the outputs.
@@ -99,17 +105,10 @@ class Program:
 
     def _run_together(self, planes: Any, threads: int) -> list[Any]:
         """Runs each phase in all threads at once."""
-        run = self._start(planes)
-
-        def step_of(phase: list[Step]) -> Any:
-            def work(thread: int) -> None:
-                for step in phase:
-                    step(run, thread, threads)
-
-            return work
-
-        in_threads(threads, *map(step_of, self._phases))
-        return [numpy.array(run.values[slot]) for slot in self._outputs]
+        run, phases = self._prepared(len(planes), threads)
+        run.values[self._planes] = planes
+        in_threads(threads, *phases)
+        return run.finish(self._outputs)
 
     def _run_apart(self, planes: Any) -> list[Any]:
         """Computes some of the boards in each thread."""
@@ -127,10 +126,11 @@ class Program:
 
     def _run_body(self, planes: Any) -> list[Any]:
         """Runs all steps but the calls at the end; returns the values that are used later."""
-        run = self._start(planes)
-        for step in self._body:
-            step(run, 0, 1)
-        return [numpy.array(run.values[slot]) for slot in self._kept]
+        run, phases = self._prepared(len(planes), 1)
+        run.values[self._planes] = planes
+        for phase in phases:
+            phase(0)
+        return run.finish(self._kept)
 
     def _run_end(self, planes: Any, parts: list[list[Any]]) -> list[Any]:
         """Runs the calls at the end for several chunks; returns the outputs."""
@@ -139,25 +139,59 @@ class Program:
         for slot, arrays in zip(self._kept, zip(*parts)):
             run.values[slot] = arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays)
         for call in self._end:
-            call(run, 0, 1)
-        return [numpy.array(run.values[slot]) for slot in self._outputs]
+            call(run)
+        return run.finish(self._outputs)
 
-    def _start(self, planes: Any) -> Run:
-        """Provides the arrays of a run."""
-        n = len(planes)
-        run = Run(n)
-        run.values[self._planes] = planes
+    def _prepared(self, boards: int, threads: int) -> tuple[Run, list[Phase]]:
+        """Returns the arrays and the phases for a number of boards; prepares them once.
+
+        Args:
+            boards: Number of boards.
+            threads: Number of threads that share each phase. One thread runs the body only.
+        """
+        found = self._cache.prepared.get((boards, threads))
+        if found is None:
+            run = self._provide(boards)
+            steps = self._body if threads == 1 else self._steps
+            phases = [_phase(part, run, threads) for part in _phases(steps)]
+            found = self._cache.prepared[boards, threads] = run, phases
+        return found
+
+    def _provide(self, n: int) -> Run:
+        """Provides the arrays for n boards."""
+        values, tiles = {}, {}
         for slot, channels, register in self._values:
             array = _workspace(f"value {register}", (SIDE, SIDE, n, channels))
-            run.values[slot] = array.transpose(2, 3, 0, 1)
+            values[slot] = array.transpose(2, 3, 0, 1)
         for slot, channels, register in self._tiles:
             shape = (VALUES**2, TILES**2, n, channels)
-            run.tiles[slot] = _workspace(f"tiles {register}", shape)
-        return run
+            tiles[slot] = _workspace(f"tiles {register}", shape)
+        return Run(n, values, tiles)
+
+
+class _Cache(threading.local):
+    """What a thread has prepared, by the numbers of boards and of threads."""
+
+    def __init__(self) -> None:
+        self.prepared: dict[tuple[int, int], tuple[Run, list[Phase]]] = {}
+
+
+def _phase(steps: Sequence[Step], run: Run, threads: int) -> Phase:
+    """Prepares a phase."""
+    calls = [
+        [call for step in steps for call in step.calls(run, thread, threads)]
+        for thread in range(threads)
+    ]
+
+    def phase(thread: int) -> None:
+        for call in calls[thread]:
+            call()
+
+    return phase
 
 
 def _phases(steps: Sequence[Step]) -> list[list[Step]]:
-    """Groups the steps: within a phase, no thread needs the results of another thread."""
+    """Groups steps: within a phase, no thread needs the results of another thread."""
     phases: list[list[Step]] = []
     for step in steps:
         if phases and isinstance(step, Call) and isinstance(phases[-1][-1], Call):

@@ -113,8 +113,9 @@ def test_a_step_begins_when_the_step_before_has_ended(number):
         assert {thread for step, thread in done if step == name} == set(range(number))
 
 
-def test_no_thread_is_ever_a_step_ahead():
-    counts = [0] * 4
+@pytest.mark.parametrize("number", [2, 3, 4, 7])
+def test_no_thread_is_ever_a_step_ahead(number):
+    counts = [0] * number
     wrong = []
 
     def step(thread):
@@ -122,8 +123,8 @@ def test_no_thread_is_ever_a_step_ahead():
         if max(counts) - min(counts) > 1:
             wrong.append(list(counts))
 
-    threads.in_threads(4, *[step] * 500)
-    assert counts == [500] * 4
+    threads.in_threads(number, *[step] * 500)
+    assert counts == [500] * number
     assert not wrong
 
 
@@ -182,6 +183,24 @@ def test_an_error_in_a_thread_reaches_the_caller(failing):
     assert blas_settings() == before
     threads.in_threads(3, later.append)
     assert sorted(later) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("number", [2, 3, 6])
+@pytest.mark.parametrize("failing_step", range(4))
+def test_no_thread_goes_on_after_an_error_in_any_step(number, failing_step):
+    begun = []
+
+    def step(index):
+        def take(thread):
+            begun.append(index)
+            if (index, thread) == (failing_step, number - 1):
+                raise ArithmeticError("no")
+
+        return take
+
+    with pytest.raises(ArithmeticError, match="no"):
+        threads.in_threads(number, *map(step, range(6)))
+    assert max(begun) == failing_step
 
 
 def test_blas_gets_its_threads_back_when_several_threads_compute():
