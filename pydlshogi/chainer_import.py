@@ -8,7 +8,8 @@ Chainer 7.8.1 needs two things at import that are gone today:
   numpy gets that attribute back while Chainer is imported, and loses it afterwards.
 
 CuPy 14 has no cuDNN, and Chainer warns of that at import unless ``CHAINER_CUDNN`` is 0. The
-variable is set to 0 unless the user has set it.
+variable is set to 0 unless the user has set it. Chainer also looks for NCCL, which only training
+on several GPUs needs; CuPy's warning that NCCL is missing is not shown.
 
 :func:`install` adds a finder to ``sys.meta_path``. An installation of this package calls it at
 every start of Python, by the file ``pydlshogi.pth`` (see setup.py). Scripts written for the book
@@ -83,6 +84,8 @@ class _ChainerLoader:
 @contextlib.contextmanager
 def _what_chainer_needs() -> Iterator[None]:
     """Provides the module and the attribute that Chainer's import needs."""
+    import warnings
+
     import numpy
 
     check = types.ModuleType("chainer._environment_check")
@@ -94,7 +97,9 @@ def _what_chainer_needs() -> Iterator[None]:
     if missing:
         numpy.sctypes = _sctypes()  # type: ignore[attr-defined]
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"\s*nccl library could not be loaded")
+            yield
     finally:
         if missing:
             del numpy.sctypes  # type: ignore[attr-defined]

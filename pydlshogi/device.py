@@ -7,11 +7,15 @@ A device is a ``chainer.backend.Device``: ``device.xp`` is numpy or cupy,
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 from pydlshogi.errors import UserError
 
 logger = logging.getLogger(__name__)
+
+#: cuBLAS's mode that allows TF32: ``CUBLAS_TF32_TENSOR_OP_MATH`` in its ``cublas_api.h``.
+_TF32_MODE = 3
 
 
 class DeviceError(UserError):
@@ -44,11 +48,11 @@ def gpu_count() -> tuple[int, str]:
     except ImportError:
         return 0, "CuPy is not installed (see docs/gpu.md)"
     except Exception as error:  # a broken driver fails in many ways at import
-        return 0, f"CuPy cannot be imported: {error}"
+        return 0, f"CuPy cannot be imported: {_in_one_line(error)}"
     try:
         count = cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return 0, f"CUDA finds no GPU: {error}"
+    except Exception as error:  # CUDARuntimeError without a driver; others if CuPy is damaged
+        return 0, f"CUDA finds no GPU: {_in_one_line(error)}"
     return count, "" if count else "CUDA finds no GPU"
 
 
@@ -90,6 +94,18 @@ def in_words(device: Any) -> str:
     return f"GPU {name.partition(':')[2]}" if name.startswith("@cupy:") else "CPU"
 
 
+def allow_tf32() -> None:
+    """Lets cuBLAS use TF32 for batches of matrix products too, if ``CUPY_TF32`` is 1.
+
+    CuPy 14 applies ``CUPY_TF32`` only to the product of two matrices. The setting belongs to a
+    thread's handle of cuBLAS, so each thread needs this call before its first product.
+    """
+    if os.environ.get("CUPY_TF32", "0") == "1":
+        import cupy
+
+        cupy.cuda.cublas.setMathMode(cupy.cuda.get_cublas_handle(), _TF32_MODE)
+
+
 def _complaint(number: int) -> str:
     """Says why CuPy cannot compute on a GPU; empty if it can.
 
@@ -109,5 +125,9 @@ def _complaint(number: int) -> str:
         # lack of memory when it copies the network to the GPU.
         if type(error).__name__ == "OutOfMemoryError":
             return ""
-        return f"CuPy cannot compute on it: {' '.join(str(error).split())}"
+        return f"CuPy cannot compute on it: {_in_one_line(error)}"
     return ""
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

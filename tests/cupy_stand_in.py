@@ -8,6 +8,8 @@ Like CuPy, it refuses
 
 - the implicit conversion of its arrays to numpy (``numpy.asarray(x)``);
 - numpy arrays as operands, arguments and values (``x + numpy_array``, ``x[:] = numpy_array``);
+- arguments of a kernel whose dtypes are not the declared ones;
+- lists as values (``x[:] = [1, 2]``), and its arrays as indexes of lists and as limits of ranges;
 - dtypes that a GPU does not have.
 
 It also refuses numpy functions of its arrays, which CuPy allows, since such a call in our code
@@ -89,9 +91,6 @@ class ndarray:
     def __float__(self):
         return float(self._host)
 
-    def __index__(self):
-        return self._host.__index__()
-
     def __repr__(self):
         return f"stand-in {self._host!r}"
 
@@ -104,6 +103,8 @@ class ndarray:
         return _wrap(self._host[index])
 
     def __setitem__(self, index, value):
+        if isinstance(value, (list, tuple)):
+            raise TypeError(f"Unsupported type {type(value)}")
         self._host[_index(index)] = _unwrap(value)
 
     def __copy__(self):
@@ -416,7 +417,7 @@ class ElementwiseKernel:
             raise NotImplementedError(f"kernel {self.name}: {declared}")
         inputs = [_unwrap(a) for a in args[: len(self.inputs)]]
         outputs = list(args[len(self.inputs) :])
-        kinds = self._kinds(inputs)
+        kinds = self._kinds(args)
         if not outputs:
             raw = [a for a, words in zip(inputs, self.inputs) if words[0] != "raw"]
             shape = numpy.broadcast_shapes(*map(numpy.shape, raw))
@@ -424,12 +425,16 @@ class ElementwiseKernel:
         _KERNELS[self.name](inputs, [out._host for out in outputs])
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _kinds(self, inputs):
+    def _kinds(self, args):
         """Finds the dtype of each type name; one letter stands for the dtype of an argument."""
-        kinds = {name: numpy.dtype(name) for name in ("int32", "float32", "bool", "float64")}
-        for argument, words in zip(inputs, self.inputs):
-            if isinstance(argument, numpy.ndarray):
-                kinds.setdefault(words[-2], argument.dtype)
+        declared = [*self.inputs, *self.outputs]
+        names = [words[-2] for words in declared]
+        kinds = {name: numpy.dtype(name) for name in names if len(name) > 1}
+        for argument, name in zip(args, names):
+            if isinstance(argument, ndarray):
+                kind = kinds.setdefault(name, argument.dtype)
+                if argument.dtype != kind:
+                    raise TypeError(f"kernel {self.name}: {argument.dtype} where {name} is {kind}")
         return kinds
 
 
@@ -444,6 +449,7 @@ class ReductionKernel(ElementwiseKernel):
     def __call__(self, *args, axis=None, keepdims=False, **kwargs):
         if self.name not in _KERNELS:
             raise NotImplementedError(f"reduction {self.name}: {self.operation}")
+        self._kinds(args)
         inputs = [_unwrap(a) for a in args[: len(self.inputs)]]
         result = numpy.asarray(_KERNELS[self.name](*inputs, axis, keepdims))
         if len(args) == len(inputs):
@@ -563,7 +569,8 @@ def install():
         Stream=_Stream,
         runtime=runtime,
         memory=memory,
-        cublas=_module("cupy.cuda.cublas"),
+        cublas=_module("cupy.cuda.cublas", setMathMode=lambda handle, mode: None),
+        get_cublas_handle=lambda: 0,
         nvrtc=types.SimpleNamespace(getVersion=lambda: (12, 9)),
         get_device_id=lambda: 0,
         set_allocator=lambda *args: None,

@@ -1,10 +1,12 @@
-"""Real games as HCPE, PSV and HCPE3 records, written by cshogi, the judge of these formats."""
+"""Real games as HCPE, PSV and HCPE3 records, written by cshogi, the judge of these formats.
+
+cshogi is imported by the functions: on a machine with a GPU it is missing, and the tests that do
+not need it run there.
+"""
 
 import struct
 from pathlib import Path
 
-import cshogi
-import cshogi.CSA
 import numpy
 
 from pydlshogi.kifu import hcpe, psv
@@ -15,12 +17,16 @@ FLOODGATE = ROOT / "shared" / "kifu" / "floodgate2016.tar.xz"
 
 
 def _games(paths):
+    import cshogi.CSA
+
     for path in paths:
         yield from cshogi.CSA.Parser.parse_file(str(path))
 
 
 def write_records(paths):
     """Converts CSA files by cshogi; gives an HCPE and a PSV array with the same positions."""
+    import cshogi
+
     board = cshogi.Board()
     black, white = [], []
     one = numpy.zeros(1, hcpe.RECORD), numpy.zeros(1, psv.RECORD)
@@ -47,6 +53,8 @@ def write_games(paths, candidates=3):
     Returns:
         The file's bytes, and for each move of all games its candidates as (USI, visits).
     """
+    import cshogi
+
     board = cshogi.Board()
     packed = numpy.zeros(32, numpy.uint8)
     content, expected = [], []

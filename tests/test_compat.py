@@ -38,6 +38,23 @@ def test_import_is_silent():
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+def test_the_lack_of_nccl_is_not_mentioned_but_other_warnings_are(tmp_path):
+    (tmp_path / "chainer").mkdir()
+    (tmp_path / "chainer" / "__init__.py").write_text(
+        "import warnings\nwarnings.warn('\\nnccl library could not be loaded.')\n"
+        "warnings.warn('another')"
+    )
+    result = run(
+        "from pydlshogi.chainer_import import install; install(); import sys;"
+        f"sys.path.insert(0, {str(tmp_path)!r}); import chainer; import warnings;"
+        "warnings.warn('nccl library could not be loaded, later')"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "UserWarning: another" in result.stderr
+    assert "nccl library could not be loaded." not in result.stderr
+    assert "nccl library could not be loaded, later" in result.stderr
+
+
 def test_plain_import_works_after_ours():
     result = run("import pydlshogi.compat, chainer, chainer.functions as F; F.relu")
     assert result.returncode == 0, result.stderr

@@ -60,6 +60,9 @@ HOST = numpy.ones((2, 3), numpy.float32)
         lambda x: cupy._function("exp")(HOST),
         lambda x: cupy._function("concatenate")([x, HOST]),
         lambda x: HOST.__setitem__(slice(None), x),
+        lambda x: x.__setitem__(0, [1, 2, 3]),
+        lambda x: range(x.astype("i")[0, 1]),
+        lambda x: [1, 2][x.astype("i")[0, 1]],
     ],
 )
 def test_numpy_arrays_do_not_mix_with_those_of_the_gpu(array, mix):
@@ -91,6 +94,16 @@ def test_what_cupy_allows_gives_the_numbers_of_numpy(array):
 def test_a_kernel_that_is_not_known_is_named():
     with pytest.raises(NotImplementedError, match="kernel mine"):
         cupy.ElementwiseKernel("T x", "T y", "y = x", "mine")(cupy.array([1]))
+
+
+def test_a_kernel_refuses_dtypes_that_are_not_the_declared_ones(array):
+    update = cupy.ElementwiseKernel("T grad, T lr", "T param", "param -= lr * grad", "sgd")
+    assert update(array, 0.5, cupy.array(HOST)).get()[1, 2] == -1.5
+    with pytest.raises(TypeError, match="float64 where T is float32"):
+        update(array, 0.5, cupy.array(HOST.astype(numpy.float64)))
+    labels = cupy.ElementwiseKernel("int32 t", "T y", "y = t", "sgd")
+    with pytest.raises(TypeError, match="int64 where int32 is int32"):
+        labels(cupy.array(numpy.arange(2)), array)
 
 
 def run_gpu_tests(*paths):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 import numpy
+import shogi
 
 from pydlshogi import rules
 from pydlshogi.player.book import Book, BookMove, book_key, read_book
@@ -79,6 +80,11 @@ class MCTSPlayer(NetworkPlayer):
         self._search.forget()
         self._search.plane_num = self._evaluator.plane_num
 
+    def warm_up(self) -> None:
+        """Evaluates a batch in the thread of the search, which prepares a GPU for itself."""
+        planes = self._evaluator.planes(shogi.Board())
+        self._search.evaluate(numpy.stack([planes] * self._batch_size()))
+
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""
         super().prepare()
@@ -111,6 +117,12 @@ class MCTSPlayer(NetworkPlayer):
             self._begin(go)
             nodes = self._run(go, timer)
             return self._answer(timer, nodes)
+
+    def _is_on_gpu(self) -> bool:
+        return self.device.xp is not numpy
+
+    def _batch_size(self) -> int:
+        return self.options["batch_size"] or (_GPU_BATCH if self._is_on_gpu() else _CPU_BATCH)
 
     def find_mate(self, go: Go) -> str:
         """Searches a mate by df-pn."""
@@ -294,7 +306,6 @@ class MCTSPlayer(NetworkPlayer):
     def _settings(self, go: Go) -> Settings:
         """Reads the constants of the search from the options."""
         options = self.options
-        on_gpu = self.device.xp is not numpy
         # A GUI that plays on after so many plies does not know the limit.
         draw_ply = options["Draw_Ply"] if options["Draw_Ply"] > self._ply() else 0
         color = self.board.turn
@@ -307,8 +318,8 @@ class MCTSPlayer(NetworkPlayer):
             fpu_reduction=options["C_fpu_reduction"] / 100,
             fpu_reduction_root=options["C_fpu_reduction_root"] / 100,
             temperature=options["Softmax_Temperature"] / 100,
-            batch_size=options["batch_size"] or (_GPU_BATCH if on_gpu else _CPU_BATCH),
-            batches=2 if on_gpu else 1,
+            batch_size=self._batch_size(),
+            batches=2 if self._is_on_gpu() else 1,
             mate_plies=options["mate_plies"],
             root_mate=options["Mate_Root_Search"],
             declaration=options["declaration_win"],

@@ -144,6 +144,12 @@ class NetworkPlayer(EnginePlayer):
         self.check_network()
         # The first pass is slow (buffers, a GPU's kernels): it must not cost game time.
         self.evaluate(shogi.Board())
+        if self.device.xp is not numpy:
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Evaluates several positions: for them a GPU needs other kernels than for one."""
+        self.evaluate_planes([self._evaluator.planes(shogi.Board())] * 2)
 
     def choose(self, go: Go) -> str:
         """Chooses a move: declares, mates, asks :meth:`decide`, or resigns."""

@@ -132,6 +132,10 @@ class Search:
         self.tree.clear()
         self._cache.clear()
 
+    def evaluate(self, planes: numpy.ndarray) -> Answer:
+        """Evaluates planes in the thread that evaluates during a search."""
+        return self._evaluations.begin(planes).result()
+
     def begin(
         self, game: Game, settings: Settings | None = None, only: frozenset[int] | None = None
     ) -> None:

@@ -510,3 +510,26 @@ def test_find_mate_keeps_its_time(monkeypatch):
     start = time.perf_counter()
     assert player.find_mate(go) == "timeout"
     assert time.perf_counter() - start < 0.5
+
+
+class FakeGpu(CpuDevice):
+    xp = None
+
+
+def test_on_a_gpu_the_thread_of_the_search_evaluates_a_batch_before_the_game(monkeypatch):
+    evaluated = []
+
+    def evaluate(self, planes):
+        evaluated.append((threading.current_thread().name, len(planes)))
+        return Evaluation(*self._network(planes))
+
+    player = make_player()
+    monkeypatch.setattr(
+        player._evaluator, "planes", lambda board: numpy.zeros((104, 9, 9), "f"), raising=False
+    )
+    monkeypatch.setattr(FakeEvaluator, "evaluate", evaluate)
+    player.device = FakeGpu()
+    player.warm_up()
+    player.set(batch_size=7)
+    player.warm_up()
+    assert evaluated == [("evaluation", 128), ("evaluation", 7)]

@@ -52,6 +52,7 @@ from typing import Any, Callable
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.device import allow_tf32
 from pydlshogi.network.cpu.threads import Workspace, in_threads, plan, shares
 
 #: Length of a side of the board.
@@ -290,6 +291,7 @@ def _run(xp: Any, threads: int, *steps: Callable[[int], None]) -> None:
     if xp is numpy:
         in_threads(threads, *steps)
     else:
+        allow_tf32()
         for step in steps:
             step(0)
 

@@ -1,0 +1,108 @@
+"""A machine with a GPU that lacks cshogi, Chainer or the internet."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pydlshogi.gpu_check import parts
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / ".ci" / "gpu"
+
+WITH_BASH = pytest.mark.skipif(
+    os.name == "nt" or not shutil.which("bash"), reason="the script needs bash"
+)
+
+CHECK = """
+import sys
+from pathlib import Path
+import carried
+folder = Path("run/gpu")
+folder.mkdir(parents=True)
+(folder / "table.md").write_text(" ".join(sys.argv[1:]))
+(folder / "model").write_bytes(bytes(range(256)) * 10)
+sys.exit(1)
+"""
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_gpu_can_be_collected_without_cshogi(tmp_path):
+    (tmp_path / "without_cshogi.py").write_text("import sys; sys.modules['cshogi'] = None")
+    folders = [str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    command = [sys.executable, "-m", "pytest", "-p", "without_cshogi", "-p", "no:cacheprovider"]
+    result = subprocess.run(
+        [*command, "-q", "--collect-only", "-m", "gpu and not slow", *parts._TESTS],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert result.returncode == 0, result.stdout[-3000:]
+    assert "test_training_parallel.py" in result.stdout
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder with the script, a check that only notes its options, and a carried package."""
+    for folder in (".ci", ".whl", "utils"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(SCRIPT, tmp_path / ".ci")
+    (tmp_path / "utils" / "gpu_check.py").write_text(CHECK)
+    info = "carried-1.dist-info"
+    with zipfile.ZipFile(tmp_path / ".whl" / "carried-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("carried.py", "")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: carried\nVersion: 1\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return tmp_path
+
+
+def run(clone, *arguments, **variables):
+    return subprocess.run(
+        ["bash", str(clone / ".ci" / "gpu"), *arguments],
+        env={**os.environ, "PYTHON": sys.executable, **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@WITH_BASH
+def test_the_script_installs_what_was_carried_and_packs_the_results(clone, tmp_path):
+    with tarfile.open(clone / ".whl" / "games.tar.xz", "w:xz") as archive:
+        for name in ("train", "test"):
+            path = tmp_path / f"games_{name}.txt"
+            path.write_text("game.csa\n")
+            archive.add(path, f"lists/{path.name}")
+    out = tmp_path / "out"
+    out.mkdir()
+    result = run(clone, "run", "--minutes", "8", OUT=str(out))
+    assert result.returncode == 1, result.stderr  # the status of the check
+    packed = b"".join(path.read_bytes() for path in sorted(out.iterdir()))
+    (tmp_path / "packed.tgz").write_bytes(packed)
+    with tarfile.open(tmp_path / "packed.tgz") as archive:
+        options = archive.extractfile("gpu/table.md").read().decode()
+        assert len(archive.extractfile("gpu/model").read()) == 2560
+    lists = "--kifulist_train lists/games_train.txt --kifulist_test lists/games_test.txt"
+    assert options == f"{lists} --minutes 8"
+
+
+@WITH_BASH
+def test_without_an_archive_and_a_folder_the_options_are_passed_alone(clone):
+    environment = {"OUT": ""}
+    assert run(clone, "run", "--gpu", "-1", **environment).returncode == 1
+    assert (clone / "run" / "gpu" / "table.md").read_text() == "--gpu -1"
+
+
+@WITH_BASH
+def test_without_a_command_the_script_explains_itself():
+    result = subprocess.run(["bash", str(SCRIPT)], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2
+    assert ".ci/gpu prepare [ARCHIVE]" in result.stdout and "set -e" not in result.stdout
