@@ -15,6 +15,9 @@ INSTALL = "python -m pip install matplotlib"
 #: Dots per inch of a PNG.
 _DPI = 110
 
+# The first bytes of a PNG.
+_PNG = b"\x89PNG\r\n\x1a\n"
+
 # The same picture gives the same file: without random names and the time.
 _SETTINGS: Any = {"svg.hashsalt": "pydlshogi"}
 _METADATA: dict[str, dict[str, None]] = {
@@ -63,11 +66,13 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
         output: The file. Its suffix determines the format; PNG without one.
 
     Raises:
-        DrawingError: the file cannot be written.
+        DrawingError: the file cannot be written, or it is another file without a suffix, such
+            as a model.
     """
     import matplotlib
 
     output = Path(output)
+    _check_replaceable(output)
     format_ = output.suffix[1:].lower() or "png"
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +80,20 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
             figure.savefig(file, format=format_, dpi=_DPI, metadata=_METADATA.get(format_))
     except (OSError, ValueError, RuntimeError) as error:
         # ValueError: unknown format. RuntimeError: a format that needs TeX.
+        reason = getattr(error, "strerror", None) or error
         raise DrawingError(
-            f"the picture {output} cannot be written ({error}). Choose another --output. Name a "
+            f"the picture {output} cannot be written ({reason}). Choose another --output. Name a "
             ".png, .svg or .pdf file in a folder that can be written to."
         ) from None
+
+
+def _check_replaceable(output: Path) -> None:
+    """Refuses to replace a file without a suffix that is no PNG: it may be a model."""
+    if output.suffix or not output.is_file():
+        return
+    with output.open("rb") as file:
+        if file.read(len(_PNG)) != _PNG:
+            raise DrawingError(
+                f"{output} exists already and is no picture. Choose another --output, a file with "
+                "the suffix .png, .svg or .pdf."
+            )

@@ -128,3 +128,9 @@ def shipped_model(name: str = "model_policy") -> Path:
     in_clone = package.parent / "model" / name
     in_wheel = package / "model" / name
     return in_wheel if in_wheel.exists() and not in_clone.exists() else in_clone
+
+
+def best_shipped_model() -> Path:
+    """Returns the path of the shipped model with two heads; without it, that of the policy."""
+    two_heads = shipped_model("model_policy_value")
+    return two_heads if two_heads.exists() else shipped_model()

@@ -34,6 +34,14 @@ def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_model_is_not_replaced_by_a_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "model").write_bytes(b"PK\x03\x04")
+    with pytest.raises(DrawingError, match="model exists already and is no picture"):
+        save_figure(new_figure(2, 1), tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == b"PK\x03\x04"
+
+
 def test_without_matplotlib_the_error_tells_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(DrawingError, match="Install it: python -m pip install matplotlib"):

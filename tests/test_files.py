@@ -94,6 +94,13 @@ def test_shipped_model_is_in_the_clone_or_beside_the_package(tmp_path, monkeypat
     assert files.shipped_model() == in_clone
 
 
+def test_the_best_shipped_model_has_two_heads_if_it_is_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": tmp_path / name)
+    assert files.best_shipped_model() == tmp_path / "model_policy"
+    (tmp_path / "model_policy_value").touch()
+    assert files.best_shipped_model() == tmp_path / "model_policy_value"
+
+
 def test_an_error_names_the_file_to_write(tmp_path, monkeypatch):
     path = tmp_path / "file"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydlshogi.commands.arguments import ArgumentParser, positive_int
+from pydlshogi.commands.arguments import ArgumentParser, file_name, positive_int
 from pydlshogi.commands.program import program
 
 
@@ -13,11 +13,11 @@ def build_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="make_book",
         description="Makes an opening book in YaneuraOu's text format from the games of a list. "
-        "The engine's option Book_File names the book.",
+        "The engine's option Book_File names the book. Handicap games are left out.",
     )
     add = parser.add_argument
     add("kifulist", help="text file with the paths of the games, one on each line")
-    add("book", help="file to write")
+    add("book", type=file_name, help="file to write")
     add(
         "--plies",
         type=positive_int,
@@ -39,11 +39,22 @@ def build_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Makes the book and prints its size; returns the exit status."""
     args = build_parser().parse_args(argv)
+    from pydlshogi.commands.written import keep
+    from pydlshogi.errors import UserError
     from pydlshogi.player.book import write_book
     from pydlshogi.player.book_maker import make_book
     from pydlshogi.read_kifu import read_kifu
+    from pydlshogi.training.outputs import prepare_outputs
 
+    prepare_outputs({"the book": args.book}, {"the kifu list": args.kifulist})
     book = make_book(read_kifu(args.kifulist), args.plies, args.least)
+    if not book:
+        raise UserError(
+            f"no move was played {args.least} times or more in the games of {args.kifulist}, so "
+            "there is no book. Give more games, or lower --least. Handicap games and positions "
+            "without a move number, as in HCPE files, are left out."
+        )
+    keep("make_book", args.book)
     write_book(args.book, book)
     moves = sum(len(moves) for moves in book.values())
     print(f"{args.book}: {len(book)} positions, {moves} moves")

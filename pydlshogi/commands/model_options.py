@@ -22,7 +22,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "-m",
         type=file_name,
         metavar="FILE",
-        help="model file of any network (default: the shipped model_policy)",
+        help="model file of any network (default: the shipped model_policy_value)",
     )
     add_own_network(parser)
     add_computation(parser)
@@ -75,11 +75,11 @@ def load_model(args: argparse.Namespace) -> Network:
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.analysis.opinion import Network
     from pydlshogi.device import select_device
-    from pydlshogi.files import shipped_model
+    from pydlshogi.files import best_shipped_model
     from pydlshogi.network.evaluator import Evaluator
 
     device = select_device(args.gpu)
     apply_computation(args)
     use_own_network(args)
-    path = args.model or shipped_model()
+    path = args.model or best_shipped_model()
     return Network(Evaluator(path, device), Path(path).name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ def build_parser() -> ArgumentParser:
         description="Writes a new model with the hidden layers of a policy model, as a start for "
         "training it (--initmodel). A network with a policy head gets that head, too. A value head "
         "that the model lacks gets random weights. Filters of the last two moves are 0 if the "
-        "model lacks them.",
+        "model lacks them, and left out if the new network does not see these moves.",
     )
     add = parser.add_argument
     add("model_policy", type=file_name, help="model file of a policy network")
@@ -88,7 +89,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     keep("transfer_policy_to_value", args.model_value, args.model_policy)
     save_derived_model(args.model_value, network, args.model_policy)
     print(f"{args.model_value}: {args.network} with the layers of {args.model_policy}")
+    if network.plane_num < policy.plane_num:
+        print(_without_history(args), file=sys.stderr)
     return 0
+
+
+def _without_history(args: argparse.Namespace) -> str:
+    """Says that the new network lacks the filters of the last two moves."""
+    return (
+        f"transfer_policy_to_value: {args.model_policy} sees the last two moves, and "
+        f"{args.network} does not: their filters are left out. The new model predicts fewer "
+        "moves until it is trained further."
+    )
 
 
 def _any_of(names: Sequence[str]) -> str:

@@ -184,7 +184,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
         arrays: dict[str, Any] = read_npz(path)
     except NpzError as error:
         raise ModelFileError(
-            f"model file {path} {error}. Choose a file that train_policy.py saved as --model."
+            f"model file {path} {error}. Choose a file that a training program saved as --model."
         ) from None
     if MARK not in arrays:
         return arrays, recognize(arrays)
@@ -192,7 +192,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
     if mark.dtype.kind != "U" or mark.shape:
         raise ModelFileError(
             f"model file {path} does not say which network it holds: {MARK} is not a name. "
-            "Choose a file that train_policy.py saved as --model."
+            "Choose a file that a training program saved as --model."
         )
     name = str(mark)
     if name in _REMOVED:
@@ -210,7 +210,7 @@ def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) ->
     if wrong and "t" in arrays:
         raise ModelFileError(
             f"model file {path} holds the state of an optimizer, not a model. "
-            "Choose a file that train_policy.py saved as --model."
+            "Choose a file that a training program saved as --model."
         )
     if wrong:
         raise ModelFileError(

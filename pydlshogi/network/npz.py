@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 
 import numpy
 
@@ -40,6 +41,8 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
         # A damaged file raises errors of zipfile, zlib, tokenize, ast or numpy, depending on
         # the place of the damage. Their texts may have several lines or none.
         why = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, zipfile.BadZipFile):  # the list of files at the end may be missing
+            why = f"it is incomplete or damaged: {why}"
         if "allow_pickle" in why:  # numpy advises to load the pickle, which would be dangerous
             why = "it holds a pickled object"
         raise NpzError(f"cannot be read as a Chainer npz ({why})") from None

@@ -20,6 +20,9 @@ from pydlshogi.uct.move import label_table, to_usi
 _HAND_ORDER = (shogi.ROOK, shogi.BISHOP, shogi.GOLD, shogi.SILVER, shogi.KNIGHT, shogi.LANCE,
                shogi.PAWN)  # fmt: skip
 
+#: The start position without its move number.
+_START = shogi.STARTING_SFEN.rsplit(" ", 1)[0]
+
 #: A played move: the position, the move, and the answer or nothing.
 _Played = tuple[str, str, str]
 
@@ -28,7 +31,9 @@ def make_book(positions: Iterable[Any], plies: int, least: int) -> Book:
     """Counts the moves of the openings.
 
     Args:
-        positions: What ``read_kifu`` returns: the positions of game after game.
+        positions: What ``read_kifu`` returns: the positions of game after game. Games from
+            another start position and positions without a move number are left out, because
+            they do not tell which side moves.
         plies: Number of moves of each game.
         least: A move must have been played so many times.
 
@@ -61,10 +66,20 @@ def _most_frequent(answers: collections.Counter[str]) -> str:
 
 def _played(positions: Iterable[Any], plies: int) -> Iterator[_Played]:
     """Yields the moves of the openings with their answers."""
-    opening = (position for position in positions if position["ply"] <= plies)
+    opening = _openings(positions, plies)
     rows = [(int(position["ply"]), _key(position), _move(position)) for position in opening]
     for (ply, key, move), (next_ply, _, answer) in zip(rows, [*rows[1:], (0, "", "")]):
         yield key, move, answer if next_ply == ply + 1 else ""
+
+
+def _openings(positions: Iterable[Any], plies: int) -> Iterator[Any]:
+    """Yields the first positions of the games from the start position."""
+    is_even_game = True
+    for position in positions:
+        if position["ply"] == 1:
+            is_even_game = _key(position) == _START
+        if is_even_game and 0 < position["ply"] <= plies:
+            yield position
 
 
 def _turn(position: Any) -> int:

@@ -13,10 +13,9 @@ import numpy
 import shogi
 import threadpoolctl
 
-from pydlshogi import rules
+from pydlshogi import files, rules
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.features import make_output_label
-from pydlshogi.files import shipped_model
 from pydlshogi.network import own
 from pydlshogi.network.cpu.threads import get_threads, set_threads
 from pydlshogi.network.evaluator import Evaluation, Evaluator
@@ -263,14 +262,13 @@ class NetworkPlayer(EnginePlayer):
         default = self.options.default("modelfile")
         if default != POLICY_VALUE_MODEL:
             return self._located(default)
-        two_heads = shipped_model(Path(default).name)
-        return two_heads if two_heads.exists() else shipped_model()
+        return files.best_shipped_model()
 
     def _located(self, name: str) -> Path:
         """Returns the path of a model file; a shipped model may be in the wheel."""
         path = self._folder / name
         if name in SHIPPED_MODELS and not path.exists():
-            return shipped_model(Path(name).name)
+            return files.shipped_model(Path(name).name)
         return path
 
     def _warn_of_resign_threshold(self) -> None:

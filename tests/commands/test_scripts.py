@@ -74,6 +74,13 @@ def make_venv(clone):
     return make
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no mark of programs")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_that_names_its_python_is_executable(name):
+    assert (ROOT / name).read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
+    assert os.access(ROOT / name, os.X_OK)
+
+
 def test_there_are_scripts_in_both_folders():
     assert {"train_policy.py", "policy_player_usi.py"} <= set(NAMES)
     assert len(SCRIPTS) > 8

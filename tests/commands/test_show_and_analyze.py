@@ -42,6 +42,16 @@ def test_a_position_becomes_a_picture(position, model, tmp_path):
     assert "<svg" in output.read_text(encoding="utf-8")
 
 
+def test_without_model_the_shipped_one_with_a_value_is_asked(tmp_path):
+    output = tmp_path / "a.svg"
+    assert show_position.main(["startpos", "-o", str(output), "-g", "-1"]) == 0
+    default = output.read_bytes()
+    for name, is_default in (("model_policy_value", True), ("model_policy", False)):
+        model = str(ROOT / "model" / name)
+        assert show_position.main(["startpos", "-m", model, "-o", str(output), "-g", "-1"]) == 0
+        assert (output.read_bytes() == default) == is_default
+
+
 def test_the_options_change_the_picture(model, tmp_path):
     pictures = set()
     for options in ([], ["--board"], ["--planes"], ["--arrows", "0"], ["--language", "ja"]):

@@ -182,3 +182,19 @@ def test_a_model_that_cannot_be_unfolded_is_named_before_the_list_is_read(capsys
     assert main(["resnet", "out", *options]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "model file resnet: a policy_value_resnet network cannot become" in line
+
+
+@pytest.mark.parametrize(
+    "source, target, is_told",
+    [
+        ("policy_value_history_bn", "policy_value_hand1x1_bn", True),
+        ("policy_value_history_bn", "policy_hand1x1_bn", True),
+        ("policy_value_history_bn", "policy_value_history_bn", False),
+        ("policy_value_hand1x1_bn", "policy_hand1x1_bn", False),
+    ],
+)
+def test_filters_of_the_last_two_moves_are_not_left_out_silently(source, target, is_told, capsys):
+    save_model("model_policy", make(source, channels=8))
+    assert main(["model_policy", "new", "--network", target]) == 0
+    sentences = capsys.readouterr().err.splitlines()
+    assert ["left out" in sentence for sentence in sentences] == [True] * is_told

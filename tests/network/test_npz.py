@@ -76,6 +76,14 @@ def test_numpys_advice_to_load_pickles_is_not_passed_on(tmp_path):
     assert "allow_pickle" not in str(caught.value)
 
 
+def test_a_file_that_was_not_copied_completely_is_called_incomplete(tmp_path):
+    numpy.savez(tmp_path / "whole.npz", a=numpy.arange(1000))
+    content = (tmp_path / "whole.npz").read_bytes()
+    (tmp_path / "part").write_bytes(content[: len(content) // 2])
+    with pytest.raises(NpzError, match="^cannot be read as a Chainer npz .it is incomplete or"):
+        read_npz(tmp_path / "part")
+
+
 def test_a_missing_file_is_told_from_a_damaged_one(tmp_path):
     with pytest.raises(NpzError, match="does not exist"):
         read_npz(tmp_path / "file")

@@ -7,6 +7,7 @@ import cshogi
 import pytest
 from cshogi import CSA
 
+from pydlshogi.commands import convert_positions
 from pydlshogi.commands.make_book import main
 from pydlshogi.player.book import book_key, read_book
 
@@ -56,3 +57,55 @@ def test_a_missing_list_is_named_in_one_sentence(tmp_path, capsys):
     assert "none.txt" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "book.db").exists()
+
+
+GAME = "V2.2\n{}\n{}7776FU\n{}3334FU\n%TORYO\n"
+EVEN = GAME.format("PI\n+", "+", "-")
+HANDICAP = "V2.2\nPI82HI22KA\n-\n-3334FU\n+7776FU\n%TORYO\n"
+
+
+def games(folder, *texts):
+    """Writes games and their list; returns the list."""
+    names = [f"{number}.csa" for number in range(len(texts))]
+    for name, text in zip(names, texts):
+        (folder / name).write_text(text)
+    (folder / "list.txt").write_text("\n".join(names))
+    return folder / "list.txt"
+
+
+def test_handicap_games_are_left_out(tmp_path):
+    alone, both = tmp_path / "even.db", tmp_path / "both.db"
+    assert main([str(games(tmp_path, EVEN)), str(alone), "--least", "1"]) == 0
+    kifulist = games(tmp_path, HANDICAP, EVEN, HANDICAP)
+    assert main([str(kifulist), str(both), "--least", "1"]) == 0
+    assert len(read_book(alone)) == 2
+    assert both.read_bytes() == alone.read_bytes()
+
+
+@pytest.mark.filterwarnings("error")
+def test_positions_without_a_move_number_make_no_book(tmp_path, capsys):
+    kifulist = games(tmp_path, EVEN)
+    assert convert_positions.main([str(kifulist), str(tmp_path / "a.hcpe")]) == 0
+    kifulist.write_text("a.hcpe")
+    capsys.readouterr()
+    assert main([str(kifulist), str(tmp_path / "book.db"), "--least", "1"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no move was played 1 times or more" in line
+    assert not (tmp_path / "book.db").exists()
+
+
+def test_the_list_is_not_replaced_by_the_book(tmp_path, capsys):
+    kifulist = games(tmp_path, EVEN)
+    before = kifulist.read_bytes()
+    assert main([str(kifulist), str(kifulist)]) == 1
+    assert "is the same file as the kifu list" in capsys.readouterr().err
+    assert kifulist.read_bytes() == before
+
+
+def test_an_earlier_book_is_kept(tmp_path, capsys):
+    kifulist, path = games(tmp_path, EVEN), tmp_path / "new folder" / "book.db"
+    assert main([str(kifulist), str(path), "--least", "1"]) == 0
+    first = path.read_bytes()
+    assert main([str(kifulist), str(path), "--least", "1", "--plies", "1"]) == 0
+    assert "book.db.old" in capsys.readouterr().err
+    assert path.with_name("book.db.old").read_bytes() == first != path.read_bytes()

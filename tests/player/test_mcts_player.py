@@ -10,8 +10,8 @@ import numpy
 import pytest
 from uct_helpers import FakeNetwork, endgames, searched
 
+from pydlshogi import files
 from pydlshogi.network.evaluator import Evaluation
-from pydlshogi.player import network_player
 from pydlshogi.player.book import BookMove, write_book
 from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
@@ -124,9 +124,7 @@ def test_it_is_made_without_arguments():
 def test_the_default_model_is_the_policy_model_until_there_is_one_with_two_heads(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(
-        network_player, "shipped_model", lambda name="model_policy": tmp_path / name
-    )
+    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": tmp_path / name)
     player = MCTSPlayer()
     assert player.model_path() == tmp_path / "model_policy"
     (tmp_path / "model_policy_value").touch()

@@ -9,12 +9,11 @@ import pytest
 import shogi
 import threadpoolctl
 
-from pydlshogi import rules
+from pydlshogi import files, rules
 from pydlshogi.features import LABEL_NUM, make_output_label
 from pydlshogi.network import evaluator
 from pydlshogi.network.cpu import threads
 from pydlshogi.network.registry import make_network
-from pydlshogi.player import network_player
 from pydlshogi.player.base_player import BasePlayer
 from pydlshogi.player.options import policy_options
 from pydlshogi.player.policy_player import PolicyPlayer
@@ -196,7 +195,7 @@ def test_where_a_model_is_looked_for(monkeypatch, tmp_path, value, path):
     shipped = tmp_path / "shipped"
     shipped.mkdir()
     (shipped / "model_policy_value").touch()
-    monkeypatch.setattr(network_player, "shipped_model", lambda name="model_policy": shipped / name)
+    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": shipped / name)
     options = policy_options()
     options.set("modelfile", value)
     PolicyPlayer(options, folder=Path("/program")).prepare()
@@ -204,7 +203,7 @@ def test_where_a_model_is_looked_for(monkeypatch, tmp_path, value, path):
 
 
 def test_a_model_beside_the_program_comes_before_the_shipped_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(network_player, "shipped_model", lambda name="model_policy": Path("no"))
+    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": Path("no"))
     (tmp_path / "model").mkdir()
     own = tmp_path / "model" / "model_policy"
     own.touch()
@@ -214,9 +213,7 @@ def test_a_model_beside_the_program_comes_before_the_shipped_one(monkeypatch, tm
 
 
 def test_without_a_model_of_two_heads_the_shipped_policy_plays(monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        network_player, "shipped_model", lambda name="model_policy": tmp_path / name
-    )
+    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": tmp_path / name)
     assert PolicyPlayer(folder=tmp_path).model_path() == tmp_path / "model_policy"
 
 
