@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import ArgumentParser, non_negative_int
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep_list
 from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
     from pydlshogi.kifu.filter import Selection
+
+
+#: Titles of the table of what does not fit.
+_REPORT_TITLES = ("file", "reason", "detail")
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     from pydlshogi.kifu.filter import Criteria, select
+    from pydlshogi.training.outputs import check_report
 
     args = build_parser().parse_args(argv)
     criteria = Criteria(
@@ -142,6 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     outputs = Outputs(args.report, args.list, args.copy_to, args.delete)
     files = find_files(args.dir, outputs.copy_to)
     # Examining the files takes minutes, so that mistakes in paths are found before it.
+    check_report("" if outputs.report is None else str(outputs.report), _REPORT_TITLES)
+    _check_list(outputs.kifu_list)
     for path in (outputs.report, outputs.kifu_list):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -152,6 +160,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UserError("No file fits, so nothing was written, copied or deleted. Check --player.")
     write_outputs(outputs, args.dir, selection)
     return 0
+
+
+def _check_list(path: Path | None) -> None:
+    """Checks that ``--list`` does not replace a record."""
+    from pydlshogi.kifu.sources import is_readable_name
+
+    if path is not None and is_readable_name(path.name):
+        raise UserError(
+            f"--list {path} has the name of a record or an archive. Choose a name such as list.txt."
+        )
 
 
 def find_files(folder: Path, copy_to: Path | None) -> list[Path]:
@@ -186,9 +204,10 @@ def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
     from pydlshogi.kifu.split import find_records, write_lists
 
     if outputs.report is not None:
-        write_table(outputs.report, [("file", "reason", "detail"), *selection.misfits])
+        write_table(outputs.report, [_REPORT_TITLES, *selection.misfits])
         print(f"{outputs.report}: {len(selection.misfits)} files that do not fit, with reasons")
     if outputs.kifu_list is not None:
+        keep_list("filter_csa", outputs.kifu_list, selection.fitting)
         write_lists({outputs.kifu_list: selection.fitting})
         print(f"{outputs.kifu_list}: list of {len(selection.fitting)} files")
     elif outputs.copy_to is not None:

@@ -42,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.player.book import write_book
     from pydlshogi.player.book_maker import make_book
     from pydlshogi.read_kifu import read_kifu
+    from pydlshogi.training.outputs import prepare_outputs
 
+    prepare_outputs({"the book": args.book}, {"the kifu list": args.kifulist})
     book = make_book(read_kifu(args.kifulist), args.plies, args.least)
     write_book(args.book, book)
     moves = sum(len(moves) for moves in book.values())

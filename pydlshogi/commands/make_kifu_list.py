@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydlshogi.commands.arguments import ArgumentParser
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import keep
+from pydlshogi.commands.written import keep_list
 
 
 def _ratio(text: str) -> float:
@@ -76,7 +76,7 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
     """Writes the lists ``NAME_train.txt`` and ``NAME_test.txt``; returns the exit status."""
     from pydlshogi.errors import UserError
     from pydlshogi.kifu.formats import RECORD_SUFFIXES
-    from pydlshogi.kifu.split import content_of, find_records, split, write_lists
+    from pydlshogi.kifu.split import find_records, split, write_lists
 
     if not os.path.isdir(folder):
         raise UserError(f"{folder} is not a folder. Check its path.")
@@ -100,8 +100,7 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
     try:
         name.parent.mkdir(parents=True, exist_ok=True)
         for path, games in lists.items():
-            if path.is_file() and path.read_bytes() != content_of(path, games, absolute):
-                keep("make_kifu_list", path)
+            keep_list("make_kifu_list", path, games, absolute)
         write_lists(lists, absolute)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}.") from error

@@ -38,8 +38,8 @@ COMMUNICATORS = (
 )
 
 if TYPE_CHECKING:
+    from pydlshogi.training.options import Options
     from pydlshogi.training.recipe import Recipe
-    from pydlshogi.training.run import Options
     from pydlshogi.training.trainer import Settings
 
 _LR_FACTOR = 0.1
@@ -171,7 +171,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
 
 def options_of(args: argparse.Namespace) -> Options:
     """Makes the options of a run from what :func:`build_parser` parsed."""
-    from pydlshogi.training.run import Options
+    from pydlshogi.training.options import Options
 
     return Options(
         kifulist_train=args.kifulist_train,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +30,24 @@ def keep(program: str, path: str | os.PathLike[str], source: str = "") -> None:
     copy = keep_earlier(os.fspath(path))
     if copy:
         print(f"{program}: {path} exists already; its content is kept as {copy}", file=sys.stderr)
+
+
+def keep_list(program: str, path: Path, records: Sequence[Path], absolute: bool = False) -> None:
+    """Copies a kifu list that a program will replace by another one, as :func:`keep` does.
+
+    Args:
+        program: Name of the program.
+        path: The list.
+        records: What it will hold.
+        absolute: As in ``write_lists``.
+
+    Raises:
+        OutputError: the copy cannot be made.
+    """
+    from pydlshogi.kifu.split import content_of
+
+    if path.is_file() and path.read_bytes() != content_of(path, records, absolute):
+        keep(program, path)
 
 
 def load_games(path: str) -> Loaded:

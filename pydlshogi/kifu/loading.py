@@ -61,6 +61,7 @@ def load_positions(
     strict: bool = False,
     drop_duplicates: bool = False,
     visits: bool = False,
+    sources: list[Source] | None = None,
 ) -> Loaded:
     """Finds the shards of a list, and loads the positions of its records.
 
@@ -69,12 +70,13 @@ def load_positions(
             :func:`pydlshogi.kifu.reading.read_positions`.
         visits: Also read the visits of HCPE3 files. The cache does not hold them; the records
             are then read, and the cache is neither used nor written.
+        sources: The files of the list, if :func:`read_list` has found them already.
 
     Raises:
         KifuError: the list is missing or empty, a shard is missing, or none of the records
             can be used.
     """
-    sources = read_list(kifu_list_file)
+    sources = read_list(kifu_list_file) if sources is None else sources
     shards = [source for source in sources if source.name.lower().endswith(SUFFIX)]
     for shard in shards:
         if shard.problem:

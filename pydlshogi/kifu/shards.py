@@ -26,6 +26,8 @@ batch, so that they are read during a step.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import mmap
 import os
 import struct
@@ -377,11 +379,41 @@ def with_shards(
 
     Raises:
         ShardError: a file is no shard or is damaged.
+        UserError: the system does not allow so many open files.
         OSError: a file cannot be read.
     """
     if not paths and visits is None:
         return records
-    return MappedPositions(records, [Shard(path) for path in paths], visits)
+    _allow_open_files(len(paths))
+    try:
+        shards = [Shard(path) for path in paths]
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        raise UserError(
+            f"the system does not allow {len(paths)} shards to be open at once. Make fewer with "
+            "a larger --shard_size of utils/make_positions.py, or raise the limit (ulimit -n)."
+        ) from None
+    return MappedPositions(records, shards, visits)
+
+
+def _allow_open_files(count: int) -> None:
+    """Raises this process's limit of open files, if that is possible and needed.
+
+    A mapped file stays open. Linux and macOS allow 1,024 or fewer files unless a process asks
+    for more.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = soft + count
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and count > soft // 2 and wanted > soft:
+        with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def chunks(positions: AnyPositions, rows: int = _ROWS) -> Iterator[numpy.ndarray]:

@@ -1,8 +1,11 @@
 """Shards: what is written is read, what is damaged is named and never read."""
 
+import errno
+
 import numpy
 import pytest
 
+from pydlshogi.errors import UserError
 from pydlshogi.kifu import shards
 from pydlshogi.kifu.shards import MappedPositions, Shard, ShardError, write_shard
 from pydlshogi.kifu.visits import CANDIDATE, Visits, join
@@ -207,3 +210,24 @@ def test_a_prefetch_leaves_damaged_visits_to_the_check_of_their_block(tmp_path):
     mapped.prefetch(numpy.arange(70), True)
     with pytest.raises(ShardError, match="damaged"):
         mapped.visits_of(numpy.arange(70))
+
+
+def test_more_shards_than_a_process_may_open_at_first_are_mapped(tmp_path):
+    resource = pytest.importorskip("resource")
+    write_shard(tmp_path / "a.shard", positions_of(1))
+    paths = [str(tmp_path / "a.shard")] * 200
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (150, hard))
+        assert len(shards.with_shards(positions_of(1), paths)) == 201
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_more_shards_than_the_system_allows_are_one_sentence(tmp_path, monkeypatch):
+    def full(path):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(shards, "Shard", full)
+    with pytest.raises(UserError, match=r"2 shards .* --shard_size"):
+        shards.with_shards(positions_of(1), ["a.shard", "b.shard"])
