@@ -58,14 +58,7 @@ def build_parser() -> ArgumentParser:
 
 @program("convert_positions")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program.
-
-    Args:
-        argv: Command line arguments; None for those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
     # numpy is imported after the options have been checked.
     from pydlshogi.commands.written import keep

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import ArgumentParser, non_negative_int
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import keep_list
+from pydlshogi.commands.written import keep_list, warn
 from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
@@ -125,14 +124,7 @@ def build_parser() -> ArgumentParser:
 
 @program("filter_csa")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program.
-
-    Args:
-        argv: Command line arguments; None for those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Runs the program; returns the exit status."""
     from pydlshogi.kifu.filter import Criteria, select
     from pydlshogi.training.outputs import check_report
 
@@ -186,7 +178,7 @@ def find_files(folder: Path, copy_to: Path | None) -> list[Path]:
         raise UserError(f"{copy_to.resolve()} is DIR itself. Name another folder.")
     found = find_records(folder)
     for reason in found.closed:
-        warn(f"folder {reason} is left out.")
+        warn("filter_csa", f"folder {reason} is left out.")
     files = [path for path in found.records if path.suffix.lower() == ".csa"]
     if copy_to is not None and folder.resolve() in copy_to.resolve().parents:
         # A second run would find the copies of the first one and copy them again.
@@ -216,8 +208,9 @@ def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
         others = len(find_records(outputs.copy_to).records) - len(selection.fitting)
         if others:
             warn(
+                "filter_csa",
                 f"{outputs.copy_to} holds {others} other records, perhaps of an earlier run. "
-                "Copy to a new folder to have only these games."
+                "Copy to a new folder to have only these games.",
             )
     elif outputs.delete:
         unwanted = [misfit.path for misfit in selection.misfits if misfit.opened]
@@ -232,8 +225,3 @@ def print_summary(selection: Selection) -> None:
     print(f"{fit + left_out} files, {fit} fit, {left_out} do not{':' if left_out else ''}")
     for reason, count in Counter(misfit.reason for misfit in selection.misfits).most_common():
         print(f"  {count:7} {reason}")
-
-
-def warn(sentence: str) -> None:
-    """Prints a warning to standard error."""
-    print(f"filter_csa: warning: {sentence}", file=sys.stderr)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydlshogi.errors import UserError
+
 if TYPE_CHECKING:
     from pydlshogi.kifu.loading import Loaded
 
@@ -48,6 +50,23 @@ def keep_list(program: str, path: Path, records: Sequence[Path], absolute: bool 
 
     if path.is_file() and path.read_bytes() != content_of(path, records, absolute):
         keep(program, path)
+
+
+def refuse_inputs(output: str, *inputs: str) -> None:
+    """Checks that ``--output`` is none of the files that the program reads.
+
+    Raises:
+        UserError: it is one of them.
+    """
+    from pydlshogi.training.outputs import real_path
+
+    if real_path(output) in map(real_path, inputs):
+        raise UserError(f"--output {output} is a file to read. Choose another name.")
+
+
+def warn(program: str, sentence: str) -> None:
+    """Prints a warning of a program to standard error."""
+    print(f"{program}: warning: {sentence}", file=sys.stderr)
 
 
 def load_games(path: str) -> Loaded:
