@@ -82,7 +82,7 @@ def _silent_after_first() -> Iterator[None]:
 def _open_outputs(args: argparse.Namespace, outputs: contextlib.ExitStack) -> None:
     """Checks and locks the output files, and opens the log."""
     from pydlshogi.lock import lock_outputs
-    from pydlshogi.training.log import log_to
+    from pydlshogi.training.log_file import log_to
 
     _prepare_files(args)
     outputs.enter_context(lock_outputs(args.model, args.state))

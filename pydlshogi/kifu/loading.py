@@ -11,9 +11,10 @@ import numpy
 
 from pydlshogi.files import remove_leftovers
 from pydlshogi.kifu.cache import CacheError, cache_path, fingerprint, load_cache, save_cache
+from pydlshogi.kifu.mapped_positions import AnyPositions, with_shards
 from pydlshogi.kifu.reading import read_searched, read_sources
 from pydlshogi.kifu.report import Report
-from pydlshogi.kifu.shards import SUFFIX, AnyPositions, with_shards
+from pydlshogi.kifu.shards import SUFFIX
 from pydlshogi.kifu.sources import KifuError, Source, read_list
 from pydlshogi.kifu.visits import Visits
 from pydlshogi.positions import POSITION

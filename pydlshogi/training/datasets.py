@@ -10,8 +10,8 @@ import numpy
 
 from pydlshogi.kifu.cache import CacheError, map_cache
 from pydlshogi.kifu.loading import Loaded, load_positions
+from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.report import Note, Report
-from pydlshogi.kifu.shards import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.sources import Source, read_list
 from pydlshogi.kifu.visits import Visits
 from pydlshogi.network.network import Network
