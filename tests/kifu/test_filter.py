@@ -319,3 +319,17 @@ def test_a_list_that_is_replaced_is_kept(folder, tmp_path, capsys):
     assert (tmp_path / "list.txt.old").read_text() == "of last year\n"
     assert not (tmp_path / "list.txt.old2").exists()
     assert "its content is kept as" in capsys.readouterr().err
+
+
+def test_a_copy_does_not_replace_another_game_of_the_same_name(folder, tmp_path, capsys):
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    (copies / "good.csa").write_text(record(moves=80))
+    assert filter_csa.main([str(folder), "--copy_to", str(copies)]) == 1
+    assert "good.csa exists already and is not the same file" in capsys.readouterr().err
+    assert (copies / "good.csa").read_text() == record(moves=80)
+    assert names(copies) == {"good.csa"}
+    (copies / "good.csa").write_text(record())
+    for _ in range(2):  # the same files may be copied again
+        assert filter_csa.main([str(folder), "--copy_to", str(copies)]) == 0
+    assert names(copies) == {"good.csa", "sub/good too.CSA"}
