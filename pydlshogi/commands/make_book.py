@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, positive_int
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep
 
 
 def build_parser() -> ArgumentParser:
@@ -46,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     prepare_outputs({"the book": args.book}, {"the kifu list": args.kifulist})
     book = make_book(read_kifu(args.kifulist), args.plies, args.least)
+    keep("make_book", args.book)
     write_book(args.book, book)
     moves = sum(len(moves) for moves in book.values())
     print(f"{args.book}: {len(book)} positions, {moves} moves")
