@@ -36,9 +36,10 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.loading import load_positions
+from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.sharding import LIST, SHARD_SIZE
-from pydlshogi.kifu.shards import SUFFIX, MappedPositions, write_shard
+from pydlshogi.kifu.shards import SUFFIX, write_shard
 from pydlshogi.network.cpu.threads import get_threads
 from pydlshogi.network.registry import make_network
 from pydlshogi.training.batches import EpochIterator, PlanesConverter

@@ -100,6 +100,8 @@ HISTORY_PLANES = numpy.arange(PLANE_NUM, HISTORY_PLANE_NUM)
 
 #: Value of a result for the side to move: 1 won, 0 lost, 0.5 drawn, nan unknown.
 WIN_OF_RESULT = {LOSS: 0.0, WIN: 1.0, DRAW: 0.5, UNKNOWN: float("nan")}
+#: The same values by the code of the result, (4,) float64.
+WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))])
 
 # First byte of the recent moves in a packed position.
 _RECENT_AT = POSITION.fields["recent"][1]  # type: ignore[index]

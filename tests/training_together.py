@@ -14,14 +14,14 @@ import numpy
 from training_helpers import SmallNetwork, SmallValueNetwork, TwoHeads, make_positions
 
 from pydlshogi.compat import chainer
-from pydlshogi.kifu.shards import MappedPositions
+from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.visits import CANDIDATE, Visits
 from pydlshogi.network.cpu.convolution import set_convolution
 from pydlshogi.network.cpu.normalization import BatchNormalization
 from pydlshogi.network.registry import NETWORKS, make_network
-from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.checkpoint import load_pair
+from pydlshogi.training.log_file import log_to
 from pydlshogi.training.parallel import ALONE, join
 from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.trainer import Settings, Task, train
@@ -183,7 +183,7 @@ def _train(folder, case, iterations, ranks, resume):
     with contextlib.ExitStack() as around:
         around.enter_context(planes_of(case.dtype))
         if ranks.is_first:
-            around.enter_context(log.log_to(folder / "log"))
+            around.enter_context(log_to(folder / "log"))
         train(task)
     return network
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydlshogi.commands.arguments import positive_int, seed_number
 from pydlshogi.commands.program import program
+from pydlshogi.commands.recipe_options import add_recipe
 from pydlshogi.commands.train_options import (
     TrainParser,
     add_network,
-    add_recipe,
     chosen_sizes,
     settings_of,
 )

@@ -58,23 +58,21 @@ def build_parser() -> ArgumentParser:
 
 @program("convert_positions")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program.
-
-    Args:
-        argv: Command line arguments; None for those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
     # numpy is imported after the options have been checked.
     from pydlshogi.commands.written import keep
     from pydlshogi.kifu.convert import convert
+    from pydlshogi.training.outputs import check_report, prepare_outputs
 
+    format_ = output_format(args.output, args.format)
+    report = "" if args.report is None else str(args.report)
+    check_report(report)
+    prepare_outputs({"OUT": str(args.output), "--report": report}, {"IN": str(args.input)})
     conversion = convert(
         find_sources(args.input),
         args.output,
-        output_format(args.output, args.format),
+        format_,
         unknown_as_draw=args.unknown_result == "draw",
         strict=args.strict,
         before_replacing=lambda: keep("convert_positions", args.output),

@@ -16,7 +16,7 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.computation import add_computation, apply_computation
 from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import load_games
+from pydlshogi.commands.written import load_games, refuse_inputs
 from pydlshogi.errors import UserError
 from pydlshogi.training.defaults import EVAL_SCALE
 
@@ -97,7 +97,6 @@ def _check_output(args: argparse.Namespace, network: Network) -> None:
             matplotlib is missing.
     """
     from pydlshogi.figure import new_figure
-    from pydlshogi.training.outputs import real_path
 
     if not args.output:
         return
@@ -106,8 +105,7 @@ def _check_output(args: argparse.Namespace, network: Network) -> None:
             f"--output is for the calibration of a value head, and {args.model} has none. "
             "Leave it out."
         )
-    if real_path(args.output) in map(real_path, (args.model, args.kifulist)):
-        raise UserError(f"--output {args.output} is a file to read. Choose another name.")
+    refuse_inputs(args.output, args.model, args.kifulist)
     new_figure(1, 1)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pydlshogi.commands.arguments import ArgumentParser, file_name
 from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep
 from pydlshogi.errors import UserError
 
 
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         differences = check(model, network)
     except ExportError as error:
         raise ExportError(f"model file {args.model}: {error}") from None
+    keep("export_onnx", args.output)
     save(model, args.output)
     print(f"{args.output}: ONNX model of {args.model}")
     for name, difference in differences.items():

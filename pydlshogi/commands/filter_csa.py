@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +13,15 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import ArgumentParser, non_negative_int
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep_list, warn
 from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
     from pydlshogi.kifu.filter import Selection
+
+
+#: Titles of the table of what does not fit.
+_REPORT_TITLES = ("file", "reason", "detail")
 
 
 @dataclass(frozen=True)
@@ -120,15 +124,9 @@ def build_parser() -> ArgumentParser:
 
 @program("filter_csa")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program.
-
-    Args:
-        argv: Command line arguments; None for those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Runs the program; returns the exit status."""
     from pydlshogi.kifu.filter import Criteria, select
+    from pydlshogi.training.outputs import check_report
 
     args = build_parser().parse_args(argv)
     criteria = Criteria(
@@ -142,6 +140,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     outputs = Outputs(args.report, args.list, args.copy_to, args.delete)
     files = find_files(args.dir, outputs.copy_to)
     # Examining the files takes minutes, so that mistakes in paths are found before it.
+    check_report("" if outputs.report is None else str(outputs.report), _REPORT_TITLES)
+    _check_list(outputs.kifu_list)
     for path in (outputs.report, outputs.kifu_list):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -152,6 +152,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UserError("No file fits, so nothing was written, copied or deleted. Check --player.")
     write_outputs(outputs, args.dir, selection)
     return 0
+
+
+def _check_list(path: Path | None) -> None:
+    """Checks that ``--list`` does not replace a record."""
+    from pydlshogi.kifu.sources import is_readable_name
+
+    if path is not None and is_readable_name(path.name):
+        raise UserError(
+            f"--list {path} has the name of a record or an archive. Choose a name such as list.txt."
+        )
 
 
 def find_files(folder: Path, copy_to: Path | None) -> list[Path]:
@@ -168,7 +178,7 @@ def find_files(folder: Path, copy_to: Path | None) -> list[Path]:
         raise UserError(f"{copy_to.resolve()} is DIR itself. Name another folder.")
     found = find_records(folder)
     for reason in found.closed:
-        warn(f"folder {reason} is left out.")
+        warn("filter_csa", f"folder {reason} is left out.")
     files = [path for path in found.records if path.suffix.lower() == ".csa"]
     if copy_to is not None and folder.resolve() in copy_to.resolve().parents:
         # A second run would find the copies of the first one and copy them again.
@@ -186,9 +196,10 @@ def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
     from pydlshogi.kifu.split import find_records, write_lists
 
     if outputs.report is not None:
-        write_table(outputs.report, [("file", "reason", "detail"), *selection.misfits])
+        write_table(outputs.report, [_REPORT_TITLES, *selection.misfits])
         print(f"{outputs.report}: {len(selection.misfits)} files that do not fit, with reasons")
     if outputs.kifu_list is not None:
+        keep_list("filter_csa", outputs.kifu_list, selection.fitting)
         write_lists({outputs.kifu_list: selection.fitting})
         print(f"{outputs.kifu_list}: list of {len(selection.fitting)} files")
     elif outputs.copy_to is not None:
@@ -197,8 +208,9 @@ def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
         others = len(find_records(outputs.copy_to).records) - len(selection.fitting)
         if others:
             warn(
+                "filter_csa",
                 f"{outputs.copy_to} holds {others} other records, perhaps of an earlier run. "
-                "Copy to a new folder to have only these games."
+                "Copy to a new folder to have only these games.",
             )
     elif outputs.delete:
         unwanted = [misfit.path for misfit in selection.misfits if misfit.opened]
@@ -213,8 +225,3 @@ def print_summary(selection: Selection) -> None:
     print(f"{fit + left_out} files, {fit} fit, {left_out} do not{':' if left_out else ''}")
     for reason, count in Counter(misfit.reason for misfit in selection.misfits).most_common():
         print(f"  {count:7} {reason}")
-
-
-def warn(sentence: str) -> None:
-    """Prints a warning to standard error."""
-    print(f"filter_csa: warning: {sentence}", file=sys.stderr)

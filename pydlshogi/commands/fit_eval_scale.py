@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydlshogi.commands.arguments import ArgumentParser
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import load_games
+from pydlshogi.commands.written import load_games, refuse_inputs
 
 
 def build_parser() -> ArgumentParser:
@@ -34,17 +34,12 @@ def build_parser() -> ArgumentParser:
 
 @program("fit_eval_scale")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program.
-
-    Args:
-        argv: Command line arguments; None for those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
     from pydlshogi.kifu import eval_scale
 
+    if args.output is not None:
+        refuse_inputs(str(args.output), args.kifulist)
     games = load_games(args.kifulist)
     counts = eval_scale.count_evaluations(games.positions)
     scale = eval_scale.fit_scale(counts)

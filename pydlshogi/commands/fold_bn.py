@@ -44,14 +44,7 @@ def build_parser() -> ArgumentParser:
 
 @program("fold_bn")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Reads a model, folds it and writes the result.
-
-    Args:
-        argv: The arguments; None for those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Reads a model, folds it and writes the result; returns the exit status."""
     parser = build_parser()
     args = parser.parse_args(argv)
     if args.no_fold and (args.keep_value or not args.float16):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name, positive_int
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep
 
 
 def build_parser() -> ArgumentParser:
@@ -39,7 +40,6 @@ def build_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Makes the book and prints its size; returns the exit status."""
     args = build_parser().parse_args(argv)
-    from pydlshogi.commands.written import keep
     from pydlshogi.errors import UserError
     from pydlshogi.player.book import write_book
     from pydlshogi.player.book_maker import make_book

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.arguments import ArgumentParser, proportion
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import keep
-
-
-def _ratio(text: str) -> float:
-    """Parses a proportion, 0..1."""
-    with contextlib.suppress(ValueError):
-        if 0 <= float(text) <= 1:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to 1")
+from pydlshogi.commands.written import keep_list, warn
 
 
 def _name(text: str) -> Path:
@@ -44,7 +35,7 @@ def build_parser() -> ArgumentParser:
         "kept as NAME_train.txt.old",
     )
     parser.add_argument(
-        "--ratio", type=_ratio, default=0.9, help="proportion of training games (default: 0.9)"
+        "--ratio", type=proportion, default=0.9, help="proportion of training games (default: 0.9)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the random split (default: 0)")
     parser.add_argument(
@@ -57,14 +48,7 @@ def build_parser() -> ArgumentParser:
 
 @program("make_kifu_list")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program.
-
-    Args:
-        argv: Command line arguments; None for those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A file name that the terminal cannot show must not end the program.
@@ -76,13 +60,13 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
     """Writes the lists ``NAME_train.txt`` and ``NAME_test.txt``; returns the exit status."""
     from pydlshogi.errors import UserError
     from pydlshogi.kifu.formats import RECORD_SUFFIXES
-    from pydlshogi.kifu.split import content_of, find_records, split, write_lists
+    from pydlshogi.kifu.split import find_records, split, write_lists
 
     if not os.path.isdir(folder):
         raise UserError(f"{folder} is not a folder. Check its path.")
     records, others, closed = find_records(folder)
     for reason in closed:
-        warn(f"folder {reason} is left out.")
+        warn("make_kifu_list", f"folder {reason} is left out.")
     if not records:
         raise UserError(
             f"{folder} holds no {', '.join(RECORD_SUFFIXES)} file ({others} other files). "
@@ -94,14 +78,14 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
         lists[path] = games
         if not games:
             warn(
+                "make_kifu_list",
                 f"no game is left for {part}: {path} is empty. "
-                "Choose another --ratio, or give more games."
+                "Choose another --ratio, or give more games.",
             )
     try:
         name.parent.mkdir(parents=True, exist_ok=True)
         for path, games in lists.items():
-            if path.is_file() and path.read_bytes() != content_of(path, games, absolute):
-                keep("make_kifu_list", path)
+            keep_list("make_kifu_list", path, games, absolute)
         write_lists(lists, absolute)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}.") from error
@@ -110,8 +94,3 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
     if others:
         print(f"{others} files that are not game records were left out")
     return 0
-
-
-def warn(sentence: str) -> None:
-    """Prints a warning to standard error."""
-    print(f"make_kifu_list: warning: {sentence}", file=sys.stderr)

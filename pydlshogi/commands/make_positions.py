@@ -54,7 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.kifu.sharding import LIST, make_shards
     from pydlshogi.kifu.sources import read_list
     from pydlshogi.lock import lock_outputs
+    from pydlshogi.training.outputs import check_report, prepare_outputs
 
+    report = "" if args.report is None else str(args.report)
+    check_report(report)
+    prepare_outputs({"--report": report}, {"LIST": args.kifulist})
     sources = read_list(args.kifulist)
     args.output.mkdir(parents=True, exist_ok=True)
     with lock_outputs(args.output / LIST):

@@ -121,14 +121,7 @@ def _engine(text: str) -> EngineSpec:
 
 @program("match", interrupted="The same command continues the match.")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Plays the games that are missing, and prints the table.
-
-    Args:
-        argv: Arguments; None: those of the process.
-
-    Returns:
-        Exit status.
-    """
+    """Plays the games that are missing, and prints the table; returns the exit status."""
     parser = build_parser()
     args = parser.parse_args(argv)
     opponents = args.opponent or [parse_engine(text) for text in USUAL_OPPONENTS]

@@ -16,8 +16,8 @@ from pydlshogi.errors import UserError
 from pydlshogi.training.launcher import end_together, first_speaks
 
 if TYPE_CHECKING:
+    from pydlshogi.training.options import Options
     from pydlshogi.training.parallel import Alone
-    from pydlshogi.training.run import Options
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def _silent_after_first() -> Iterator[None]:
 def _open_outputs(args: argparse.Namespace, outputs: contextlib.ExitStack) -> None:
     """Checks and locks the output files, and opens the log."""
     from pydlshogi.lock import lock_outputs
-    from pydlshogi.training.log import log_to
+    from pydlshogi.training.log_file import log_to
 
     _prepare_files(args)
     outputs.enter_context(lock_outputs(args.model, args.state))
@@ -149,9 +149,10 @@ def _known_network(args: argparse.Namespace) -> str:
 def _prepare_files(args: argparse.Namespace) -> None:
     """Checks that no output replaces an input, and makes the folders of the outputs."""
     from pydlshogi.files import next_to
-    from pydlshogi.training.outputs import check_report, prepare_outputs
+    from pydlshogi.training.outputs import check_log, check_report, prepare_outputs
 
     check_report(args.report)
+    check_log(args.log)
     prepare_outputs(
         {
             "--model": args.model,

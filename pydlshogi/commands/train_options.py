@@ -11,20 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydlshogi.commands.arguments import (
     ArgumentParser,
     file_name,
-    non_negative_int,
-    non_negative_number,
     positive_int,
-    positive_ints,
-    positive_number,
-    proportion,
     seed_number,
-    share,
     whole_number,
 )
-from pydlshogi.commands.computation import add_computation
+from pydlshogi.commands.recipe_options import LR_FACTOR, add_policy_target, add_recipe, recipe_of
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
-from pydlshogi.training.defaults import EVAL_SCALE
 
 #: Communicators of ChainerMN; all but the first are for GPUs.
 COMMUNICATORS = (
@@ -38,11 +31,8 @@ COMMUNICATORS = (
 )
 
 if TYPE_CHECKING:
-    from pydlshogi.training.recipe import Recipe
-    from pydlshogi.training.run import Options
+    from pydlshogi.training.options import Options
     from pydlshogi.training.trainer import Settings
-
-_LR_FACTOR = 0.1
 
 _RESNET = "policy_value_resnet"
 
@@ -87,7 +77,7 @@ class TrainParser(ArgumentParser):
             if wrong:
                 self.error(sentence)
         if options.lr_factor is None:
-            options.lr_factor = _LR_FACTOR
+            options.lr_factor = LR_FACTOR
         return options, rest
 
 
@@ -163,7 +153,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
         help="determines the first weights and the order of the positions; on a CPU, two runs "
         "with the same seed give the same model (default: a random number)",
     )
-    _add_policy_target(parser)
+    add_policy_target(parser)
     _add_records(parser)
     _add_parallel(parser)
     return parser
@@ -171,7 +161,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
 
 def options_of(args: argparse.Namespace) -> Options:
     """Makes the options of a run from what :func:`build_parser` parsed."""
-    from pydlshogi.training.run import Options
+    from pydlshogi.training.options import Options
 
     return Options(
         kifulist_train=args.kifulist_train,
@@ -204,17 +194,6 @@ def settings_of(args: argparse.Namespace, model: str, state: str) -> Settings:
         eval_interval=args.eval_interval,
         recipe=recipe_of(args),
     )
-
-
-def recipe_of(args: argparse.Namespace) -> Recipe:
-    """Makes the recipe from parsed options."""
-    import dataclasses
-
-    from pydlshogi.training.recipe import Recipe
-
-    # compare_recipes has no --policy_target.
-    names = [field.name for field in dataclasses.fields(Recipe) if field.name in args]
-    return Recipe(**{name: getattr(args, name) for name in names})
 
 
 def add_lists(parser: argparse.ArgumentParser) -> None:
@@ -314,147 +293,6 @@ def _add_files(parser: argparse.ArgumentParser, network: str) -> None:
         default="",
         metavar="FILE",
         help="file that the log is appended to (default: standard error)",
-    )
-
-
-def add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
-    """Adds the options that say how a network is trained and computed."""
-    add = parser.add_argument
-    add(
-        "--batchsize",
-        "-b",
-        type=positive_int,
-        default=32,
-        metavar="N",
-        help="positions in a training batch (default: %(default)s)",
-    )
-    add(
-        "--test_batchsize",
-        type=positive_int,
-        default=512,
-        metavar="N",
-        help="number of random test positions at each evaluation; also the batch size of the "
-        "validation (default: %(default)s)",
-    )
-    add(
-        "--lr",
-        type=non_negative_number,
-        default=0.01,
-        metavar="RATE",
-        help="learning rate; the highest one if it changes (default: %(default)s)",
-    )
-    _add_refinements(parser)
-    add(
-        "--eval_interval",
-        "-i",
-        type=positive_int,
-        default=eval_interval,
-        metavar="N",
-        help="evaluate, log and save every N iterations (default: %(default)s)",
-    )
-    add_computation(parser)
-
-
-def _add_refinements(parser: argparse.ArgumentParser) -> None:
-    """Adds the options beyond the published recipe; by default none is used."""
-    group = parser.add_argument_group(
-        "refinements", "beyond the published recipe; a resumed run needs the same again"
-    )
-    group.add_argument(
-        "--dirac",
-        action="store_true",
-        help="initialize near the identity: 3x3 layers with as many planes out as in, and "
-        "residual blocks",
-    )
-    _add_optimizer(group.add_argument)
-    _add_schedule(group.add_argument)
-
-
-def _add_optimizer(add: Any) -> None:
-    add(
-        "--momentum",
-        type=share,
-        default=0.0,
-        metavar="SHARE",
-        help="momentum, for example 0.9 (default: none)",
-    )
-    add("--nesterov", action="store_true", help="momentum as in Chainer's NesterovAG")
-    add(
-        "--weight_decay",
-        type=non_negative_number,
-        default=0.0,
-        metavar="RATE",
-        help="weight decay, for example 1e-4; not for biases and batch normalization "
-        "(default: none)",
-    )
-    add(
-        "--clip",
-        type=positive_number,
-        metavar="NORM",
-        help="largest norm of the gradient; larger gradients are scaled down (default: no limit)",
-    )
-
-
-def _add_schedule(add: Any) -> None:
-    add(
-        "--lr_schedule",
-        choices=("constant", "cosine", "steps"),
-        default="constant",
-        help="learning rate: constant, falling to 0 along half a cosine, or in steps "
-        "(default: %(default)s)",
-    )
-    add(
-        "--lr_iterations",
-        type=positive_int,
-        metavar="N",
-        help="with cosine: iteration at which the rate is 0, counted over all runs (default: "
-        "the planned end of the first run)",
-    )
-    add(
-        "--lr_steps",
-        type=positive_ints,
-        default=(),
-        metavar="N,N,...",
-        help="with steps: iterations at which the rate is multiplied by --lr_factor",
-    )
-    add(
-        "--lr_factor",
-        type=non_negative_number,
-        metavar="FACTOR",
-        help=f"factor of --lr_steps (default: {_LR_FACTOR})",
-    )
-    add(
-        "--warmup",
-        type=non_negative_int,
-        default=0,
-        metavar="N",
-        help="number of first iterations in which the rate rises from near 0 (default: 0)",
-    )
-    add(
-        "--value_lambda",
-        type=proportion,
-        default=1.0,
-        metavar="X",
-        help="target of the value head: X * result + (1 - X) * sigmoid(evaluation / eval_scale); "
-        "a position without an evaluation uses the result (default: 1, the result alone)",
-    )
-    add(
-        "--eval_scale",
-        type=positive_number,
-        default=EVAL_SCALE,
-        metavar="CENTIPAWNS",
-        help="scale of the evaluations, as utils/fit_eval_scale.py finds it (default: %(default)g)",
-    )
-
-
-def _add_policy_target(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--policy_target",
-        choices=("played", "visits"),
-        default="played",
-        help="target of the policy head: the move played, or the shares of the moves in the "
-        "visits of an HCPE3 file; a position without visits uses the move played "
-        "(default: %(default)s)",
     )
 
 

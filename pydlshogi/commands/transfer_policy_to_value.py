@@ -60,14 +60,7 @@ def build_parser() -> ArgumentParser:
 
 @program("transfer_policy_to_value")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Reads the policy model, makes the new network and writes it.
-
-    Args:
-        argv: The arguments; None for those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Reads the policy model, makes the new network and writes it; returns the exit status."""
     parser = build_parser()
     args = parser.parse_args(argv)
     if args.unfold and args.network not in UNFOLDABLE:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
     from pydlshogi.kifu.loading import Loaded
@@ -28,6 +32,41 @@ def keep(program: str, path: str | os.PathLike[str], source: str = "") -> None:
     copy = keep_earlier(os.fspath(path))
     if copy:
         print(f"{program}: {path} exists already; its content is kept as {copy}", file=sys.stderr)
+
+
+def keep_list(program: str, path: Path, records: Sequence[Path], absolute: bool = False) -> None:
+    """Copies a kifu list that a program will replace by another one, as :func:`keep` does.
+
+    Args:
+        program: Name of the program.
+        path: The list.
+        records: What it will hold.
+        absolute: As in ``write_lists``.
+
+    Raises:
+        OutputError: the copy cannot be made.
+    """
+    from pydlshogi.kifu.split import content_of
+
+    if path.is_file() and path.read_bytes() != content_of(path, records, absolute):
+        keep(program, path)
+
+
+def refuse_inputs(output: str, *inputs: str) -> None:
+    """Checks that ``--output`` is none of the files that the program reads.
+
+    Raises:
+        UserError: it is one of them.
+    """
+    from pydlshogi.training.outputs import real_path
+
+    if real_path(output) in map(real_path, inputs):
+        raise UserError(f"--output {output} is a file to read. Choose another name.")
+
+
+def warn(program: str, sentence: str) -> None:
+    """Prints a warning of a program to standard error."""
+    print(f"{program}: warning: {sentence}", file=sys.stderr)
 
 
 def load_games(path: str) -> Loaded:

@@ -87,10 +87,22 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
         The usable games. No content of a file raises an exception.
     """
     batch = Batch(len(files))
-    records = list(_records(files, batch))
+    _read_records(list(_records(files, batch)), strict, batch)
+    return batch
+
+
+def read_records(records: list[Record], strict: bool = False) -> Batch:
+    """Reads some records of a file, as :func:`read_batch` reads files; ``files`` is 0."""
+    batch = Batch(0)
+    _read_records(records, strict, batch)
+    return batch
+
+
+def _read_records(records: list[Record], strict: bool, batch: Batch) -> None:
+    """Adds the games of some records to an empty batch."""
     understood = _understand(records, batch.excluded) if records else None
     if understood is None:
-        return batch
+        return
     games, records, summaries = understood
     positions, faults = replay(games)
     good = numpy.ones(len(records), dtype=bool)
@@ -117,7 +129,6 @@ def read_batch(files: list[File], strict: bool = False) -> Batch:
     batch.lengths, batch.results = games.lengths, games.results
     ply = numpy.repeat(games.turns, games.lengths) + positions["ply"] - 1
     batch.turns = (ply & 1).astype(numpy.uint8)
-    return batch
 
 
 def _records(files: list[File], batch: Batch) -> Iterator[Record]:

@@ -124,7 +124,8 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
             found = True
             yield lines, record
         # The line end after the separator becomes a blank line of the next record.
-        lines += len(_LINE_END.findall(record.decode("latin-1")))
+        lines += data.count(b"\n", start, end) + data.count(b"\r", start, end)
+        lines -= data.count(b"\r\n", start, end)
         start = separator.end() if separator else end
     if not found:
         yield 0, data

@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple
 import numpy
 
 from pydlshogi.errors import UserError
-from pydlshogi.features import WIN_OF_RESULT
+from pydlshogi.features import WINS
 from pydlshogi.figure import new_figure, save_figure
 from pydlshogi.positions import EVALUATION_MAX, NO_EVALUATION, UNKNOWN
 
@@ -75,9 +75,8 @@ def count_evaluations(positions: numpy.ndarray) -> Counts:
             "for example CSA records of floodgate with their '** comments."
         )
     index = positions["evaluation"][known].astype(numpy.int64) + EVALUATION_MAX
-    win = numpy.array([WIN_OF_RESULT[result] for result in range(len(WIN_OF_RESULT))])
     count = numpy.bincount(index)
-    won = numpy.bincount(index, weights=win[positions["result"][known]])
+    won = numpy.bincount(index, weights=WINS[positions["result"][known]])
     present = numpy.flatnonzero(count)
     return Counts(
         (present - EVALUATION_MAX).astype(numpy.float64),

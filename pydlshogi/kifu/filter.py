@@ -6,14 +6,16 @@ script deletes all other files; this module only says what does not fit and why.
 
 from __future__ import annotations
 
+import filecmp
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from tqdm import tqdm
 
+from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa import parse_game, split_records
 from pydlshogi.kifu.game import END_MARKS, END_MARKS_FOR_BLACK, Game, RecordError
@@ -163,8 +165,10 @@ def examine(path: Path, criteria: Criteria) -> Misfit | None:
     return None
 
 
-def copy_files(files: Iterable[Path], source: Path, target: Path) -> None:
+def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:
     """Copies files to the same relative paths in another folder. Each copy is atomic.
+
+    Nothing is copied if that would replace a file with another content.
 
     Args:
         files: Files below ``source``.
@@ -172,10 +176,17 @@ def copy_files(files: Iterable[Path], source: Path, target: Path) -> None:
         target: The folder to copy to. Missing folders are created.
 
     Raises:
+        UserError: the folder holds another file of the same name.
         OSError: a file cannot be read or written.
     """
-    for path in tqdm(files, unit="file", disable=None, desc="copy"):
-        copy = target / path.relative_to(source)
+    copies = {path: target / path.relative_to(source) for path in files}
+    for path, copy in copies.items():
+        if copy.exists() and not filecmp.cmp(path, copy, shallow=False):
+            raise UserError(
+                f"{copy} exists already and is not the same file as {path}; nothing was copied. "
+                "Copy to a new folder."
+            )
+    for path, copy in tqdm(copies.items(), unit="file", disable=None, desc="copy"):
         copy.parent.mkdir(parents=True, exist_ok=True)
         with path.open("rb") as original, write_beside(copy) as file:
             shutil.copyfileobj(original, file)

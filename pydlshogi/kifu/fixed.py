@@ -16,7 +16,7 @@ from pydlshogi.common import MOVE_DIRECTION, SQUARE_NUM
 from pydlshogi.kifu.hcp import FAULTS, Boards, Code, pack, unpack
 from pydlshogi.kifu.legality import first_illegal
 from pydlshogi.kifu.move16 import Layout, pack_moves, unpack_moves
-from pydlshogi.kifu.replay import Moves, check_moves, explain_fault
+from pydlshogi.kifu.movement import Moves, check_moves, explain_fault
 from pydlshogi.positions import (
     DRAW,
     EVALUATION_MAX,

@@ -1,29 +1,12 @@
-"""HCPE3 files: games with the visits of a search, as dlshogi's self-play writes them.
+"""Decodes the games of HCPE3 files to positions and visits.
 
-====================  =====  ============================================================
-``hcp``                  32  the first board (:data:`pydlshogi.kifu.hcp.HCP`)
-``moveNum``               2  number of moves
-``result``                1  bits 0 and 1: 0 draw, 1 Black won, 2 White won; 4 repetition,
-                             8 declaration, 16 too many moves
-``opponent``              1  kind of opponent
-for each move
-``selectedMove16``        2  the move played (:data:`pydlshogi.kifu.move16.APERY`)
-``eval``                  2  centipawns for the side to move, int16
-``candidateNum``          2  number of candidates; 0 for a move that was not searched
-for each candidate
-``move16``                2  a move
-``visitNum``              2  how often the search visited it
-====================  =====  ============================================================
-
-Integers are little-endian. Nothing marks where a game begins. Source of the facts:
-dlshogi's ``cppshogi.h``.
+:mod:`pydlshogi.kifu.hcpe3_layout` describes the format and finds the games in a file.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy
 
@@ -31,9 +14,11 @@ from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.fixed import NO_RESULT, LeftOut, drops_second_pawn
 from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, our_squares, unpack
 from pydlshogi.kifu.hcpe import RESULTS
+from pydlshogi.kifu.hcpe3_layout import Broken, Layout, scan
 from pydlshogi.kifu.legality import illegal_moves
 from pydlshogi.kifu.move16 import APERY, DROP_PIECES, unpack_moves
-from pydlshogi.kifu.replay import Games, check_moves, replay
+from pydlshogi.kifu.movement import check_moves
+from pydlshogi.kifu.replay import Games, replay
 from pydlshogi.kifu.visits import CANDIDATE, Visits
 from pydlshogi.positions import (
     PIECE_NUM,
@@ -45,12 +30,7 @@ from pydlshogi.positions import (
 
 SUFFIXES = (".hcpe3",)
 
-_GAME = struct.Struct("<32sHBB")
-_MOVE = struct.Struct("<HhH")
-_CANDIDATE_SIZE = 4
 _CANDIDATE = numpy.dtype([("move16", "<u2"), ("visits", "<u2")])
-# The largest number of legal moves that a position can have, a known fact.
-_MOST_CANDIDATES = 593
 # Candidates that are checked together.
 _CHUNK = 8192
 
@@ -77,119 +57,19 @@ class DecodedGames(NamedTuple):
     left_out: list[LeftOut]
 
 
-class _Layout(NamedTuple):
-    """Where the parts of a game are.
-
-    Attributes:
-        number: Number of the game, from 0.
-        start: Index of its first byte.
-        head: ``hcp``, ``moveNum``, ``result``, ``opponent``.
-        moves: ``selectedMove16``, ``eval`` and ``candidateNum`` of each move.
-        candidates: Index of the first byte of each move's candidates.
-    """
-
-    number: int
-    start: int
-    head: tuple[bytes, int, int, int]
-    moves: list[tuple[int, int, int]]
-    candidates: list[int]
-
-
-class Broken(Exception):
-    """A game whose end cannot be found.
-
-    Attributes:
-        start: Index of its first byte.
-        reason: Why, a clause in words.
-        final: Whether more data could not help.
-    """
-
-    def __init__(self, start: int, reason: str, *, final: bool) -> None:
-        super().__init__(reason)
-        self.start = start
-        self.reason = reason
-        self.final = final
-
-
-def _scan(data: bytes | memoryview) -> Iterator[_Layout]:
-    """Finds games and moves; raises ``Broken``."""
-    end = number = 0
-    size = len(data)
-    while end < size:
-        start = end
-        try:
-            head = _GAME.unpack_from(data, end)
-            end += _GAME.size
-            moves: list[tuple[int, int, int]] = []
-            candidates: list[int] = []
-            for _ in range(head[1]):
-                move = _MOVE.unpack_from(data, end)
-                if move[2] > _MOST_CANDIDATES:
-                    raise Broken(start, _too_many(len(moves) + 1, move[2]), final=True)
-                end += _MOVE.size
-                moves.append(move)
-                candidates.append(end)
-                end += _CANDIDATE_SIZE * move[2]
-        except struct.error:
-            end = size + 1
-        if end > size:
-            reason = f"the file ends {size - start} bytes after the game's start, within it"
-            raise Broken(start, f"{reason}; copy the file again", final=False)
-        yield _Layout(number, start, head, moves, candidates)
-        number += 1
-
-
-def _too_many(move: int, candidates: int) -> str:
-    return (
-        f"move {move} has {candidates} candidates, but no position has more than "
-        f"{_MOST_CANDIDATES} moves; the rest of the file cannot be read; copy it again"
-    )
-
-
-def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
-    """Cuts a file into blocks of whole games.
-
-    Args:
-        file: An open file.
-        size: Number of bytes to read at once.
-
-    Yields:
-        Offset of each block, number of its first game from 0, and its bytes. If the file
-        ends within a game, so does the last block. The block after which no game can be
-        found is the last one. An empty file has one empty block.
-    """
-    offset, number, kept = 0, 0, b""
-    while new := file.read(size):
-        data = kept + new
-        games, end = 0, len(data)
-        try:
-            for _ in _scan(data):
-                games += 1
-        except Broken as broken:
-            if broken.final:
-                yield offset, number, data
-                return
-            end = broken.start
-        if games:
-            yield offset, number, data[:end]
-        offset, number, kept = offset + end, number + games, data[end:]
-    if kept or not offset:
-        yield offset, number, kept
-
-
 def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames:
     """Decodes games.
 
     A game is left out completely if its board, result, a move or a candidate is wrong.
 
     Args:
-        data: Whole games, such as a block of :func:`blocks`.
+        data: Whole games, such as a block of ``hcpe3_layout.blocks``.
         strict: Also leave out games with an illegal move.
     """
     left_out: list[LeftOut] = []
-    layouts: list[_Layout] = []
+    layouts: list[Layout] = []
     try:
-        for layout in _scan(data):
+        for layout in scan(data):
             layouts.append(layout)
     except Broken as broken:
         left_out.append(LeftOut(len(layouts), broken.start, broken.reason))
@@ -206,9 +86,7 @@ class _Boards(NamedTuple):
     turns: numpy.ndarray
 
 
-def _sound_layouts(
-    layouts: list[_Layout], left_out: list[LeftOut]
-) -> tuple[list[_Layout], _Boards]:
+def _sound_layouts(layouts: list[Layout], left_out: list[LeftOut]) -> tuple[list[Layout], _Boards]:
     """Keeps the games that have a board, a result and moves."""
     packed = numpy.frombuffer(b"".join(layout.head[0] for layout in layouts), numpy.uint8)
     boards = unpack(packed.reshape(-1, PACKED_SIZE), HCP)
@@ -267,7 +145,7 @@ class _Played(NamedTuple):
 
 def _play(
     data: bytes | memoryview,
-    layouts: list[_Layout],
+    layouts: list[Layout],
     boards: _Boards,
     left_out: list[LeftOut],
     strict: bool,
@@ -305,7 +183,7 @@ def _visits(labels: numpy.ndarray, visits: numpy.ndarray, counts: numpy.ndarray)
     return Visits(numpy.concatenate([[0], numpy.cumsum(counts)]), candidates)
 
 
-def _replay(layouts: list[_Layout], boards: _Boards, strict: bool) -> _Played:
+def _replay(layouts: list[Layout], boards: _Boards, strict: bool) -> _Played:
     """Replays games and checks the moves played."""
     games = _games(layouts, boards)
     positions, faults = replay(games)
@@ -331,7 +209,7 @@ def _replay(layouts: list[_Layout], boards: _Boards, strict: bool) -> _Played:
     return played
 
 
-def _games(layouts: list[_Layout], boards: _Boards) -> Games:
+def _games(layouts: list[Layout], boards: _Boards) -> Games:
     """Makes columns of the moves of games, not checked."""
     moves = numpy.array([move[0] for layout in layouts for move in layout.moves])
     evaluations = [move[1] for layout in layouts for move in layout.moves]
@@ -353,7 +231,7 @@ def _games(layouts: list[_Layout], boards: _Boards) -> Games:
     )
 
 
-def _pieces_before(layouts: list[_Layout], boards: _Boards) -> Iterator[int]:
+def _pieces_before(layouts: list[Layout], boards: _Boards) -> Iterator[int]:
     """Yields the piece (1..14) that each move of each game moves, 0 for none or a drop."""
     order = our_squares()
     for layout, placement, turn in zip(layouts, boards.placements, boards.turns):
@@ -375,7 +253,7 @@ def _pieces_before(layouts: list[_Layout], boards: _Boards) -> Iterator[int]:
 
 
 def _candidates(
-    data: bytes | memoryview, layouts: list[_Layout], counts: numpy.ndarray
+    data: bytes | memoryview, layouts: list[Layout], counts: numpy.ndarray
 ) -> numpy.ndarray:
     """Collects the candidates of all moves: an array of ``_CANDIDATE``."""
     size = _CANDIDATE.itemsize

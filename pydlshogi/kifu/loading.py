@@ -11,9 +11,10 @@ import numpy
 
 from pydlshogi.files import remove_leftovers
 from pydlshogi.kifu.cache import CacheError, cache_path, fingerprint, load_cache, save_cache
+from pydlshogi.kifu.mapped_positions import AnyPositions, with_shards
 from pydlshogi.kifu.reading import read_searched, read_sources
 from pydlshogi.kifu.report import Report
-from pydlshogi.kifu.shards import SUFFIX, AnyPositions, with_shards
+from pydlshogi.kifu.shards import SUFFIX
 from pydlshogi.kifu.sources import KifuError, Source, read_list
 from pydlshogi.kifu.visits import Visits
 from pydlshogi.positions import POSITION
@@ -61,6 +62,7 @@ def load_positions(
     strict: bool = False,
     drop_duplicates: bool = False,
     visits: bool = False,
+    sources: list[Source] | None = None,
 ) -> Loaded:
     """Finds the shards of a list, and loads the positions of its records.
 
@@ -69,12 +71,13 @@ def load_positions(
             :func:`pydlshogi.kifu.reading.read_positions`.
         visits: Also read the visits of HCPE3 files. The cache does not hold them; the records
             are then read, and the cache is neither used nor written.
+        sources: The files of the list, if :func:`read_list` has found them already.
 
     Raises:
         KifuError: the list is missing or empty, a shard is missing, or none of the records
             can be used.
     """
-    sources = read_list(kifu_list_file)
+    sources = read_list(kifu_list_file) if sources is None else sources
     shards = [source for source in sources if source.name.lower().endswith(SUFFIX)]
     for shard in shards:
         if shard.problem:

@@ -27,7 +27,7 @@ import shogi
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM, SQUARE_NUM
 from pydlshogi.features import move_direction
 from pydlshogi.kifu.hcp import file_squares, our_squares
-from pydlshogi.kifu.replay import Moves
+from pydlshogi.kifu.movement import Moves
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, PROMOTED
 
 _PLAIN_DIRECTIONS = 10

@@ -13,14 +13,15 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy
 from tqdm import tqdm
 
-from pydlshogi.kifu.batch import Batch, File, read_batch
+from pydlshogi.kifu.batch import Batch, File, read_batch, read_records
 from pydlshogi.kifu.fixed import limit_evaluations
-from pydlshogi.kifu.formats import is_binary
+from pydlshogi.kifu.formats import Record, is_binary, records_of
 from pydlshogi.kifu.parts import parts_of, read_part
 from pydlshogi.kifu.replay import rows_of
 from pydlshogi.kifu.report import Note, Report
@@ -28,10 +29,13 @@ from pydlshogi.kifu.sources import KifuError, Source, is_archive, read_archive, 
 from pydlshogi.kifu.visits import Visits, join
 from pydlshogi.positions import POSITION
 
-# A batch ends when its files have this many bytes, or when it has this many files.
+# A batch ends when its files have this many bytes, or when it has this many files. A larger file
+# is divided into batches of records.
 _BATCH_BYTES = 8 << 20
 _BATCH_FILES = 4096
 _WORKERS = 2
+
+_Item = TypeVar("_Item", File, Record)
 
 
 def read_positions(
@@ -227,17 +231,40 @@ def _jobs(files: Iterable[File], strict: bool) -> Iterator[Callable[[], Batch]]:
             for file in group:
                 yield from (functools.partial(read_part, part, strict) for part in parts_of(file))
         else:
-            for batch in _batches(group):
-                yield functools.partial(read_batch, batch, strict)
+            for batch in _batches(group, lambda file: file.size):
+                if len(batch) == 1 and batch[0].size > _BATCH_BYTES:
+                    yield from _jobs_of_large(batch[0], strict)
+                else:
+                    yield functools.partial(read_batch, batch, strict)
 
 
-def _batches(files: Iterable[File]) -> Iterator[list[File]]:
-    """Groups files: large batches amortize numpy's calls, small ones fit the CPU's cache."""
-    batch: list[File] = []
+def _jobs_of_large(file: File, strict: bool) -> Iterator[Callable[[], Batch]]:
+    """Divides a file with many records into jobs."""
+    try:
+        data = Path(file.path).read_bytes() if file.data is None else file.data
+    except OSError:
+        yield functools.partial(read_batch, [file], strict)  # reports it
+        return
+    # The first batch counts the file, and has no record.
+    yield lambda: Batch(1)
+    for records in _batches(records_of(file.name, data), lambda record: len(record.text)):
+        yield functools.partial(read_records, records, strict)
+
+
+def _batches(items: Iterable[_Item], size_of: Callable[[_Item], int]) -> Iterator[list[_Item]]:
+    """Groups items: large batches amortize numpy's calls, small ones fit the CPU's cache.
+
+    An item that fills a batch alone has one of its own.
+    """
+    batch: list[_Item] = []
     total = 0
-    for file in files:
-        batch.append(file)
-        total += file.size
+    for item in items:
+        size = size_of(item)
+        if batch and size > _BATCH_BYTES:
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size
         if total >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
             yield batch
             batch, total = [], 0

@@ -27,8 +27,8 @@ ARCHIVE_SUFFIXES = (".zip", ".7z")
 # Archives and compressed files that cannot be read.
 _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh", ".rar")
 
-# First bytes of archives (.zip, .7z, .gz) and of pickles.
-_BINARY = (b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b", b"\x80")
+# First bytes of archives (.zip, .7z, .gz), of pickles and of shards.
+_BINARY = (b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b", b"\x80", b"pydlshogi shard")
 # The flag of a .zip for names in UTF-8.
 _ZIP_UTF8 = 0x800
 # A line with a move in CSA.
@@ -44,8 +44,9 @@ def is_record_name(name: str) -> bool:
 
     macOS adds a file ``._NAME`` beside each file of an archive. It is not a record.
     """
-    base = re.split(r"[/\\]", name)[-1]
-    return base.lower().endswith(RECORD_SUFFIXES) and not base.startswith("._")
+    if not name.lower().endswith(RECORD_SUFFIXES):
+        return False
+    return not re.split(r"[/\\]", name)[-1].startswith("._")
 
 
 class Source(NamedTuple):
@@ -179,6 +180,9 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
             continue
         if stat.S_ISDIR(status.st_mode):
             yield from _find_in_folder(name, path, line)
+        elif not stat.S_ISREG(status.st_mode):
+            problem = f"{_naming(line)}, but it is a device or a pipe; name a file"
+            yield Source(name, "", -1, 0, problem)
         elif name.lower().endswith(_PACKED_SUFFIXES):
             problem = f"{_naming(line)}, but it is packed; unpack it first"
             yield Source(name, "", -1, 0, problem)
@@ -193,9 +197,7 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
 def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
     """Finds all records in a folder and its subfolders, and the archives, with their problem."""
     found = False
-    for inside, problem in _walk(path):
-        below = Path(inside).relative_to(path)
-        shown = f"{name.rstrip('/')}/{below.as_posix()}" if below.name else name
+    for inside, shown, problem in _walk(path, name):
         if problem:
             yield Source(shown, "", -1, 0, problem)
             found = True
@@ -214,28 +216,35 @@ def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
         yield Source(name, path, -1, 0, problem)
 
 
-def _walk(path: str) -> Iterator[tuple[str, str]]:
+def _walk(path: str, name: str) -> Iterator[tuple[str, str, str]]:
     """Lists the files in a folder and its subfolders, sorted by name.
 
+    Args:
+        path: The folder.
+        name: Its name in messages.
+
     Yields:
-        The path of each file, and why it is skipped, empty if it is not. A folder that
-        cannot be searched is included.
+        The path of each file; its name in messages; and why it is skipped, empty if it is not.
+        A folder that cannot be searched is included.
     """
     try:
         with os.scandir(path) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        yield path, f"the folder cannot be searched ({error.strerror})"
+        yield path, name, f"the folder cannot be searched ({error.strerror})"
         return
     for entry in inside:
+        # pathlib would take most of the time of a folder with a million files.
+        shown = f"{name.rstrip('/')}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path)
+            yield from _walk(entry.path, shown)
         elif entry.name.lower().endswith(ARCHIVE_SUFFIXES):
-            yield entry.path, "archives in a folder are not opened; write its path into the list"
+            problem = "archives in a folder are not opened; write its path into the list"
+            yield entry.path, shown, problem
         elif entry.name.lower().endswith(_PACKED_SUFFIXES):
-            yield entry.path, "it is packed; unpack it first"
+            yield entry.path, shown, "it is packed; unpack it first"
         else:
-            yield entry.path, ""
+            yield entry.path, shown, ""
 
 
 def is_archive(source: Source) -> bool:

@@ -87,10 +87,12 @@ def write_lists(lists: Mapping[Path, Sequence[Path]], absolute: bool = False) ->
 def content_of(path: Path, records: Sequence[Path], absolute: bool = False) -> bytes:
     """Returns the content of a list; the arguments are those of :func:`write_lists`."""
     folder = path.resolve().parent
+    # Each folder is resolved once: to resolve a path asks the system about each part of it.
+    folders = {inside: inside.resolve() for inside in {record.parent for record in records}}
     lines = []
     for record in records:
         # A link keeps its own name, because the suffix tells the format.
-        line = str(record.parent.resolve() / record.name)
+        line = str(folders[record.parent] / record.name)
         if not absolute:
             # On another Windows drive there is no relative path.
             with contextlib.suppress(ValueError):

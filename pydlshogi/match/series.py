@@ -10,6 +10,7 @@ from typing import Callable, TypeVar
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.game import RecordError
+from pydlshogi.lock import lock_outputs
 from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.limit import Limit
@@ -152,18 +153,20 @@ class Series:
         Raises:
             KeyboardInterrupt: As :meth:`Workers.run`.
             EngineError: An engine cannot be started or is not ready for a game.
+            LockedError: Another match plays this series.
             OSError: A record cannot be written.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with write_beside(self.folder / SETTINGS) as file:
-            file.write(self._settings().encode("utf-8"))
 
         def finished(number: int, game: PlayedGame) -> None:
             self._write(number, game)
             played(number, game.verdict)
 
-        workers = Workers((self.engine, self.opponent), timeout, self._play_one, finished)
-        workers.run(numbers, concurrency, interrupted)
+        with lock_outputs(self.folder / SETTINGS):
+            with write_beside(self.folder / SETTINGS) as file:
+                file.write(self._settings().encode("utf-8"))
+            workers = Workers((self.engine, self.opponent), timeout, self._play_one, finished)
+            workers.run(numbers, concurrency, interrupted)
 
     def _play_one(self, number: int, engine: UsiClient, opponent: UsiClient) -> PlayedGame:
         """Plays a game."""

@@ -1,15 +1,18 @@
 """Training of networks with Chainer's Trainer, from two kifu lists to a model file.
 
-- :mod:`.run`: a whole run, from its options to its files
+- :mod:`.run`, :mod:`.options`: a whole run, from its options to its files
+- :mod:`.datasets`: the training and the test positions, from two lists
 - :mod:`.trainer`: Chainer's Trainer with its extensions and ours
-- :mod:`.batches`: the order of the positions, and their planes
+- :mod:`.batches`, :mod:`.order`: the order of the positions, and their planes
 - :mod:`.recipe`: optimizer and learning rate
+- :mod:`.policy_target`, :mod:`.value_target`: what the two heads learn
 - :mod:`.defaults`: defaults of options, without heavy imports
 - :mod:`.loss`, :mod:`.evaluation`: the loss, and the measurements during training
 - :mod:`.end`: the end of a run, also by Ctrl-C
 - :mod:`.state`, :mod:`.resume`: the content of a state file; saving and resuming
 - :mod:`.checkpoint`, :mod:`.outputs`: the model file and the state file as a pair; output files
-- :mod:`.log`, :mod:`.plot`: the lines of a log, and their picture
+- :mod:`.log`, :mod:`.log_file`, :mod:`.plot`: the lines of a log, where they go, their picture
+- :mod:`.parallel`, :mod:`.launcher`: several processes that train one network
 - :mod:`.evaluate`: evaluation of a model by phase of the game
 - :mod:`.compare`, :mod:`.compare_table`: comparison of recipes
 """

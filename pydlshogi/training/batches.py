@@ -9,7 +9,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import PLANE_NUM, make_input_planes
-from pydlshogi.kifu.shards import AnyPositions
+from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Alone

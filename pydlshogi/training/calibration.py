@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from pydlshogi.features import WIN_OF_RESULT
+from pydlshogi.features import WINS
 from pydlshogi.figure import new_figure, save_figure
 from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.positions import NO_EVALUATION
@@ -20,8 +20,6 @@ from pydlshogi.training.measures_table import as_markdown, as_tsv
 
 #: Number of groups, all of the same width.
 BINS = 20
-
-_WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))])
 
 
 class Bin(NamedTuple):
@@ -60,7 +58,7 @@ def calibrate(wins: numpy.ndarray, positions: numpy.ndarray, scale: float) -> li
         the expected calibration error: the mean error of the groups, weighted by their
         positions. Empty if no result is known.
     """
-    result = _WINS[positions["result"]]
+    result = WINS[positions["result"]]
     known = ~numpy.isnan(result)
     if not known.any():
         return []

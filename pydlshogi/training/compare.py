@@ -25,6 +25,7 @@ from pydlshogi.training import log
 from pydlshogi.training.checkpoint import NotFiniteError, load_pair
 from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
 from pydlshogi.training.end import Interruption
+from pydlshogi.training.log_file import log_to
 from pydlshogi.training.outputs import prepare_outputs
 from pydlshogi.training.plot import save
 from pydlshogi.training.recipe import make_optimizer
@@ -239,7 +240,7 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
     settings = variant.settings
     network = variant.make_network()
     optimizer = make_optimizer(network, settings.recipe)
-    with log.log_to(variant.folder / "log.txt"):
+    with log_to(variant.folder / "log.txt"):
         resumed = None
         if Path(settings.state).exists():
             try:

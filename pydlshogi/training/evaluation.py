@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.kifu.shards import AnyPositions
+from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
 from pydlshogi.training.loss import Loss, LossMeans, measure

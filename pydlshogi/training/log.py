@@ -1,23 +1,19 @@
 """The log of a training run: the format of its lines, for writing and for reading.
 
-A line has the time ``%Y/%m/%d %H:%M:%S``, the level and the message, separated by tabs.
-The trainer writes points with the ``format_`` functions, and :func:`read_log` reads them.
+A line has the time ``%Y/%m/%d %H:%M:%S``, the level and the message, separated by tabs
+(:mod:`pydlshogi.training.log_file`). The trainer writes points with the ``format_`` functions,
+and :func:`read_log` reads them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import logging
 import math
-import os
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Union
 
 import numpy
-from tqdm import tqdm
 
 LOAD_MODEL = "Load model from %s"
 LOAD_STATE = "Load optimizer state from %s"
@@ -28,9 +24,6 @@ START = "start training"
 VALIDATE = "validate test data"
 SAVE_MODEL = "save the model"
 SAVE_STATE = "save the optimizer"
-
-_FORMAT = "%(asctime)s\t%(levelname)s\t%(message)s"
-_DATE_FORMAT = "%Y/%m/%d %H:%M:%S"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +162,8 @@ def _number(value: float) -> str:
 
 
 _RECIPE = re.compile(r"network = (?P<network>\S+), batch size = (?P<size>\d+)")
-_POINT = re.compile(
+#: A line with the results of an evaluation or a validation.
+POINT = re.compile(
     r"epoch = (?P<epoch>\d+), iteration = (?P<iteration>\d+), (?P<values>\w[\w ]* = .*)"
 )
 
@@ -212,7 +206,7 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
 
 
 def _add_point(curve: Curve, message: str, batch_size: int | None) -> None:
-    match = _POINT.fullmatch(message)
+    match = POINT.fullmatch(message)
     values = _parse(match["values"]) if match else None
     if not match or not values:
         return
@@ -325,67 +319,3 @@ def _cut(points: list[Any], iteration: int) -> None:
     """Removes the points from an iteration on; iterations rise within a list."""
     while points and points[-1].iteration >= iteration:
         points.pop()
-
-
-class _TerminalHandler(logging.StreamHandler):
-    """Handler for standard error that writes its lines above a progress bar."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with tqdm.external_write_mode(file=self.stream):
-            super().emit(record)
-
-
-class _FileHandler(logging.FileHandler):
-    """Handler for a file that reports a write error once and lets the run continue."""
-
-    _reported = False
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        error = sys.exc_info()[1]
-        if not isinstance(error, OSError):
-            super().handleError(record)
-        elif not self._reported:
-            self._reported = True
-            print(f"{self.baseFilename} cannot be written: {error.strerror}.", file=sys.stderr)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):  # the error has been reported
-            super().close()
-
-
-def _is_for_terminal(record: logging.LogRecord) -> bool:
-    """Chooses the lines of a log file that a user wants to see during the training."""
-    return record.levelno >= logging.WARNING or bool(_POINT.fullmatch(record.getMessage()))
-
-
-@contextlib.contextmanager
-def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Sends the package's log to a file or to standard error while a block runs.
-
-    Args:
-        path: Lines are appended to this file, so that a resumed run continues its log.
-            Warnings, errors, and the lines with loss and accuracy then also go to standard
-            error. None or an empty path: everything goes to standard error.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    terminal = _TerminalHandler()
-    handlers: list[logging.Handler] = [terminal]
-    if path:
-        # A file name in a kifu list may have bytes that are no text; they become \udcXX.
-        handlers.append(_FileHandler(path, encoding="utf-8", errors="backslashreplace"))
-        terminal.addFilter(_is_for_terminal)
-    package = logging.getLogger("pydlshogi")
-    level = package.level
-    package.setLevel(logging.INFO)
-    for handler in handlers:
-        handler.setFormatter(logging.Formatter(_FORMAT, _DATE_FORMAT))
-        package.addHandler(handler)
-    try:
-        yield
-    finally:
-        package.setLevel(level)
-        for handler in handlers:
-            package.removeHandler(handler)
-            handler.close()

@@ -5,13 +5,19 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import behind_links, remove_leftovers, write_beside
+from pydlshogi.kifu.report import TITLES
+
+# A log begins with such a line, perhaps after lines that the user wrote.
+_LOG_LINE = re.compile(rb"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\t", re.MULTILINE)
+_LOG_BYTES = 1 << 16
 
 
 class OutputError(UserError):
@@ -86,26 +92,46 @@ def keep_earlier(path: str) -> str:
     return copy
 
 
-def check_report(path: str) -> None:
+def check_report(path: str, titles: Sequence[str] = TITLES) -> None:
     """Checks that ``--report`` replaces nothing but an older table of records left out.
 
     Args:
         path: The value of ``--report``; may be empty.
+        titles: The titles of the table.
 
     Raises:
         OutputError: the file exists and is no such table.
     """
-    from pydlshogi.kifu.report import TITLES
-
-    if not path or not os.path.isfile(path):
-        return
-    with open(path, "rb") as file:
-        titles = "\t".join(TITLES).encode()
-        begin = file.read(len(titles))
-    if begin not in (b"", titles):
+    wanted = "\t".join(titles).encode()
+    if _begin(path, len(wanted)) not in (b"", wanted):
         raise OutputError(
             f"--report {path} exists and is not a table of records left out. Choose another name."
         )
+
+
+def check_log(path: str) -> None:
+    """Checks that ``--log`` appends to nothing but a log.
+
+    Args:
+        path: The value of ``--log``; may be empty.
+
+    Raises:
+        OutputError: the file exists, and no line at its start is one of a log.
+    """
+    begin = _begin(path, _LOG_BYTES)
+    if begin.strip() and not _LOG_LINE.search(begin):
+        raise OutputError(
+            f"--log {path} exists and is not a log, so nothing is appended to it. "
+            "Choose another name."
+        )
+
+
+def _begin(path: str, size: int) -> bytes:
+    """Reads the first bytes of a file; none if there is no such file."""
+    if not path or not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(size)
 
 
 def _is_folder(option: str, path: str) -> OutputError:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.kifu.shards import AnyPositions
+from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.training.batches import EpochIterator
 from pydlshogi.training.loss import LossMeans
 from pydlshogi.training.state import Place, State, StateFileError, checksum, fingerprint

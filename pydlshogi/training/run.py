@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -15,75 +13,25 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.device import select_device
 from pydlshogi.errors import UserError
-from pydlshogi.kifu.cache import CacheError, map_cache
-from pydlshogi.kifu.loading import Loaded, load_positions
-from pydlshogi.kifu.report import Note, Report
-from pydlshogi.kifu.shards import AnyPositions, MappedPositions, chunks, with_shards
-from pydlshogi.kifu.sources import read_list
-from pydlshogi.kifu.visits import Visits
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import load_model, sizes_in_file
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
-from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
-from pydlshogi.training.order import make_order, random_of
+from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
+from pydlshogi.training.options import Options
 from pydlshogi.training.outputs import keep_earlier, real_path
 from pydlshogi.training.parallel import ALONE, Alone
-from pydlshogi.training.policy_target import VISITS
-from pydlshogi.training.recipe import Recipe, make_optimizer
+from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.state import State, differences
 from pydlshogi.training.trainer import Settings, Task, train
 
 logger = logging.getLogger(__name__)
 
-# Most positions in shards that are compared with the test set one by one; more are sampled.
-_MOST_COUNTED = 1 << 21
-_SAMPLE = 10_000
-
 
 class FirstWeightsError(UserError):
     """The network has no layer for the first weights that the options ask for."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """What a training program is asked to do: its options of the same names.
-
-    Attributes:
-        kifulist_train: List of the training games.
-        kifulist_test: List of the test games.
-        settings: What the run has to do; its seed is used if ``seed`` is given.
-        network: Name of the network.
-        sizes: Sizes of the network by name (``registry.sizes_of``). Missing ones are those of
-            ``initmodel``, or the network's defaults.
-        initmodel: Model file to start from; empty for new weights.
-        resume: State file to resume; empty for a new run.
-        gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
-        seed: The seed; None for a random one.
-        strict: Whether to leave out games with illegal moves.
-        drop_duplicates: Whether to leave out games with the moves of an earlier game.
-        report: File for the table of the records left out; empty for none.
-    """
-
-    kifulist_train: str
-    kifulist_test: str
-    settings: Settings
-    network: str
-    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    initmodel: str = ""
-    resume: str = ""
-    gpu: int | None = None
-    seed: int | None = None
-    strict: bool = False
-    drop_duplicates: bool = False
-    report: str = ""
-
-    def with_seed(self) -> Options:
-        """Returns the same options with a seed in the settings: the given or a random one."""
-        seed = int.from_bytes(os.urandom(4), "little") if self.seed is None else self.seed
-        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, seed=seed))
 
 
 def run(options: Options, ranks: Alone = ALONE) -> int | None:
@@ -114,8 +62,8 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
     optimizer = make_optimizer(network, settings.recipe, ranks)
     resumed = _load_together(options, network, optimizer, ranks)
     begun = optimizer.t, optimizer.epoch
-    train_positions, test_positions = _read_together(options, ranks)
-    _warn_of_missing_targets(network, settings.recipe, train_positions)
+    train_positions, test_positions = read_sets(options, ranks)
+    warn_of_missing_targets(network, settings.recipe, train_positions)
     ranks.on_first(lambda: _keep_earlier(options))
     logger.info(log.RECIPE, options.network, settings.batchsize)
     logger.info(log.START)
@@ -134,21 +82,6 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
         left = _left(settings, optimizer.t - begun[0], optimizer.epoch - begun[1])
         logger.warning("to continue, %s", _how_to_continue(f"{_files(settings)}{left}"))
     return signal_number
-
-
-def _warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPositions) -> None:
-    """Warns if no position has the visits or evaluations of the recipe, or a known result."""
-    if recipe.policy_target == VISITS and not getattr(positions, "has_visits", False):
-        logger.warning("no training position has visits: the moves played are the target")
-    value_target = recipe.value_target
-    if network.value_kind is None:
-        return
-    if all(numpy.isnan(value_target(chunk)).all() for chunk in chunks(positions)):
-        logger.warning("no training game has a known result: the value head learns nothing")
-    if value_target.value_lambda < 1 and all(
-        (chunk["evaluation"] == NO_EVALUATION).all() for chunk in chunks(positions)
-    ):
-        logger.warning("no training position has an evaluation: the results alone are the target")
 
 
 def _sizes(options: Options) -> dict[str, int]:
@@ -270,127 +203,3 @@ def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> S
         if options.seed is not None and state.place.seed != options.seed:
             logger.warning("--seed %d is ignored: a resumed run keeps its own", options.seed)
     return state
-
-
-def _read_together(options: Options, ranks: Alone) -> tuple[AnyPositions, AnyPositions]:
-    """Reads both lists on the first rank. The others map the caches, or receive the positions.
-
-    Visits are in no cache: the others receive them.
-    """
-    loaded: list[Loaded] = []
-
-    def read() -> list[tuple[Path, str, tuple[str, ...], bool]]:
-        loaded.extend(_read_positions(options))
-        return [(item.cache, item.mark, item.shards, item.visits is not None) for item in loaded]
-
-    sets = []
-    for number, (cache, mark, shards, searched) in enumerate(ranks.on_first(read)):
-        records = loaded[number].records if ranks.is_first else _map(cache, mark)
-        records = _share(ranks, records)
-        visits = _share_visits(ranks, loaded[number:]) if searched else None
-        sets.append(with_shards(records, shards, visits))
-    return sets[0], sets[1]
-
-
-def _share_visits(ranks: Alone, loaded: list[Loaded]) -> Visits:
-    """Sends the visits of the first item to the ranks that have no item."""
-    mine = loaded[0].visits if loaded else None
-    starts = ranks.broadcast_array(None if mine is None else mine.starts)
-    candidates = ranks.broadcast_array(None if mine is None else mine.candidates)
-    return Visits(starts, candidates)
-
-
-def _share(ranks: Alone, positions: numpy.ndarray | None) -> numpy.ndarray:
-    """Returns positions; all ranks receive them from the first one if a rank has None."""
-    missing = ranks.highest(positions is None)
-    return ranks.broadcast_array(positions) if missing or positions is None else positions
-
-
-def _map(cache: Path, mark: str) -> numpy.ndarray | None:
-    """Maps the cache of a list that another process has read; None if that is not possible."""
-    try:
-        return map_cache(cache, mark)
-    except (OSError, CacheError):
-        return None
-
-
-def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
-    """Reads both lists, and logs what they hold and what was left out."""
-    logger.info(log.READ_START)
-    paths = {"train": options.kifulist_train, "test": options.kifulist_test}
-    for path in paths.values():
-        read_list(path)  # a wrong test list is reported before the training games are read
-    if real_path(paths["train"]) == real_path(paths["test"]):
-        logger.warning(
-            "the training list is also the test list: the accuracy says nothing about new games"
-        )
-    loaded = {name: _load_list(name, path, options) for name, path in paths.items()}
-    logger.info(log.READ_END)
-    sets = {name: item.mapped for name, item in loaded.items()}
-    for name, positions in sets.items():
-        logger.info("%s position num = %d", name, len(positions))
-    for name, item in loaded.items():
-        if item.shards:
-            in_shards = len(sets[name]) - len(item.records)
-            logger.info("%s: %d positions in %d shards", name, in_shards, len(item.shards))
-        for line in item.report.lines() if item.report.records else ():
-            logger.info("%s: %s", name, line)
-    train_set, test_set = loaded["train"], loaded["test"]
-    if options.report:
-        _merge(train_set.report, test_set.report).write_tsv(options.report)
-    common = _count_common(sets["train"], sets["test"])
-    logger.info("training positions that are also in the test set = %s", common)
-    return train_set, test_set
-
-
-def _count_common(train: AnyPositions, test: AnyPositions) -> str:
-    """Counts the training positions that are also in the test set.
-
-    Of many positions in shards, some are drawn: reading all would delay the start.
-    """
-    if isinstance(test, MappedPositions):
-        if len(test) > _MOST_COUNTED:
-            return f"not counted, because the test set has more than {_MOST_COUNTED} positions"
-        test = test[:]
-    if not isinstance(train, MappedPositions):
-        return str(count_common(train, test))
-    if len(train) <= _MOST_COUNTED:
-        return str(sum(count_common(chunk, test) for chunk in chunks(train, _MOST_COUNTED // 4)))
-    rows = make_order(len(train), random_of(0))[:_SAMPLE]
-    train.prefetch(rows)
-    drawn = train[rows]
-    share = count_common(drawn, test) / len(drawn)
-    return f"about {share * len(train):.0f} ({share:.2%} of a sample of {len(drawn)})"
-
-
-def _load_list(name: str, path: str, options: Options) -> Loaded:
-    """Reads a list, and logs whether its cache was read or written."""
-    loaded = load_positions(
-        path,
-        strict=options.strict,
-        drop_duplicates=options.drop_duplicates,
-        visits=name == "train" and options.settings.recipe.policy_target == VISITS,
-    )
-    if loaded.from_cache:
-        logger.info("load %s pickle", name)
-    elif loaded.saved:
-        logger.info("save %s pickle", name)
-    return loaded
-
-
-def _merge(train: Report, test: Report) -> Report:
-    """Merges the reports of both lists; each reason then names its list."""
-
-    def both(of_train: list[Note], of_test: list[Note]) -> list[Note]:
-        return [
-            note._replace(reason=f"{note.reason} ({name} list)")
-            for name, notes in (("train", of_train), ("test", of_test))
-            for note in notes
-        ]
-
-    return dataclasses.replace(
-        train,
-        excluded=both(train.excluded, test.excluded),
-        duplicates=both(train.duplicates, test.duplicates),
-        contradictions=both(train.contradictions, test.contradictions),
-    )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.kifu.shards import AnyPositions, MappedPositions
+from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter

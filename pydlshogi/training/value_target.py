@@ -6,12 +6,12 @@ import dataclasses
 
 import numpy
 
-from pydlshogi.features import WIN_OF_RESULT
+from pydlshogi.features import WINS
 from pydlshogi.positions import NO_EVALUATION
 from pydlshogi.training.defaults import EVAL_SCALE
 
-# The result of the game as a number, by its code.
-_WINS = numpy.array([WIN_OF_RESULT[code] for code in range(len(WIN_OF_RESULT))], numpy.float32)
+# In the precision of the training.
+_WINS = WINS.astype(numpy.float32)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -187,3 +187,16 @@ def test_an_output_that_is_not_replaced_is_not_copied(folder):
     assert main(["empty.psv", "b.hcpe"]) == 1
     assert (folder / "b.hcpe").read_bytes() == b"earlier"
     assert not (folder / "b.hcpe.old").exists()
+
+
+@pytest.mark.parametrize("report", ["a.psv", "b.hcpe", "list.txt"])
+def test_a_report_replaces_no_other_file(folder, capsys, report):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(["a.psv", "b.hcpe", "--report", report]) == 1
+    assert f"--report {report}" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_the_folder_of_a_report_is_made(folder):
+    assert main(["a.psv", "b.hcpe", "--report", "new/report.tsv"]) == 0
+    assert (folder / "new" / "report.tsv").exists()

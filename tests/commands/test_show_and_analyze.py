@@ -125,6 +125,15 @@ def test_a_model_becomes_onnx(options, model, tmp_path, capsys):
     assert capsys.readouterr().out.count("largest difference to the network") == 2
 
 
+def test_a_file_that_a_conversion_replaces_is_kept(model, tmp_path, capsys):
+    pytest.importorskip("onnxruntime")
+    output = tmp_path / "other_model"
+    output.write_bytes(b"days of training")
+    assert export_onnx.main([model, str(output)]) == 0
+    assert "other_model.old" in capsys.readouterr().err
+    assert (tmp_path / "other_model.old").read_bytes() == b"days of training"
+
+
 def test_a_model_is_not_overwritten_by_its_conversion(model, capsys):
     pytest.importorskip("onnxruntime")
     assert "is the model file itself" in fails(export_onnx.main, model, model, capsys=capsys)

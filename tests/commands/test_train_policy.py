@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 
@@ -327,6 +328,18 @@ def test_a_seed_that_is_not_the_resumed_runs_is_passed_over(folder, small):
     for seed in ("--seed 5", ""):
         call(f"--iterations 1 --model m --state s {seed} -m m -r s --log log")
         assert read_npz("s")[f"{OWN}place/seed"] == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_list_from_a_pipe_is_read_once(folder, small):
+    # As in: train_policy.py <(find games -name "*.csa") test.txt
+    content = Path("train.txt").read_bytes()
+    os.mkfifo("pipe.txt")
+    writer = threading.Thread(target=lambda: Path("pipe.txt").write_bytes(content), daemon=True)
+    writer.start()
+    options = "--iterations 1 --model m --state s --log log --gpu -1"
+    assert main(["pipe.txt", "test.txt", *options.split()]) == 0
+    assert "train: 3 records, 3 used" in " ".join(messages())
 
 
 def test_records_left_out_are_counted_and_listed(folder, small):

@@ -1,8 +1,15 @@
 """Programs say what they wrote, and keep what they replace."""
 
 import pytest
+from kifu_lists import GAME, write_list
 
-from pydlshogi.commands import fold_bn, make_kifu_list, plot_log, transfer_policy_to_value
+from pydlshogi.commands import (
+    fold_bn,
+    make_book,
+    make_kifu_list,
+    plot_log,
+    transfer_policy_to_value,
+)
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.training import log
@@ -70,3 +77,15 @@ def test_plot_log_names_its_picture(folder, capsys):
     (folder / "log.txt").write_text("\n".join([log.START, *log.format_progress(point)]))
     assert plot_log.main(["log.txt", "-o", "curve.svg"]) == 0
     assert capsys.readouterr().out == "curve.svg: picture of log.txt\n"
+
+
+def test_a_file_that_a_book_replaces_is_kept(folder, capsys):
+    kifu_list = write_list(folder, a__csa=GAME, b__csa=GAME)
+    (folder / "c.csa").write_text(GAME)
+    assert make_book.main([kifu_list.name, "c.csa"]) == 0
+    assert "c.csa.old" in capsys.readouterr().err
+    assert (folder / "c.csa.old").read_text() == GAME
+    before = kifu_list.read_bytes()
+    assert make_book.main([kifu_list.name, kifu_list.name]) == 1
+    assert "is the same file as the kifu list" in capsys.readouterr().err
+    assert kifu_list.read_bytes() == before

@@ -163,6 +163,14 @@ def test_the_tsv_is_a_table_alone(kifu_list, capsys):
     assert "eval_scale = " in said.err
 
 
+def test_a_picture_does_not_replace_the_list(kifu_list, capsys):
+    before = kifu_list.read_bytes()
+    for _ in range(2):  # also with a cache
+        assert fit_eval_scale.main([str(kifu_list), "-o", str(kifu_list)]) == 1
+    assert "is a file to read" in capsys.readouterr().err
+    assert kifu_list.read_bytes() == before
+
+
 @pytest.mark.parametrize("name", ["scale.xyz", "."])
 def test_a_picture_that_cannot_be_written_is_one_sentence(kifu_list, tmp_path, capsys, name):
     assert fit_eval_scale.main([str(kifu_list), "-o", str(tmp_path / name)]) == 1

@@ -301,3 +301,35 @@ def test_copies_below_the_folder_are_not_copied_again(folder, capsys):
 def test_what_macos_puts_beside_a_record_is_none(folder):
     (folder / "._good.csa").write_text(record(), encoding="utf-8")
     assert listed(folder) == {"good.csa", "sub/good too.CSA"}
+
+
+@pytest.mark.parametrize("flag", ["--list", "--report"])
+def test_no_record_is_replaced_by_a_list_or_a_table(folder, capsys, flag):
+    path = folder / "good.csa"
+    assert filter_csa.main([str(folder), flag, str(path)]) == 1
+    assert f"{flag} {path}" in capsys.readouterr().err
+    assert path.read_text() == FILES["good.csa"]
+
+
+def test_a_list_that_is_replaced_is_kept(folder, tmp_path, capsys):
+    path = tmp_path / "list.txt"
+    path.write_text("of last year\n")
+    for _ in range(2):  # the second time, the list is the same
+        assert filter_csa.main([str(folder), "--list", str(path)]) == 0
+    assert (tmp_path / "list.txt.old").read_text() == "of last year\n"
+    assert not (tmp_path / "list.txt.old2").exists()
+    assert "its content is kept as" in capsys.readouterr().err
+
+
+def test_a_copy_does_not_replace_another_game_of_the_same_name(folder, tmp_path, capsys):
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    (copies / "good.csa").write_text(record(moves=80))
+    assert filter_csa.main([str(folder), "--copy_to", str(copies)]) == 1
+    assert "good.csa exists already and is not the same file" in capsys.readouterr().err
+    assert (copies / "good.csa").read_text() == record(moves=80)
+    assert names(copies) == {"good.csa"}
+    (copies / "good.csa").write_text(record())
+    for _ in range(2):  # the same files may be copied again
+        assert filter_csa.main([str(folder), "--copy_to", str(copies)]) == 0
+    assert names(copies) == {"good.csa", "sub/good too.CSA"}

@@ -468,6 +468,51 @@ def test_many_batches_give_the_same_as_one(monkeypatch):
     assert again == report
 
 
+def test_a_large_file_is_read_in_parts_with_the_same_result(tmp_path, monkeypatch):
+    bad = [GAME.replace("+7776FU", "+7775FU"), GAME + "garbage\n"]
+    games = [GAME.replace("%TORYO", mark) for mark in ("%TORYO", "%KACHI", "%CHUDAN")]
+    texts = {"a__csa": GAME, "b__csa": "/\n".join([*games, *bad] * 20), "c__csa": GAME}
+    kifu_list = write_list(tmp_path, **texts)
+    expected, report = read_positions(kifu_list)
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.write(tmp_path / "b.csa", "b.csa")
+    monkeypatch.setattr(reading, "_BATCH_BYTES", 1000)
+    sizes = []
+    read_records = reading.read_records
+
+    def spy(records, strict):
+        sizes.append(len(records))
+        return read_records(records, strict)
+
+    monkeypatch.setattr(reading, "read_records", spy)
+    positions, again = read_positions(kifu_list)
+    assert sum(sizes) == 100 and max(sizes) < 20
+    assert positions.tobytes() == expected.tobytes()
+    assert sorted(again.excluded) == sorted(report.excluded)
+    assert (again.records, again.duplicates) == (report.records, report.duplicates)
+    (tmp_path / "zipped.txt").write_text("a.csa\nb.zip\nc.csa\n")
+    assert read_positions(tmp_path / "zipped.txt")[0].tobytes() == expected.tobytes()
+
+
+def test_a_large_file_that_cannot_be_read_is_told(tmp_path, monkeypatch):
+    kifu_list = write_list(tmp_path, a__csa=GAME, b__csa=GAME)
+    monkeypatch.setattr(reading, "_BATCH_BYTES", 10)
+    read_bytes = Path.read_bytes
+
+    def fail(path):
+        if path.name == "b.csa":
+            raise OSError(5, "Input/output error")
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    monkeypatch.setattr(os, "open", lambda path, flags: fail(Path(path)))
+    positions, report = read_positions(kifu_list)
+    assert (len(positions), report.unreadable) == (5, 1)
+    assert [str(note) for note in report.excluded] == [
+        "b.csa: it cannot be read (Input/output error)"
+    ]
+
+
 def test_a_failing_reader_ends_the_reading(monkeypatch):
     def fail(files, strict):
         raise MemoryError("no memory")

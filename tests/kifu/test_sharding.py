@@ -142,3 +142,12 @@ def test_a_missing_or_damaged_shard_is_named(kifu_list):
     (kifu_list.parent / "none.shard").write_bytes(b"not a shard")
     with pytest.raises(ShardError, match=r"none\.shard.*make it again"):
         assert load_positions(kifu_list.parent / "bad.txt").mapped
+
+
+@pytest.mark.parametrize("report", ["train.txt", "bad.csa"])
+def test_a_report_does_not_replace_an_input(kifu_list, capsys, report):
+    before = Path(report).read_bytes()
+    assert make_positions.main(["train.txt", "out", "--report", report]) == 1
+    assert f"--report {report}" in capsys.readouterr().err
+    assert Path(report).read_bytes() == before
+    assert not Path("out").exists()

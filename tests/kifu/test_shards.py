@@ -1,10 +1,14 @@
 """Shards: what is written is read, what is damaged is named and never read."""
 
+import errno
+
 import numpy
 import pytest
 
-from pydlshogi.kifu import shards
-from pydlshogi.kifu.shards import MappedPositions, Shard, ShardError, write_shard
+from pydlshogi.errors import UserError
+from pydlshogi.kifu import mapped_positions, shards
+from pydlshogi.kifu.mapped_positions import MappedPositions
+from pydlshogi.kifu.shards import Shard, ShardError, write_shard
 from pydlshogi.kifu.visits import CANDIDATE, Visits, join
 from pydlshogi.positions import POSITION
 
@@ -82,7 +86,7 @@ def test_several_shards_are_one_sequence(tmp_path):
     assert mapped[4:50].tobytes() == whole[4:50].tobytes()
     rows = numpy.random.RandomState(3).permutation(len(whole))
     assert mapped[rows].tobytes() == whole[rows].tobytes()
-    assert b"".join(c.tobytes() for c in shards.chunks(mapped, 8)) == whole.tobytes()
+    assert b"".join(c.tobytes() for c in mapped_positions.chunks(mapped, 8)) == whole.tobytes()
 
 
 def test_the_checksum_identifies_the_content_and_the_order(tmp_path):
@@ -207,3 +211,24 @@ def test_a_prefetch_leaves_damaged_visits_to_the_check_of_their_block(tmp_path):
     mapped.prefetch(numpy.arange(70), True)
     with pytest.raises(ShardError, match="damaged"):
         mapped.visits_of(numpy.arange(70))
+
+
+def test_more_shards_than_a_process_may_open_at_first_are_mapped(tmp_path):
+    resource = pytest.importorskip("resource")
+    write_shard(tmp_path / "a.shard", positions_of(1))
+    paths = [str(tmp_path / "a.shard")] * 200
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (150, hard))
+        assert len(mapped_positions.with_shards(positions_of(1), paths)) == 201
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_more_shards_than_the_system_allows_are_one_sentence(tmp_path, monkeypatch):
+    def full(path):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(mapped_positions, "Shard", full)
+    with pytest.raises(UserError, match=r"2 shards .* --shard_size"):
+        mapped_positions.with_shards(positions_of(1), ["a.shard", "b.shard"])

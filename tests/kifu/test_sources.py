@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pydlshogi.kifu.shards import MAGIC
 from pydlshogi.kifu.sources import KifuError, is_archive, read_list
 
 
@@ -75,6 +76,7 @@ def test_a_folder_that_cannot_be_searched_is_told(folder, monkeypatch):
         ("games.zip", b""),
         ("games.tar.gz", b"\x1f\x8b\n/\n"),
         ("train.pickle", b"\x80\x03(\0\n/\n"),
+        ("00000-00000.shard", MAGIC + b"\n/\n"),
     ],
 )
 def test_what_is_no_list_is_not_searched_for(folder, monkeypatch, name, content):
@@ -83,6 +85,23 @@ def test_what_is_no_list_is_not_searched_for(folder, monkeypatch, name, content)
     (folder / name).write_bytes(content)
     with pytest.raises(KifuError, match=r"not a kifu list; .* one path a line, and give that file"):
         read_list(folder / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_told_and_not_waited_for(folder):
+    os.mkfifo(folder / "pipe.csa")
+    (source,) = sources(folder, "pipe.csa")
+    assert "it is a device or a pipe" in source.problem
+
+
+def test_names_in_deep_folders_are_shown_from_the_list_on(folder):
+    (folder / "games" / "sub" / "deeper").mkdir()
+    (folder / "games" / "sub" / "deeper" / "h.csa").touch()
+    for name, shown in (("games/", "games"), (".", "."), ("games/../games", "games/../games")):
+        found = {source.name: source for source in sources(folder, name)}
+        inside = "games/sub/deeper/h.csa" if name == "." else "sub/deeper/h.csa"
+        path = found[f"{shown}/{inside}"].path
+        assert os.path.samefile(path, folder / "games" / "sub" / "deeper" / "h.csa")
 
 
 def test_a_list_behind_a_link_names_files_beside_itself(folder):

@@ -163,3 +163,17 @@ def test_ratio_out_of_range(games, tmp_path, ratio):
         make_kifu_list.main([str(games), str(tmp_path / "x"), "--ratio", ratio])
     assert stop.value.code == 2
     assert not list(tmp_path.glob("x*"))
+
+
+def test_each_folder_of_a_long_list_is_resolved_once(tmp_path, monkeypatch):
+    records = [tmp_path / "games" / f"{number}.csa" for number in range(50)]
+    resolve, calls = Path.resolve, []
+
+    def counted(path, *arguments, **options):
+        calls.append(path)
+        return resolve(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "resolve", counted)
+    content = kifu_split.content_of(tmp_path / "list.txt", records)
+    assert content == "".join(f"games/{number}.csa\n" for number in range(50)).encode()
+    assert len(calls) <= 2

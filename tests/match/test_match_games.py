@@ -14,6 +14,7 @@ cshogi = pytest.importorskip("cshogi")
 
 from pydlshogi.commands.match import main  # noqa: E402
 from pydlshogi.kifu.csa import parse_game  # noqa: E402
+from pydlshogi.lock import lock_outputs  # noqa: E402
 from pydlshogi.match.limit import Limit  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
@@ -432,3 +433,16 @@ def test_the_hyphenated_spelling_works_and_is_hidden(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run(tmp_path, "--help")
     assert "--max-plies" not in capsys.readouterr().out
+
+
+def test_two_matches_do_not_play_the_same_games(tmp_path, fake, capsys):
+    output = tmp_path / "out"
+    series = output / "fake_random"
+    series.mkdir(parents=True)
+    with lock_outputs(series / "settings.json"):
+        arguments = ("--engine", fake("resign"), "--opponent", "random", "--games", 2)
+        assert run(output, *arguments) == 1
+    assert "another run" in capsys.readouterr().err
+    assert not records(output)
+    assert run(output, *arguments) == 0
+    assert len(records(output)) == 2

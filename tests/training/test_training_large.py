@@ -11,8 +11,9 @@ import numpy
 import pytest
 from training_helpers import CPU, assert_same_files, make_network, make_optimizer, make_positions
 
+from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.reading import read_positions
-from pydlshogi.kifu.shards import MappedPositions, Shard, ShardError, write_shard
+from pydlshogi.kifu.shards import Shard, ShardError, write_shard
 from pydlshogi.training import order
 from pydlshogi.training.checkpoint import load_pair
 from pydlshogi.training.parallel import ALONE, Ranks

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydlshogi.training import log
+from pydlshogi.training.log_file import log_to
 
 numbers = st.floats(width=32, allow_nan=False)
 counts = st.integers(1, 10**9)
@@ -179,7 +180,7 @@ def test_a_model_without_a_state_begins_a_new_curve():
 def test_the_file_is_appended_to_and_warnings_are_seen_as_well(tmp_path, capsys):
     path = tmp_path / "log.txt"
     for _ in range(2):
-        with log.log_to(path):
+        with log_to(path):
             logging.getLogger("pydlshogi.training").info("hello")
             logging.getLogger("pydlshogi.read_kifu").warning("careful")
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -193,7 +194,7 @@ def test_the_file_is_appended_to_and_warnings_are_seen_as_well(tmp_path, capsys)
 
 def test_a_file_name_that_is_no_text_is_logged(tmp_path, capsys):
     path = tmp_path / "log.txt"
-    with log.log_to(path):
+    with log_to(path):
         logging.getLogger("pydlshogi.training").info("left out: %s", "\udcff.csa")
     assert path.read_text(encoding="utf-8").endswith("left out: \\udcff.csa\n")
     assert capsys.readouterr().err == ""
@@ -201,14 +202,14 @@ def test_a_file_name_that_is_no_text_is_logged(tmp_path, capsys):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file that is always full")
 def test_a_full_disk_is_told_once_and_the_run_goes_on(capsys):
-    with log.log_to("/dev/full"):
+    with log_to("/dev/full"):
         for _ in range(3):
             logging.getLogger("pydlshogi.training").info("hello")
     assert capsys.readouterr().err == "/dev/full cannot be written: No space left on device.\n"
 
 
 def test_without_a_file_the_log_goes_to_standard_error(capsys):
-    with log.log_to(None):
+    with log_to(None):
         logging.getLogger("pydlshogi.training").info("hello")
     logging.getLogger("pydlshogi.training").info("not logged any more")
     assert capsys.readouterr().err.split("\t")[1:] == ["INFO", "hello\n"]
@@ -255,7 +256,7 @@ def test_loss_and_accuracy_are_shown_while_they_go_to_the_file(tmp_path, capsys)
         *log.format_progress(log.ProgressPoint(1, 5, 1.5, 0.5)),
         *log.format_epoch(log.EpochPoint(1, 7, 1.5, 0.5, 1.25)),
     ]
-    with log.log_to(tmp_path / "log.txt"):
+    with log_to(tmp_path / "log.txt"):
         for line in ["train position num = 7", *lines]:
             logging.getLogger("pydlshogi.training").info(line)
     shown = capsys.readouterr().err.splitlines()

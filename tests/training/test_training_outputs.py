@@ -7,7 +7,7 @@ import pytest
 
 from pydlshogi.commands.train_policy import main
 from pydlshogi.kifu.report import Report
-from pydlshogi.training.outputs import OutputError, check_report, prepare_outputs
+from pydlshogi.training.outputs import OutputError, check_log, check_report, prepare_outputs
 
 
 def test_missing_folders_are_made(tmp_path):
@@ -98,6 +98,24 @@ def test_a_report_replaces_only_a_report(tmp_path):
     path.write_text("kind regards\n")
     with pytest.raises(OutputError, match="--report .* is not a table"):
         check_report(str(path))
+
+
+@pytest.mark.parametrize("content", [b"V2.2\nPI\n+\n+7776FU\n", b"PK\3\4" + bytes(1000)])
+def test_a_log_is_appended_only_to_a_log(folder, capsys, content):
+    (folder / "other").write_bytes(content)
+    assert main(["train.txt", "test.txt", "--log", "other"]) == 1
+    assert "--log other exists and is not a log" in capsys.readouterr().err
+    assert (folder / "other").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content", ["", "\n", "my notes\n2026/11/23 14:00:00\tINFO\tread kifu start\n"]
+)
+def test_a_log_may_continue_a_log_with_notes(tmp_path, content):
+    (tmp_path / "log").write_text(content)
+    check_log(str(tmp_path / "log"))
+    check_log(str(tmp_path / "none"))
+    check_log("")
 
 
 @pytest.mark.parametrize("option", ["--model", "--state", "--log", "--report"])

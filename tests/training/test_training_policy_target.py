@@ -17,7 +17,7 @@ from pydlshogi.commands import make_positions as make_positions_command
 from pydlshogi.commands import train_policy, train_value
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.loading import load_positions
-from pydlshogi.kifu.shards import MappedPositions, with_shards
+from pydlshogi.kifu.mapped_positions import MappedPositions, with_shards
 from pydlshogi.kifu.visits import CANDIDATE, Visits, join
 from pydlshogi.training.policy_target import shares_of_visits
 from pydlshogi.training.recipe import Recipe

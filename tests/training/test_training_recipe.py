@@ -13,7 +13,8 @@ from training_helpers import (
     make_positions,
 )
 
-from pydlshogi.commands.train_options import build_parser, recipe_of
+from pydlshogi.commands.recipe_options import recipe_of
+from pydlshogi.commands.train_options import build_parser
 from pydlshogi.compat import chainer
 from pydlshogi.network.npz import read_npz
 from pydlshogi.training import log

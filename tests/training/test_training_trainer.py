@@ -398,12 +398,13 @@ import logging, sys
 from pathlib import Path
 import numpy
 from pydlshogi.training import log
+from pydlshogi.training.log_file import log_to
 from training_helpers import run
 
 folder, end = Path(sys.argv[1]), int(sys.argv[2])
 resume = (folder / "state").exists()
 done = int(numpy.load(folder / "state")["t"]) if resume else 0
-with log.log_to(folder / "log"):
+with log_to(folder / "log"):
     if resume:
         logging.getLogger("pydlshogi").info(log.LOAD_STATE, folder / "state")
     logging.getLogger("pydlshogi").info(log.READ_START)

@@ -1,0 +1,188 @@
+"""The training positions and the test positions of a run, read from its two lists."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+
+import numpy
+
+from pydlshogi.kifu.cache import CacheError, map_cache
+from pydlshogi.kifu.loading import Loaded, load_positions
+from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks, with_shards
+from pydlshogi.kifu.report import Note, Report
+from pydlshogi.kifu.sources import Source, read_list
+from pydlshogi.kifu.visits import Visits
+from pydlshogi.network.network import Network
+from pydlshogi.positions import NO_EVALUATION, count_common
+from pydlshogi.training import log
+from pydlshogi.training.options import Options
+from pydlshogi.training.order import make_order, random_of
+from pydlshogi.training.outputs import real_path
+from pydlshogi.training.parallel import Alone
+from pydlshogi.training.policy_target import VISITS
+from pydlshogi.training.recipe import Recipe
+
+logger = logging.getLogger(__name__)
+
+# Most positions in shards that are compared with the test set one by one; more are sampled.
+_MOST_COUNTED = 1 << 21
+_SAMPLE = 10_000
+
+
+def read_sets(options: Options, ranks: Alone) -> tuple[AnyPositions, AnyPositions]:
+    """Reads both lists on the first rank. The others map the caches, or receive the positions.
+
+    Visits are in no cache: the others receive them.
+
+    Args:
+        options: The options of the run.
+        ranks: The processes that train together.
+
+    Returns:
+        The training positions and the test positions.
+
+    Raises:
+        UserError: a list, a shard or all records cannot be used.
+        FirstRankFailed: the first rank has raised an error.
+    """
+    loaded: list[Loaded] = []
+
+    def read() -> list[tuple[Path, str, tuple[str, ...], bool]]:
+        loaded.extend(_read_positions(options))
+        return [(item.cache, item.mark, item.shards, item.visits is not None) for item in loaded]
+
+    sets = []
+    for number, (cache, mark, shards, searched) in enumerate(ranks.on_first(read)):
+        records = loaded[number].records if ranks.is_first else _map(cache, mark)
+        records = _share(ranks, records)
+        visits = _share_visits(ranks, loaded[number:]) if searched else None
+        sets.append(with_shards(records, shards, visits))
+    return sets[0], sets[1]
+
+
+def _share_visits(ranks: Alone, loaded: list[Loaded]) -> Visits:
+    """Sends the visits of the first item to the ranks that have no item."""
+    mine = loaded[0].visits if loaded else None
+    starts = ranks.broadcast_array(None if mine is None else mine.starts)
+    candidates = ranks.broadcast_array(None if mine is None else mine.candidates)
+    return Visits(starts, candidates)
+
+
+def _share(ranks: Alone, positions: numpy.ndarray | None) -> numpy.ndarray:
+    """Returns positions; all ranks receive them from the first one if a rank has None."""
+    missing = ranks.highest(positions is None)
+    return ranks.broadcast_array(positions) if missing or positions is None else positions
+
+
+def _map(cache: Path, mark: str) -> numpy.ndarray | None:
+    """Maps the cache of a list that another process has read; None if that is not possible."""
+    try:
+        return map_cache(cache, mark)
+    except (OSError, CacheError):
+        return None
+
+
+def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
+    """Reads both lists, and logs what they hold and what was left out."""
+    logger.info(log.READ_START)
+    paths = {"train": options.kifulist_train, "test": options.kifulist_test}
+    # Both first: a wrong test list is reported before the training games are read.
+    sources = {name: read_list(path) for name, path in paths.items()}
+    if real_path(paths["train"]) == real_path(paths["test"]):
+        logger.warning(
+            "the training list is also the test list: the accuracy says nothing about new games"
+        )
+    loaded = {name: _load_list(name, path, sources[name], options) for name, path in paths.items()}
+    logger.info(log.READ_END)
+    sets = {name: item.mapped for name, item in loaded.items()}
+    for name, positions in sets.items():
+        logger.info("%s position num = %d", name, len(positions))
+    for name, item in loaded.items():
+        if item.shards:
+            in_shards = len(sets[name]) - len(item.records)
+            logger.info("%s: %d positions in %d shards", name, in_shards, len(item.shards))
+        for line in item.report.lines() if item.report.records else ():
+            logger.info("%s: %s", name, line)
+    train_set, test_set = loaded["train"], loaded["test"]
+    if options.report:
+        _merge(train_set.report, test_set.report).write_tsv(options.report)
+    common = _count_common(sets["train"], sets["test"])
+    logger.info("training positions that are also in the test set = %s", common)
+    return train_set, test_set
+
+
+def _count_common(train: AnyPositions, test: AnyPositions) -> str:
+    """Counts the training positions that are also in the test set.
+
+    Of many positions in shards, some are drawn: reading all would delay the start.
+    """
+    if isinstance(test, MappedPositions):
+        if len(test) > _MOST_COUNTED:
+            return f"not counted, because the test set has more than {_MOST_COUNTED} positions"
+        test = test[:]
+    if not isinstance(train, MappedPositions):
+        return str(count_common(train, test))
+    if len(train) <= _MOST_COUNTED:
+        return str(sum(count_common(chunk, test) for chunk in chunks(train, _MOST_COUNTED // 4)))
+    rows = make_order(len(train), random_of(0))[:_SAMPLE]
+    train.prefetch(rows)
+    drawn = train[rows]
+    share = count_common(drawn, test) / len(drawn)
+    return f"about {share * len(train):.0f} ({share:.2%} of a sample of {len(drawn)})"
+
+
+def _load_list(name: str, path: str, sources: list[Source], options: Options) -> Loaded:
+    """Loads the positions of a list, and logs whether its cache was read or written."""
+    loaded = load_positions(
+        path,
+        strict=options.strict,
+        drop_duplicates=options.drop_duplicates,
+        visits=name == "train" and options.settings.recipe.policy_target == VISITS,
+        sources=sources,
+    )
+    if loaded.from_cache:
+        logger.info("load %s pickle", name)
+    elif loaded.saved:
+        logger.info("save %s pickle", name)
+    return loaded
+
+
+def _merge(train: Report, test: Report) -> Report:
+    """Merges the reports of both lists; each reason then names its list."""
+
+    def both(of_train: list[Note], of_test: list[Note]) -> list[Note]:
+        return [
+            note._replace(reason=f"{note.reason} ({name} list)")
+            for name, notes in (("train", of_train), ("test", of_test))
+            for note in notes
+        ]
+
+    return dataclasses.replace(
+        train,
+        excluded=both(train.excluded, test.excluded),
+        duplicates=both(train.duplicates, test.duplicates),
+        contradictions=both(train.contradictions, test.contradictions),
+    )
+
+
+def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPositions) -> None:
+    """Warns if no position has the visits or evaluations of the recipe, or a known result.
+
+    Args:
+        network: The network that will be trained.
+        recipe: The recipe.
+        positions: The training positions.
+    """
+    if recipe.policy_target == VISITS and not getattr(positions, "has_visits", False):
+        logger.warning("no training position has visits: the moves played are the target")
+    value_target = recipe.value_target
+    if network.value_kind is None:
+        return
+    if all(numpy.isnan(value_target(chunk)).all() for chunk in chunks(positions)):
+        logger.warning("no training game has a known result: the value head learns nothing")
+    if value_target.value_lambda < 1 and all(
+        (chunk["evaluation"] == NO_EVALUATION).all() for chunk in chunks(positions)
+    ):
+        logger.warning("no training position has an evaluation: the results alone are the target")
