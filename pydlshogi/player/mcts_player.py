@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 import numpy
+import shogi
 
 from pydlshogi import rules
 from pydlshogi.player.book import Book, BookMove, book_key, read_book
@@ -335,9 +336,16 @@ class MCTSPlayer(NetworkPlayer):
 
     def _play_book(self, move: BookMove) -> str:
         self.send(f"info string book move {move.move}, played {move.times} times")
-        if move.answer and self.options["USI_Ponder"]:
+        if self.options["USI_Ponder"] and self._is_legal_answer(move):
             return f"{move.move} ponder {move.answer}"
         return move.move
+
+    def _is_legal_answer(self, move: BookMove) -> bool:
+        """Says whether the book's answer can be played: books of others contain errors."""
+        self.board.push(shogi.Move.from_usi(move.move))
+        legal = {answer.usi() for answer in rules.legal_moves(self.board)}
+        self.board.pop()
+        return move.answer in legal
 
 
 def _depth(search: Search) -> int:

@@ -4,6 +4,7 @@ import re
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import cshogi
 import numpy
@@ -11,11 +12,13 @@ import pytest
 from uct_helpers import FakeNetwork, endgames, searched
 
 from pydlshogi.network.evaluator import Evaluation
-from pydlshogi.player import network_player
+from pydlshogi.player import network_player, search_info
 from pydlshogi.player.book import BookMove, write_book
 from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
+from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct import boards
+from pydlshogi.uct.line import Line
 from pydlshogi.uct.proof import LOSS
 from pydlshogi.usi.protocol import Clock, FatalError, Go
 
@@ -289,6 +292,17 @@ def test_multipv_shows_lines_best_last_and_legal():
     assert lines[-1].partition(" pv ")[2].split()[0] == best
 
 
+def test_no_line_is_deeper_than_the_selective_depth(monkeypatch):
+    # A line that ends with the moves of a mate search is longer than any playout.
+    lines = [Line(moves, 0.5, None, 1) for moves in ([1], [1, 2, 3, 4, 5], [1, 2])]
+    monkeypatch.setattr(search_info, "best_lines", lambda search, number: lines)
+    monkeypatch.setattr(search_info, "to_usi", str)
+    search = SimpleNamespace(deepest=3, fullness=lambda: 0.0)
+    said = list(info_lines(search, 3, seconds=1, nodes=1, has_value=True))
+    assert [line.split()[2] for line in said] == ["2", "5", "1"]
+    assert {line.split()[4] for line in said} == {"5"}
+
+
 def test_a_mate_is_played_and_shown():
     player = make_player(MATE_IN_ONE)
     assert player.choose(Go(black=Clock(byoyomi=10**5))).split() == ["G*5b"]
@@ -473,6 +487,15 @@ def test_the_book_is_played_and_can_be_switched_off(tmp_path):
     player.set(OwnBook="true")
     player.set_position(None, ["7g7f"])
     legal(player.choose(Go(nodes=50)), moves=["7g7f"])
+
+
+@pytest.mark.parametrize("answer", ["9i9h", "1i1h", "5e5d", "P*5e"])
+def test_an_answer_of_the_book_that_cannot_be_played_is_left_out(tmp_path, answer):
+    start = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
+    write_book(tmp_path / "book.db", {start: [BookMove("9i9h", answer)]})
+    player = make_player(Book_File=tmp_path / "book.db")
+    assert player.choose(Go(nodes=50)) == "9i9h"
+    assert not player.board.move_stack
 
 
 def test_perpetual_check_is_avoided_at_the_fourth_time():
