@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydlshogi.uct.board import SearchBoard, play, take_back
@@ -10,14 +11,19 @@ from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 
+#: Number of pending visits for each child of a node, by its index.
+Pending = Mapping[int, int]
+_NONE_PENDING: Pending = {}
+
 
 class Candidate(NamedTuple):
     """A move at the root.
 
     Attributes:
         move: The move.
-        visits: Number of visits.
-        value: Probability that the side that makes it wins.
+        visits: Number of visits, without the pending ones.
+        value: Probability that the side that makes it wins; without a visit that of the
+            position before it.
         proof: Its proven result for that side, from the position before the move; or None.
         prior: Probability of the policy.
         node: The position after it; None where it was not visited.
@@ -47,20 +53,26 @@ class Line(NamedTuple):
     visits: int
 
 
-def candidates(node: Node) -> list[Candidate]:
+def candidates(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
     """Lists all moves of a node that the network has answered for, the best first.
 
     Proven wins come first, the shortest before the others; proven losses last, the longest
     before the others; between them the most visited moves.
+
+    Args:
+        node: The node.
+        pending: Number of pending visits for each child, by its index. They count as losses
+            in the search, and must not do so in what is shown.
     """
     if node.policy is None:
         return []
     visited = node.children or []
+    value = _value(node, pending)
     others = [
-        Candidate(node.move(index), 0, node.value(), None, node.policy.priors.item(index), None)
+        Candidate(node.move(index), 0, value, None, node.policy.priors.item(index), None)
         for index in range(len(visited), len(node.policy.moves))
     ]
-    return sorted(_visited(node) + others, key=_rank, reverse=True)
+    return sorted(_visited(node, pending) + others, key=_rank, reverse=True)
 
 
 def best_lines(search: Search, number: int) -> list[Line]:
@@ -80,7 +92,7 @@ def best_lines(search: Search, number: int) -> list[Line]:
         if mate:
             return [Line(mate, 1.0, root.proof, root.visits)]
     lines = []
-    for candidate in candidates(root)[:number]:
+    for candidate in candidates(root, search.pending_moves())[:number]:
         moves = [candidate.move, *_continuation(board, candidate)]
         lines.append(Line(moves, candidate.value, candidate.proof, candidate.visits))
     return lines
@@ -115,19 +127,27 @@ def line_of(node: Node) -> tuple[list[int], Node]:
     return moves, node
 
 
-def _visited(node: Node) -> list[Candidate]:
-    """Lists the moves of a node that have been visited."""
+def _visited(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
+    """Lists the moves of a node that have children."""
+    value = _value(node, pending)
+    visits = [number - pending.get(index, 0) for index, number in enumerate(node.child_visits)]
     return [
         Candidate(
             move=node.move(index),
-            visits=node.child_visits[index],
-            value=node.child_totals[index] / max(1, node.child_visits[index]),
+            visits=visits[index],
+            value=node.child_totals[index] / visits[index] if visits[index] else value,
             proof=_before(child.proof),
             prior=node.policy.priors.item(index),  # type: ignore[union-attr]
             node=child,
         )
         for index, child in enumerate(node.children or ())
     ]
+
+
+def _value(node: Node, pending: Pending) -> float:
+    """Returns the mean of what was backed up at a node."""
+    visits = node.visits - sum(pending.values())
+    return node.total / visits if visits else 0.5
 
 
 def _before(proof: Proof | None) -> Proof | None:

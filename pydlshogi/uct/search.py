@@ -78,6 +78,10 @@ class Batch(NamedTuple):
         """Number of visits."""
         return len(self.leaves) + len(self.collisions)
 
+    def paths(self) -> list[Path]:
+        """The path of each visit."""
+        return [*(leaf.path for leaf in self.leaves), *(path for path, _ in self.collisions)]
+
 
 class Search:
     """A search that keeps its tree from move to move.
@@ -104,6 +108,7 @@ class Search:
         self._cache = Cache(_cache_capacity(settings))
         self._pending: collections.deque[tuple[Batch, Future[Answer]]] = collections.deque()
         self._pending_visits = 0
+        self._filling: Batch | None = None
 
     @property
     def root(self) -> Node:
@@ -118,6 +123,15 @@ class Search:
     def visits(self) -> int:
         """Number of the root's completed visits; it never decreases during a search."""
         return self.root.visits - self._pending_visits
+
+    def pending_moves(self) -> collections.Counter[int]:
+        """Counts the pending visits by way of each child of the root, by its index."""
+        batches = [batch for batch, _ in self._pending]
+        if self._filling:
+            batches.append(self._filling)
+        return collections.Counter(
+            path[0][1] for batch in batches for path in batch.paths() if path
+        )
 
     def fullness(self) -> float:
         """Returns how much of its memory the tree uses, 1 for all of it."""
@@ -216,11 +230,14 @@ class Search:
         """
         size = min(self.settings.batch_size, 1 + self.root.visits // _GROWTH)
         batch = Batch([], [], numpy.empty((size, self.plane_num, 9, 9), numpy.float32))
+        self._filling = batch
         try:
             is_stopped_now = self._fill(batch, most, is_stopped)
         except BaseException:
             self._give_up(batch)
             raise
+        finally:
+            self._filling = None
         if not is_stopped_now:
             self.collisions += len(batch.collisions)
             self.evaluations += len(batch.leaves)

@@ -42,12 +42,16 @@ class FakeEvaluator:
 
     Attributes:
         asked: Number of positions evaluated.
+
+    Args:
+        win: Value of every position; None for those of the fake network.
     """
 
     plane_num = 104
 
-    def __init__(self, has_policy=True, has_value=True, seconds=0.0):
+    def __init__(self, has_policy=True, has_value=True, seconds=0.0, win=None):
         self.has_policy, self.has_value, self._seconds = has_policy, has_value, seconds
+        self._win = win
         self._network = FakeNetwork()
         self.asked = 0
 
@@ -55,6 +59,8 @@ class FakeEvaluator:
         self.asked += len(planes)
         time.sleep(self._seconds)
         logits, wins = self._network(numpy.stack(planes))
+        if self._win is not None:
+            wins = numpy.full_like(wins, self._win)
         return Evaluation(logits, wins if self.has_value else None)
 
 
@@ -290,6 +296,28 @@ def test_multipv_shows_lines_best_last_and_legal():
             assert board.is_legal(board.move_from_usi(move))
             board.push_usi(move)
     assert lines[-1].partition(" pv ")[2].split()[0] == best
+
+
+def test_pending_visits_are_no_losses_in_what_is_shown():
+    # All positions are even. Batches of 64 are pending most of the time.
+    options = {"mate_plies": 0, "Mate_Root_Search": "false", "declaration_win": "false"}
+    player = make_player(
+        PV_Interval=1, batch_size=64, MultiPV=5, fake={"seconds": 0.03, "win": 0.5}, **options
+    )
+    go = Go(infinite=True)
+    threading.Timer(1, go.stop.set).start()
+    player.choose(go)
+    scores = [re.search(r"score (\S+ \S+)", line)[1] for line in player.said if " score " in line]
+    assert len(scores) > 20
+    assert set(scores) == {"cp 0"}
+
+
+def test_a_search_that_is_stopped_at_its_first_batch_does_not_resign():
+    player = make_player(resign_threshold=20, fake={"seconds": 0.3, "win": 0.5})
+    go = Go(infinite=True)
+    threading.Timer(0.45, go.stop.set).start()  # the root is answered, its first child is not
+    legal(player.choose(go))
+    assert number(player, "score cp") == 0
 
 
 def test_no_line_is_deeper_than_the_selective_depth(monkeypatch):
