@@ -5,7 +5,6 @@ Source of the idea: 「将棋AIで学ぶディープラーニング」, the chap
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from typing import Any, Callable
 
@@ -204,7 +203,7 @@ class MCTSPlayer(NetworkPlayer):
             return True
         if timer.spent() < _LEAST * budget.planned:
             return False  # the number of visits to come is not known yet
-        first, second = (heapq.nlargest(2, root.child_visits) + [0, 0])[:2]
+        second, first = sorted([0, *root.child_visits])[-2:]
         rate = (root.visits - known) / max(timer.elapsed(), 1e-3)
         left = self._time_left(budget, timer, is_clear=second <= _CLEAR * first)
         return left <= 0 or first - second > rate * left

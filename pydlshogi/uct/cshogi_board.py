@@ -66,7 +66,8 @@ class CshogiBoard:
     def moves(self) -> numpy.ndarray:
         """Lists the legal moves."""
         moves = numpy.fromiter(self._board.legal_moves, numpy.uint32)
-        return (moves & _MOVE_MASK).astype(numpy.uint16)
+        # The conversion keeps the low 16 bits; cshogi leaves the highest of them 0.
+        return moves.astype(numpy.uint16)
 
     def checks(self) -> list[int]:
         """Lists the legal moves that give check."""

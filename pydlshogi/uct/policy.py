@@ -41,7 +41,7 @@ class Policy:
         powers = numpy.exp((self.priors - self.priors.max()) / temperature)
         # Equal probabilities keep the order of the moves' numbers: both boards agree on it.
         order = numpy.lexsort((self.moves, -powers))
-        self.priors = (powers / powers.sum())[order].astype(numpy.float32)
+        self.priors = powers[order] / powers.sum()
         self.moves = self.moves[order]
         self._is_sorted = True
 
