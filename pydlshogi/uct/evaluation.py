@@ -1,4 +1,4 @@
-"""Runs the network, in a thread where the search must stay able to stop meanwhile."""
+"""Runs the network: long evaluations in a thread, so that the search can stop meanwhile."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Evaluate = Callable[[numpy.ndarray], Answer]
 _Future = concurrent.futures.Future[Answer]
 
 #: Seconds between two checks for a stop.
-_POLL = 0.01
+_POLL = 0.02
 
-#: A shorter evaluation, in seconds, runs in the thread of the search. It delays a stop by
-#: less than a user notices, and saves two changes of the thread, about 0.1 ms.
-_SHORT = 0.02
+#: A shorter evaluation, in seconds, runs in the thread of the search. To give it to another
+#: thread would take 0.1 to 0.2 ms, and the delay of a stop is not noticed.
+_SHORT = 0.03
 
 
 class Evaluation(NamedTuple):
@@ -32,7 +32,7 @@ class Evaluation(NamedTuple):
 
     Attributes:
         planes: The network's input.
-        future: The answer; None where :meth:`Evaluations.wait` computes it.
+        future: The answer; None for a short one, which :meth:`Evaluations.wait` computes.
     """
 
     planes: numpy.ndarray
@@ -46,25 +46,31 @@ class Evaluations:
 
     Args:
         evaluate: The function that computes them.
-
-    Attributes:
-        in_background: Whether every evaluation begins at once, in the thread, because the
-            search has other work to do meanwhile.
     """
 
     def __init__(self, evaluate: Evaluate) -> None:
-        self.in_background = False
         self._evaluate = evaluate
-        self._seconds = _SHORT  # of one position, in the last evaluation
-        self._begun = 0  # evaluations given to the thread, and those that it has ended
+        self.begin_search(in_background=False)
+        # Evaluations given to the thread and ended by it. Each number has only one writer.
+        self._begun = 0
         self._ended = 0
         self._waiting: queue.SimpleQueue[tuple[numpy.ndarray, _Future]] = queue.SimpleQueue()
         threading.Thread(target=self._work, name="evaluation", daemon=True).start()
 
+    def begin_search(self, in_background: bool) -> None:
+        """Prepares for a search. The time of an evaluation is measured anew.
+
+        Args:
+            in_background: Whether every evaluation begins at once, in the thread, because the
+                search has other work to do meanwhile.
+        """
+        self._in_background = in_background
+        self._seconds = _SHORT  # of one position, in the last evaluation
+
     def begin(self, planes: numpy.ndarray) -> Evaluation:
-        """Begins an evaluation; it waits until those before it have ended."""
+        """Begins an evaluation, after those before it have ended."""
         is_short = len(planes) * self._seconds < _SHORT
-        if is_short and not self.in_background and self._begun == self._ended:
+        if is_short and not self._in_background and self._begun == self._ended:
             return Evaluation(planes, None)
         self._begun += 1
         future: _Future = concurrent.futures.Future()
@@ -76,7 +82,7 @@ class Evaluations:
 
         Args:
             evaluation: What :meth:`begin` returned.
-            is_stopped: Says whether to wait no longer; asked a hundred times a second.
+            is_stopped: Says whether to wait no longer; asked fifty times a second.
 
         Returns:
             The answer; None where the wait was stopped.

@@ -131,7 +131,7 @@ class Game:
         return only_checks
 
 
-@functools.lru_cache(maxsize=1000)
+@functools.lru_cache(maxsize=4000)
 def _history_planes(*squares: int) -> numpy.ndarray:
     """Makes the planes of some destinations; a search meets the same ones again and again."""
     return make_history_planes(squares)

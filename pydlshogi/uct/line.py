@@ -18,9 +18,10 @@ class Candidate(NamedTuple):
         move: The move.
         visits: Number of visits.
         value: Probability that the side that makes it wins.
-        proof: Its proven result for that side, from the position before the move; or None.
+        proof: Its proven result for that side, with the plies counted from before the move;
+            None while it is unknown.
         prior: Probability of the policy.
-        node: The position after it; None where it was not visited.
+        node: The node after it; None if it was not visited.
     """
 
     move: int
@@ -37,7 +38,7 @@ class Line(NamedTuple):
     Attributes:
         moves: At least one.
         value: Probability that the side to move wins.
-        proof: The proven result for the side to move; None while there is none.
+        proof: The proven result for the side to move; None while it is unknown.
         visits: Number of visits of its first move.
     """
 
@@ -48,7 +49,7 @@ class Line(NamedTuple):
 
 
 def candidates(node: Node) -> list[Candidate]:
-    """Lists all moves of a node that the network has answered for, the best first.
+    """Lists all moves of a node, the best first; none before the node is expanded.
 
     Proven wins come first, the shortest before the others; proven losses last, the longest
     before the others; between them the most visited moves.
@@ -68,11 +69,11 @@ def best_lines(search: Search, number: int) -> list[Line]:
 
     Args:
         search: A search whose root has been visited.
-        number: Most lines.
+        number: Largest number of lines.
 
     Returns:
-        The best first; a single one where a mate search at the root found a mate, none where
-        there is no legal move or the network has not answered yet.
+        The best first. There is a single one if a mate search at the root found a mate. There
+        is none without a legal move, or before the network has evaluated the root.
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
@@ -87,16 +88,16 @@ def best_lines(search: Search, number: int) -> list[Line]:
 
 
 def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
-    """The moves that follow a candidate, to the mate where there is one."""
+    """Returns the moves that follow a candidate, up to the mate if there is one."""
     if candidate.node is None:
         return []
     moves, leaf = line_of(candidate.node)
     if leaf.mate_move is None or leaf.proof is None:
         return moves
-    way = [candidate.move, *moves]
-    play(board, way)
+    line = [candidate.move, *moves]
+    play(board, line)
     moves += mate_line(board, leaf.proof.plies)
-    take_back(board, len(way))
+    take_back(board, len(line))
     return moves
 
 
@@ -122,7 +123,7 @@ def _visited(node: Node) -> list[Candidate]:
             move=node.move(index),
             visits=node.child_visits[index],
             value=node.child_totals[index] / max(1, node.child_visits[index]),
-            proof=_before(child.proof),
+            proof=_before_move(child.proof),
             prior=node.policy.priors.item(index),  # type: ignore[union-attr]
             node=child,
         )
@@ -130,8 +131,8 @@ def _visited(node: Node) -> list[Candidate]:
     ]
 
 
-def _before(proof: Proof | None) -> Proof | None:
-    """Turns the result after a move into one for the side that makes the move."""
+def _before_move(proof: Proof | None) -> Proof | None:
+    """Converts the result after a move to that of the side which makes the move."""
     return Proof(-proof.outcome, 1 + proof.plies) if proof else None
 
 

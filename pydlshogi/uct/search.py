@@ -9,9 +9,9 @@ The search repeats a playout (:meth:`Search._playout`), which has four steps:
 3. Expand: the leaf receives its legal moves with their prior probabilities.
 4. Back up: add the value to every node of the path (:mod:`pydlshogi.uct.backup`).
 
-The network is fast for batches only. So playouts stop after step 1 until a batch of leaves is
-complete (:mod:`pydlshogi.uct.batch`). Meanwhile each pending playout counts as a visit without
-a win. This virtual loss sends the next playouts to other leaves.
+The network is fast only for batches of leaves (:mod:`pydlshogi.uct.batch`). A playout that
+needs the network waits in step 2 until its batch is evaluated. Meanwhile it counts as a visit
+without a win. This virtual loss sends the next playouts to other leaves.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Search:
         """
         if settings and settings != self.settings:
             self._change(settings)
-        self._evaluations.in_background = self.settings.batches > 1
+        self._evaluations.begin_search(in_background=self.settings.batches > 1)
         self._game = game
         self._only = only
         self._root_mate = RootMate(game.board, self.settings.plies_left(game.ply))
@@ -257,7 +257,7 @@ class Search:
         settings, tree, game = self.settings, self.tree, self._game
         path: Path = []
         node = self.root
-        constants = settings.puct(is_root=True)
+        constants, constants_below = settings.puct(is_root=True), settings.puct(is_root=False)
         while node.policy and not node.proof:
             if node.children is None:
                 tree.start_children(node, settings.temperature)
@@ -266,7 +266,7 @@ class Search:
             game.push(node.move(index))
             path.append((node, index))
             node = child
-            constants = settings.puct(is_root=False)
+            constants = constants_below
         self.deepest = max(self.deepest, len(path))
         return path, node
 
