@@ -11,7 +11,7 @@ from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 
-#: Number of pending visits for each child of a node, by its index.
+#: Number of pending visits of each child of a node, by its index.
 Pending = Mapping[int, int]
 _NONE_PENDING: Pending = {}
 
@@ -24,9 +24,10 @@ class Candidate(NamedTuple):
         visits: Number of visits, without the pending ones.
         value: Probability that the side that makes it wins; without a visit that of the
             position before it.
-        proof: Its proven result for that side, from the position before the move; or None.
+        proof: Its proven result for that side, with the plies counted from before the move;
+            None while it is unknown.
         prior: Probability of the policy.
-        node: The position after it; None where it was not visited.
+        node: The node after it; None if it was not visited.
     """
 
     move: int
@@ -43,7 +44,7 @@ class Line(NamedTuple):
     Attributes:
         moves: At least one.
         value: Probability that the side to move wins.
-        proof: The proven result for the side to move; None while there is none.
+        proof: The proven result for the side to move; None while it is unknown.
         visits: Number of visits of its first move.
     """
 
@@ -54,15 +55,15 @@ class Line(NamedTuple):
 
 
 def candidates(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
-    """Lists all moves of a node that the network has answered for, the best first.
+    """Lists all moves of a node, the best first; none before the node is expanded.
 
     Proven wins come first, the shortest before the others; proven losses last, the longest
     before the others; between them the most visited moves.
 
     Args:
         node: The node.
-        pending: Number of pending visits for each child, by its index. They count as losses
-            in the search, and must not do so in what is shown.
+        pending: Number of pending visits of each child, by its index. They count as losses
+            in the search, but not here.
     """
     if node.policy is None:
         return []
@@ -80,11 +81,11 @@ def best_lines(search: Search, number: int) -> list[Line]:
 
     Args:
         search: A search whose root has been visited.
-        number: Most lines.
+        number: Largest number of lines.
 
     Returns:
-        The best first; a single one where a mate search at the root found a mate, none where
-        there is no legal move or the network has not answered yet.
+        The best first. There is a single one if a mate search at the root found a mate. There
+        is none without a legal move, or before the network has evaluated the root.
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
@@ -99,16 +100,16 @@ def best_lines(search: Search, number: int) -> list[Line]:
 
 
 def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
-    """The moves that follow a candidate, to the mate where there is one."""
+    """Returns the moves that follow a candidate, up to the mate if there is one."""
     if candidate.node is None:
         return []
     moves, leaf = line_of(candidate.node)
     if leaf.mate_move is None or leaf.proof is None:
         return moves
-    way = [candidate.move, *moves]
-    play(board, way)
+    line = [candidate.move, *moves]
+    play(board, line)
     moves += mate_line(board, leaf.proof.plies)
-    take_back(board, len(way))
+    take_back(board, len(line))
     return moves
 
 
@@ -136,7 +137,7 @@ def _visited(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
             move=node.move(index),
             visits=visits[index],
             value=node.child_totals[index] / visits[index] if visits[index] else value,
-            proof=_before(child.proof),
+            proof=_before_move(child.proof),
             prior=node.policy.priors.item(index),  # type: ignore[union-attr]
             node=child,
         )
@@ -145,13 +146,13 @@ def _visited(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
 
 
 def _value(node: Node, pending: Pending) -> float:
-    """Returns the mean of what was backed up at a node."""
+    """Returns the mean of the values backed up at a node."""
     visits = node.visits - sum(pending.values())
     return node.total / visits if visits else 0.5
 
 
-def _before(proof: Proof | None) -> Proof | None:
-    """Turns the result after a move into one for the side that makes the move."""
+def _before_move(proof: Proof | None) -> Proof | None:
+    """Converts the result after a move to that of the side which makes the move."""
     return Proof(-proof.outcome, 1 + proof.plies) if proof else None
 
 
