@@ -255,7 +255,7 @@ def compare_selections() -> None:
         policy = Policy(numpy.arange(90, dtype=numpy.uint16), rng.normal(size=90), 0.5)
         node = Node()
         node.policy = policy
-        node.expand(1.0)
+        node.start_children(1.0)
         arrays = ArrayNode(policy.priors)
         for index in range(visited):
             node.add_child()

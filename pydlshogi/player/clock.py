@@ -51,7 +51,8 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     remaining, increment, byoyomi = (
         max(0, number or 0) / 1000 for number in dataclasses.astuple(clock)
     )
-    share = remaining / (_MOVES_LEFT + max(0, _OPENING_PLIES - ply)) + increment
+    moves = go.moves_left(_MOVES_LEFT + max(0, _OPENING_PLIES - ply))
+    share = remaining / moves + increment
     # Some GUIs add the increment only after the move, so it is no part of the limit.
     limit = max(0.0, remaining + byoyomi - margin)
     # The share is well below the limit. With an increment of 0.1 s, a margin would take all of it.

@@ -1,7 +1,7 @@
-"""What a GUI can set of the player that searches.
+"""The options of the player with a tree search.
 
-A module of its own, because the engine answers ``usi`` from here before it imports numpy,
-Chainer or the board. Where dlshogi has such an option, this one has its name.
+They have a module of their own: the engine answers ``usi`` before it imports numpy, Chainer or
+the board. Options that dlshogi has too have the same names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_NODES = 10**9
 
 
 def mcts_options() -> Options:
-    """Declares the options of the player that searches; docs/search.md explains each."""
+    """Declares the options, which docs/search.md explains."""
     return Options(
         Filename("modelfile", POLICY_VALUE_MODEL),
         Filename("network_file"),
@@ -59,7 +59,7 @@ def mcts_options() -> Options:
 
 
 def _default_threads() -> int:
-    """Returns the number of processors that this process may use, or what the environment says."""
+    """Returns the number that the environment sets, or that of the processors for this process."""
     text = os.environ.get(THREADS_VARIABLE, "").strip()
     if text.isdecimal() and int(text):
         return min(int(text), _MOST_THREADS)

@@ -1,11 +1,10 @@
-"""The player that searches: a network with two heads guides a Monte-Carlo tree search.
+"""The player with a Monte-Carlo tree search, guided by a network with policy and value.
 
 Source of the idea: 「将棋AIで学ぶディープラーニング」, the chapter on Monte-Carlo tree search.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from typing import Any, Callable
 
@@ -31,27 +30,27 @@ from pydlshogi.usi.protocol import FatalError, Go
 
 __all__ = ["MCTSPlayer"]
 
-#: ``batch_size`` 0 stands for these, on a CPU and on a GPU.
+#: Batch sizes on a CPU and on a GPU for ``batch_size`` 0.
 _CPU_BATCH, _GPU_BATCH = 16, 128
 
-#: How long a search that is stopped at once waits for the network's first answer, in seconds.
+#: A search that is stopped at once waits so many seconds for the network's first answer.
 _PATIENCE = 0.05
 
-#: The most visited move is clear if the second has at most this part of its visits.
+#: The choice is clear if the second move has at most this part of the best move's visits.
 _CLEAR = 0.6
 
 #: Part of the planned time after which a search may end early.
 _LEAST = 0.1
 
-#: Occurrences of a position that end the game in the tree: of a game, of an analysis.
+#: The occurrence of a position that ends the game in the tree, in a game and in an analysis.
 _IN_GAME, _IN_ANALYSIS = 2, 4
 
-#: Visits of a move without limits, as the book's players made them.
+#: Number of visits if a move has no limits, as in the book's players.
 _BOOK_PLAYOUTS = 300
 
 
 class MCTSPlayer(NetworkPlayer):
-    """Plays the most visited move of a Monte-Carlo tree search."""
+    """Plays the best move of a Monte-Carlo tree search, usually the most visited one."""
 
     name = "mcts_player"
     default_options = staticmethod(mcts_options)
@@ -65,7 +64,7 @@ class MCTSPlayer(NetworkPlayer):
         self._book_file = ""
 
     def check_network(self) -> None:
-        """Refuses a network without a policy head; says what is missing without a value head."""
+        """Refuses a network without a policy head, and warns of one without a value head."""
         if not self._evaluator.has_policy:
             raise FatalError(
                 f"model file {self.model_path()} is a value network and has no policy. Play it "
@@ -83,7 +82,7 @@ class MCTSPlayer(NetworkPlayer):
     def warm_up(self) -> None:
         """Evaluates a batch in the thread of the search, which prepares a GPU for itself."""
         planes = self._evaluator.planes(shogi.Board())
-        self._search.evaluate(numpy.stack([planes] * self._batch_size()))
+        self._search.prepare(numpy.stack([planes] * self._batch_size()))
 
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""
@@ -91,7 +90,7 @@ class MCTSPlayer(NetworkPlayer):
         if self.options["Book_File"] != self._book_file:
             self._book_file = self.options["Book_File"]
             self._book = read_book(self._folder / self._book_file) if self._book_file else {}
-        label_table()  # 50 ms at its first use, in which a search could not stop
+        label_table()  # the first call takes 50 ms, and a search could not stop meanwhile
         if not self._has_told_board:
             self.send(f"info string the search uses the board of {board_library()}")
             self._has_told_board = True
@@ -141,7 +140,7 @@ class MCTSPlayer(NetworkPlayer):
     # The search
 
     def _evaluate(self, planes: numpy.ndarray) -> Answer:
-        """Asks the network, in the thread of the search."""
+        """Runs the network, in any thread."""
         self.device.use()  # each thread has a current device of its own
         evaluation = self.evaluate_planes(planes)
         assert evaluation.logits is not None  # by check_network
@@ -178,8 +177,8 @@ class MCTSPlayer(NetworkPlayer):
     def _watch(self, timer: Timer, known: int) -> Callable[[], bool]:
         """Makes the function that the search calls every few milliseconds.
 
-        The function sends the ``info`` lines when they are due, and says whether the move is
-        wanted now.
+        The function sends the ``info`` lines when they are due. It returns whether the search
+        must end now.
 
         Args:
             timer: The time of the search.
@@ -200,7 +199,7 @@ class MCTSPlayer(NetworkPlayer):
         return is_over
 
     def _is_done(self, go: Go, most: int) -> bool:
-        """Says whether there is nothing more to search."""
+        """Says whether the result is proven or a limit other than the time is reached."""
         search = self._search
         root = search.root
         if root.proof or root.visits >= most or search.is_full():
@@ -208,26 +207,26 @@ class MCTSPlayer(NetworkPlayer):
         return go.depth is not None and _depth(search) >= go.depth
 
     def _is_settled(self, timer: Timer, known: int) -> bool:
-        """Says whether to play before the time is up: the choice is clear, or cannot change."""
+        """Says whether to move early, because the choice is clear or cannot change any more."""
         budget, root = timer.budget(), self._search.root
         if budget is None or root.policy is None or root.children is None:
             return False
         if len(root.policy.moves) == 1:
             return True
         if timer.spent() < _LEAST * budget.planned:
-            return False  # the number of visits to come is not known yet
-        first, second = (heapq.nlargest(2, root.child_visits) + [0, 0])[:2]
+            return False  # too early to estimate the number of visits to come
+        second, first = sorted([0, 0, *root.child_visits])[-2:]
         rate = (root.visits - known) / max(timer.elapsed(), 1e-3)
         left = self._time_left(budget, timer, is_clear=second <= _CLEAR * first)
         return left <= 0 or first - second > rate * left
 
     def _time_left(self, budget: Budget, timer: Timer, is_clear: bool) -> float:
-        """Seconds until a move must be played, more for a choice that is not clear."""
+        """Seconds until the move; a choice that is not clear gets more time."""
         limit = budget.planned if is_clear else budget.extended
         return limit - timer.spent()
 
     def _answer(self, timer: Timer, nodes: int) -> str:
-        """Shows the result and returns the text behind ``bestmove``."""
+        """Shows the result and returns the text after ``bestmove``."""
         self._report(timer, nodes)
         lines = best_lines(self._search, 1)
         if not lines:  # stopped before the network could answer
@@ -243,7 +242,7 @@ class MCTSPlayer(NetworkPlayer):
         return f"{words[0]} ponder {words[1]}"
 
     def _drawn_by_visits(self) -> Sequence[int]:
-        """Draws a move of the opening by its visits; empty where none is to be drawn."""
+        """Draws a move of the opening in proportion to the visits; empty after the opening."""
         root = self._search.root
         if self._ply() >= self.options["random_plies"] or root.proof:
             return []
@@ -264,7 +263,7 @@ class MCTSPlayer(NetworkPlayer):
         ):
             self.send(line)
 
-    # Position and constants of the search
+    # Position and settings of the search
 
     def _ply(self) -> int:
         """Number of plies played."""
@@ -281,7 +280,7 @@ class MCTSPlayer(NetworkPlayer):
     def _excluded(self, game: Game, searchmoves: Sequence[str]) -> frozenset[int] | None:
         """Returns the moves to choose from; None for all.
 
-        Left out are moves that ``searchmoves`` does not name, and moves that lose at once by
+        It excludes moves that ``searchmoves`` does not name, and moves that lose at once by
         perpetual check.
         """
         legal = rules.legal_moves(self.board)
@@ -297,16 +296,16 @@ class MCTSPlayer(NetworkPlayer):
         return frozenset(from_usi(move.usi()) for move in allowed)
 
     def _most_nodes(self, go: Go) -> int:
-        """Most visits of this search; without values a single one shows all there is."""
+        """Largest number of visits; one without a value head, since it shows the whole policy."""
         if not self._evaluator.has_value:
             return 1
         limits = [go.nodes, self.options["nodes"] or None]
         return max(1, min((limit for limit in limits if limit is not None), default=10**12))
 
     def _settings(self, go: Go) -> Settings:
-        """Reads the constants of the search from the options."""
+        """Reads the settings of the search from the options."""
         options = self.options
-        # A GUI that plays on after so many plies does not know the limit.
+        # After the limit, the GUI plays on without it, and so does the search.
         draw_ply = options["Draw_Ply"] if options["Draw_Ply"] > self._ply() else 0
         color = self.board.turn
         value = options["Draw_Value_White" if color else "Draw_Value_Black"] / 1000
@@ -345,10 +344,18 @@ class MCTSPlayer(NetworkPlayer):
         return moves[self.random().choice(len(moves), p=counts / counts.sum())]
 
     def _play_book(self, move: BookMove) -> str:
+        """Shows a book move and returns the text after ``bestmove``."""
         self.send(f"info string book move {move.move}, played {move.times} times")
-        if move.answer and self.options["USI_Ponder"]:
+        if self.options["USI_Ponder"] and self._is_legal_answer(move):
             return f"{move.move} ponder {move.answer}"
         return move.move
+
+    def _is_legal_answer(self, move: BookMove) -> bool:
+        """Says whether the book's answer can be played: books of others contain errors."""
+        self.board.push(shogi.Move.from_usi(move.move))
+        legal = {answer.usi() for answer in rules.legal_moves(self.board)}
+        self.board.pop()
+        return move.answer in legal
 
 
 def _depth(search: Search) -> int:

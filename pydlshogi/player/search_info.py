@@ -24,8 +24,9 @@ def info_lines(
         has_value: Whether the network has a value head; without one there is no score.
     """
     lines = best_lines(search, number)
+    seldepth = max([search.deepest, *(len(line.moves) for line in lines)])
     common = (
-        f"seldepth {max(search.deepest, len(lines[0].moves) if lines else 0)} "
+        f"seldepth {seldepth} "
         f"time {round(1000 * seconds)} nodes {nodes} nps {round(nodes / max(seconds, 1e-3))} "
         f"hashfull {min(1000, int(1000 * search.fullness()))}"
     )

@@ -1,4 +1,4 @@
-"""What the search asks of a board."""
+"""The interface between the search and its boards."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ class SearchBoard(Protocol):
         """Says whether the side to move wins by the 27-point declaration."""
 
     def mate(self, plies: int) -> Mate | None:
-        """Finds a mate in at most ``plies`` plies, the shortest first."""
+        """Finds the shortest mate in at most ``plies`` plies; None if there is none."""
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
-        """Searches a mate by df-pn, if the board's library can. It cannot be interrupted.
+        """Searches a mate by the board's df-pn search, which cannot be interrupted.
 
         Args:
-            nodes: Most positions to look at.
+            nodes: Largest number of positions to visit.
             plies: Longest mate.
 
         Returns:
-            The moves of a mate, empty where none was found; and whether the search was
-            complete, so that more nodes would find nothing else.
+            The moves of a mate, empty if none was found; and whether the search was complete,
+            so that more nodes would not change the result.
         """
 
     def write_planes(self, out: numpy.ndarray) -> None:
@@ -72,12 +72,12 @@ class SearchBoard(Protocol):
 
 
 def play(board: SearchBoard, moves: Sequence[int]) -> None:
-    """Plays moves."""
+    """Plays moves, in order."""
     for move in moves:
         board.push(move)
 
 
 def take_back(board: SearchBoard, number: int) -> None:
-    """Takes back moves."""
+    """Takes back a number of moves."""
     for _ in range(number):
         board.pop()

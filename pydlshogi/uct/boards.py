@@ -1,4 +1,4 @@
-"""Chooses the board: cshogi's where it is installed, else python-shogi's."""
+"""Chooses the board of the search: cshogi's if it is installed, else python-shogi's."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydlshogi.uct.board import SearchBoard
 
 
 def make_board(sfen: str | None, moves: Sequence[str]) -> SearchBoard:
-    """Sets up a position and plays moves from it.
+    """Makes a board with a position, after moves from a start position.
 
     Args:
-        sfen: The start position; None for the usual one.
+        sfen: The start position; None for that of a game.
         moves: Legal moves from there, in USI's notation.
     """
     return _implementation()[0](sfen, moves)
@@ -26,7 +26,7 @@ def board_library() -> str:
 
 @functools.cache
 def _implementation() -> tuple[Any, str]:
-    """Gives the class of the board and the name of its library."""
+    """Returns the class of the board and the name of its library."""
     try:
         from pydlshogi.uct.cshogi_board import LIBRARY, CshogiBoard
     except ImportError:

@@ -1,4 +1,4 @@
-"""Cache of the network's answers, by a hash of what the network sees."""
+"""Cache of the network's evaluations, by a hash of the network's input."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydlshogi.uct.policy import Policy
 
 
 class Cache:
-    """The policies of the positions evaluated last.
+    """The policies and values of the positions that were evaluated last.
 
     Args:
         capacity: Number of positions. The oldest is removed first.
@@ -20,7 +20,7 @@ class Cache:
         return len(self._policies)
 
     def get(self, key: int) -> Policy | None:
-        """Finds a position by its hash."""
+        """Returns the policy of a position, by its hash; None if it is not in the cache."""
         return self._policies.get(key)
 
     def put(self, key: int, policy: Policy) -> None:
@@ -31,11 +31,11 @@ class Cache:
                 del self._policies[next(iter(self._policies))]
 
     def resize(self, capacity: int) -> None:
-        """Changes the number of positions."""
+        """Changes the capacity."""
         self._capacity = capacity
         while len(self._policies) > capacity:
             del self._policies[next(iter(self._policies))]
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all positions."""
         self._policies.clear()

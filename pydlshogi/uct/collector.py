@@ -1,6 +1,6 @@
 """Keeps Python's garbage collector away from the tree.
 
-A tree has no reference cycles, so nothing in it waits for the collector. But each full
+A tree has no reference cycles, so the collector finds nothing to free in it. But each full
 collection visits all its objects: 0.2 s for 60,000 nodes.
 """
 

@@ -1,4 +1,4 @@
-"""The board of cshogi: about a hundred times as fast as python-shogi's."""
+"""The board of cshogi, about a hundred times as fast as python-shogi's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import cshogi
 import numpy
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.features import HAND_MAX, PIECE_PLANES, PIECE_TYPE_NUM, SIDE_PLANE_NUM
+from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
 from pydlshogi.uct.board import Mate
 from pydlshogi.uct.move import MOVE_NUM, from_usi
 
@@ -41,7 +41,7 @@ class CshogiBoard:
     """A :class:`pydlshogi.uct.board.SearchBoard` on top of cshogi.
 
     Args:
-        sfen: The start position; None for the usual one.
+        sfen: The start position; None for that of a game.
         moves: Legal moves from there, in USI's notation.
     """
 
@@ -66,7 +66,8 @@ class CshogiBoard:
     def moves(self) -> numpy.ndarray:
         """Lists the legal moves."""
         moves = numpy.fromiter(self._board.legal_moves, numpy.uint32)
-        return (moves & _MOVE_MASK).astype(numpy.uint16)
+        # The conversion keeps the low 16 bits; cshogi leaves the highest of them 0.
+        return moves.astype(numpy.uint16)
 
     def checks(self) -> list[int]:
         """Lists the legal moves that give check."""
@@ -81,7 +82,7 @@ class CshogiBoard:
         return self._board.is_nyugyoku()
 
     def mate(self, plies: int) -> Mate | None:
-        """Finds a mate in at most ``plies`` plies, the shortest first."""
+        """Finds the shortest mate in at most ``plies`` plies."""
         board = self._board
         plies -= 1 - plies % 2  # cshogi accepts odd numbers only
         if plies < 1 or not self._can_be_mated[board.turn ^ 1]:
@@ -129,22 +130,31 @@ class CshogiBoard:
             board.piece_planes_rotate(pieces)
             ours, theirs = theirs, ours
         out.fill(0)
-        out[PIECE_PLANES] = pieces.take(_CELLS)
+        for planes, cells in _PIECES:
+            pieces.take(cells, out=out[planes], mode="clip")  # other modes write a copy first
         for plane, number in zip(_HAND_STARTS, ours + theirs):
             if number:
                 out[plane : plane + number] = 1
 
 
-def _order_of_cells() -> numpy.ndarray:
-    """For each cell of :data:`PIECE_PLANES`, (28, 9, 9), its place in cshogi's planes."""
+def _cells() -> numpy.ndarray:
+    """Returns for each cell of both sides' pieces its place in cshogi's planes.
+
+    Returns:
+        (2, 14, 9, 9): side, piece type, rank and file of the network's input.
+    """
     ours = numpy.array(_PIECE_TYPES) - 1
-    order = numpy.concatenate([ours, ours + PIECE_TYPE_NUM])
+    order = numpy.stack([ours, ours + PIECE_TYPE_NUM])
     cells = numpy.arange(2 * PIECE_TYPE_NUM * SQUARE_NUM).reshape(-1, 9, 9)[order]
     # cshogi goes file by file from the first, the network rank by rank from the ninth file.
-    return numpy.ascontiguousarray(cells.transpose(0, 2, 1)[:, :, ::-1])
+    return numpy.ascontiguousarray(cells.swapaxes(2, 3)[..., ::-1])
 
 
-_CELLS = _order_of_cells()
+#: For each side, its planes of pieces and their cells.
+_PIECES = [
+    (slice(start, start + PIECE_TYPE_NUM), cells)
+    for start, cells in zip((0, SIDE_PLANE_NUM), _cells())
+]
 
 #: First plane of each kind's hand, those of the side to move before the opponent's.
 _HAND_STARTS = [

@@ -1,8 +1,10 @@
-"""A mate search by df-pn that can be stopped at any time.
+"""A mate search by df-pn (depth-first proof-number search) that can be stopped at any time.
 
-An attacker's node is proven by one move, a defender's by all. The proof number of a position
-is the least number of open positions below it that must be proven to prove it, the disproof
-number likewise. The search goes where they are smallest, and keeps them in a table.
+A position is proven if it is a mate. One proven move proves a position of the attacker. A
+position of the defender needs a proof of every move. The proof number of a position is the
+smallest number of unknown positions below it whose proofs would prove it. The disproof number
+is the same for disproofs. The search visits the position where these numbers are smallest, and
+keeps them in a table.
 
 Source: A. Nagai, Df-pn algorithm for searching AND/OR trees and its applications (2002).
 """
@@ -13,10 +15,10 @@ from typing import Callable, NamedTuple
 
 from pydlshogi.uct.board import SearchBoard
 
-#: Proof or disproof number of what cannot be proven or disproven any more.
+#: Proof number of a disproven position, and disproof number of a proven one.
 INFINITE = 1 << 40
 
-#: Most plies of a mate; each takes a Python frame.
+#: Longest mate in plies; each ply takes a Python frame.
 MOST_PLIES = 400
 
 #: Memory of an entry of the table in bytes, about.
@@ -27,12 +29,12 @@ _CHECK = 64
 
 
 class _Numbers(NamedTuple):
-    """What the table holds of a position.
+    """The numbers of a position, seen from the side to move.
 
     Attributes:
-        phi: For the attacker to move the proof number, for the defender the disproof number.
+        phi: Proof number if the attacker is to move, else disproof number.
         delta: The other of the two.
-        plies: Number of plies to the mate, where it is proven.
+        plies: Number of plies to the mate, if it is proven.
     """
 
     phi: int
@@ -41,9 +43,9 @@ class _Numbers(NamedTuple):
 
 
 _UNKNOWN = _Numbers(1, 1)
-#: The side to move fails: the attacker has no more checks, or the defender no evasion.
+#: The side to move has failed: the attacker has no checks left, or the defender is mated.
 _FAILED = _Numbers(INFINITE, 0)
-#: The side to move succeeds, because the other may not repeat the position.
+#: The side to move has succeeded: the other side may not repeat the position.
 _REACHED = _Numbers(0, INFINITE)
 
 
@@ -72,13 +74,13 @@ class MateSearch:
         self.nodes = 0
 
     def run(self, is_stopped: Callable[[], bool]) -> bool | None:
-        """Searches.
+        """Searches, or continues a search that was stopped.
 
         Args:
             is_stopped: Says whether to stop; asked every few milliseconds.
 
         Returns:
-            Whether there is a mate; None where the search was stopped or its table is full.
+            Whether there is a mate; None if the search was stopped or its table is full.
         """
         self._is_stopped = is_stopped
         try:
@@ -89,7 +91,7 @@ class MateSearch:
         return self._table[self._root].phi == 0
 
     def line(self) -> list[int]:
-        """The moves of the mate that was found: the attacker's shortest, the longest defence.
+        """Returns the moves of the mate: the shortest attack against the longest defence.
 
         Lengths are those of the lines searched; there may be a shorter mate.
         """
@@ -103,7 +105,7 @@ class MateSearch:
         return moves
 
     def _best_move(self, attacks: bool) -> int | None:
-        """Chooses the move of a mating line; None at its end."""
+        """Chooses the next move of a mating line; None at its end."""
         children = [
             (self._table[key].plies, move)
             for move, key in self._children(attacks)
@@ -137,7 +139,7 @@ class MateSearch:
         self._path.discard(key)
 
     def _sum_up(self, children: list[tuple[int, int]], attacks: bool) -> tuple[int, int, _Numbers]:
-        """Computes a position's numbers from its children's.
+        """Computes the numbers of a position from those of its children.
 
         Returns:
             The number of the child with the smallest ``delta``, the second smallest
@@ -156,14 +158,14 @@ class MateSearch:
         return best, second, _Numbers(phi, delta, self._plies(numbers, attacks))
 
     def _plies(self, children: list[_Numbers], attacks: bool) -> int:
-        """Number of plies to the mate, where it is proven."""
+        """Returns the number of plies to the mate; 0 if no child proves one."""
         mates = [child.plies for child in children if _is_mate(child, not attacks)]
         if not mates:
             return 0
         return 1 + (min(mates) if attacks else max(mates))
 
     def _numbers(self, key: int, attacks: bool) -> _Numbers:
-        """Numbers of a child. To repeat a position of the path would be perpetual check."""
+        """Returns the numbers of a child. A repetition on the path is a perpetual check."""
         if key in self._path:
             return _FAILED if attacks else _REACHED
         return self._table.get(key, _UNKNOWN)
@@ -179,6 +181,7 @@ class MateSearch:
         return children
 
     def _count_node(self) -> None:
+        """Counts a position; raises ``_Stopped`` if the search must end."""
         self.nodes += 1
         if self.nodes % _CHECK == 0 and (self._is_stopped() or len(self._table) >= self._capacity):
             raise _Stopped

@@ -1,11 +1,12 @@
-"""Asks the network in a thread, so that the search can be stopped at any time."""
+"""Runs the network: long evaluations in a thread, so that the search can stop meanwhile."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import queue
 import threading
-from typing import Callable, Optional
+import time
+from typing import Callable, NamedTuple, Optional
 
 import numpy
 
@@ -13,13 +14,29 @@ import numpy
 #: probabilities every position is worth 0.5.
 Answer = tuple[numpy.ndarray, Optional[numpy.ndarray]]
 
-#: Evaluates planes (n, plane_num, 9, 9) float32. It is called in a thread, one call at a time.
+#: Evaluates planes (n, plane_num, 9, 9) float32. One call runs at a time, in any thread.
 Evaluate = Callable[[numpy.ndarray], Answer]
 
 _Future = concurrent.futures.Future[Answer]
 
 #: Seconds between two checks for a stop.
-_POLL = 0.01
+_POLL = 0.02
+
+#: A shorter evaluation, in seconds, runs in the thread of the search. To give it to another
+#: thread would take 0.1 to 0.2 ms, and the delay of a stop is not noticed.
+_SHORT = 0.03
+
+
+class Evaluation(NamedTuple):
+    """An evaluation that has begun.
+
+    Attributes:
+        planes: The network's input.
+        future: The answer; None for a short one, which :meth:`Evaluations.wait` computes.
+    """
+
+    planes: numpy.ndarray
+    future: _Future | None
 
 
 class Evaluations:
@@ -33,21 +50,39 @@ class Evaluations:
 
     def __init__(self, evaluate: Evaluate) -> None:
         self._evaluate = evaluate
+        self.begin_search(in_background=False)
+        # Evaluations given to the thread and ended by it. Each number has only one writer.
+        self._begun = 0
+        self._ended = 0
         self._waiting: queue.SimpleQueue[tuple[numpy.ndarray, _Future]] = queue.SimpleQueue()
         threading.Thread(target=self._work, name="evaluation", daemon=True).start()
 
-    def begin(self, planes: numpy.ndarray) -> _Future:
-        """Begins an evaluation; it waits until those before it have ended."""
+    def begin_search(self, in_background: bool) -> None:
+        """Prepares for a search. The time of an evaluation is measured anew.
+
+        Args:
+            in_background: Whether every evaluation begins at once, in the thread, because the
+                search has other work to do meanwhile.
+        """
+        self._in_background = in_background
+        self._seconds = _SHORT  # of one position, in the last evaluation
+
+    def begin(self, planes: numpy.ndarray) -> Evaluation:
+        """Begins an evaluation, after those before it have ended."""
+        is_short = len(planes) * self._seconds < _SHORT
+        if is_short and not self._in_background and self._begun == self._ended:
+            return Evaluation(planes, None)
+        self._begun += 1
         future: _Future = concurrent.futures.Future()
         self._waiting.put((planes, future))
-        return future
+        return Evaluation(planes, future)
 
-    def wait(self, future: _Future, is_stopped: Callable[[], bool]) -> Answer | None:
+    def wait(self, evaluation: Evaluation, is_stopped: Callable[[], bool]) -> Answer | None:
         """Waits for an evaluation.
 
         Args:
-            future: What :meth:`begin` returned.
-            is_stopped: Says whether to wait no longer; asked a hundred times a second.
+            evaluation: What :meth:`begin` returned.
+            is_stopped: Says whether to wait no longer; asked fifty times a second.
 
         Returns:
             The answer; None where the wait was stopped.
@@ -55,6 +90,9 @@ class Evaluations:
         Raises:
             Exception: what the function raised.
         """
+        future = evaluation.future
+        if future is None:
+            return self._compute(evaluation.planes)
         while True:
             try:
                 return future.result(_POLL)
@@ -63,11 +101,20 @@ class Evaluations:
                     future.cancel()
                     return None
 
+    def _compute(self, planes: numpy.ndarray) -> Answer:
+        """Computes an evaluation, and measures the time of one position."""
+        start = time.perf_counter()
+        answer = self._evaluate(planes)
+        self._seconds = (time.perf_counter() - start) / len(planes)
+        return answer
+
     def _work(self) -> None:
+        """Computes the waiting evaluations."""
         while True:
             planes, future = self._waiting.get()
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(self._evaluate(planes))
+                    future.set_result(self._compute(planes))
                 except Exception as error:
                     future.set_exception(error)
+            self._ended += 1

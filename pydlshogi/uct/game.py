@@ -1,16 +1,17 @@
-"""The moves that led to a position, in the game and in the tree, and its repetitions."""
+"""A position with the moves that led to it: its repetitions, and the network's input."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy
 
-from pydlshogi.features import make_history_planes
+from pydlshogi.features import PLANE_NUM, make_history_planes
 from pydlshogi.positions import RECENT_NUM
 from pydlshogi.uct.board import SearchBoard
-from pydlshogi.uct.move import network_square
+from pydlshogi.uct.move import destination, network_square
 from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
 #: The occurrence of a position that ends the game.
@@ -21,8 +22,8 @@ class Repetition(NamedTuple):
     """A position that occurs again.
 
     Attributes:
-        outcome: For the side to move: who gave check with every move has lost.
-        is_final: Whether the rules end the game here; else it is a forecast.
+        outcome: For the side to move. A side that gave check with every move has lost.
+        is_final: Whether the rules end the game here; else the outcome is a forecast.
     """
 
     outcome: int
@@ -33,7 +34,7 @@ class Game:
     """A board with the moves that led to its position.
 
     Args:
-        board: The start position; it is played on.
+        board: The start position. The moves are played on it.
         moves: The moves of the game, as in :mod:`pydlshogi.uct.move`.
         ply: Number of plies before the start position.
 
@@ -59,12 +60,13 @@ class Game:
         self._keys.append(self.board.key())
         self.ply += 1
 
-    def pop(self) -> None:
-        """Takes back a move, at most as many as :meth:`push` has played since the start."""
-        self.board.pop()
-        self._moves.pop()
-        self._keys.pop()
-        self.ply -= 1
+    def pop(self, number: int = 1) -> None:
+        """Takes back moves, at most as many as :meth:`push` has played since the start."""
+        for _ in range(number):
+            self.board.pop()
+            self._moves.pop()
+            self._keys.pop()
+        self.ply -= number
 
     def recent_squares(self) -> list[int]:
         """Returns the destinations of the last two moves, the last one first.
@@ -76,13 +78,30 @@ class Game:
 
     def history_planes(self) -> numpy.ndarray:
         """Makes the planes of the last two moves, (2, 9, 9) float32."""
-        return make_history_planes(self.recent_squares())
+        return _history_planes(*self.recent_squares())
 
-    def repetition(self, occurrences: int) -> Repetition | None:
-        """Judges the position where it occurs again.
+    def write_planes(self, out: numpy.ndarray) -> None:
+        """Writes the network's input: (104, 9, 9) float32, or (106, 9, 9) with the history."""
+        self.board.write_planes(out[:PLANE_NUM])
+        if len(out) > PLANE_NUM:
+            out[PLANE_NUM:] = self.history_planes()
+
+    def input_key(self, plane_num: int) -> int:
+        """Hash of the network's input.
 
         Args:
-            occurrences: The occurrence, 2 to 4, from which on it counts.
+            plane_num: Number of planes of the input.
+        """
+        key = self._keys[-1]
+        if plane_num == PLANE_NUM:
+            return key
+        return hash((key, *map(destination, self._moves[-RECENT_NUM:])))
+
+    def repetition(self, occurrences: int) -> Repetition | None:
+        """Judges a position that occurs again; returns None for any other.
+
+        Args:
+            occurrences: The occurrence that counts, 2 to 4. Later ones count too.
         """
         key = self._keys[-1]
         if key not in self._before_root and key not in self._keys[self._root : -1]:
@@ -110,3 +129,9 @@ class Game:
         for move in self._moves[len(self._moves) - plies :]:
             self.board.push(move)
         return only_checks
+
+
+@functools.lru_cache(maxsize=4000)
+def _history_planes(*squares: int) -> numpy.ndarray:
+    """Makes the planes of some destinations; a search meets the same ones again and again."""
+    return make_history_planes(squares)

@@ -1,4 +1,4 @@
-"""Leaves whose result is known without the network."""
+"""Judge: results of leaves that the rules or a mate search know without the network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Verdict(NamedTuple):
 
     Attributes:
         outcome: For the side to move.
-        proof: The proof; None for a forecast that holds on this visit only.
+        proof: The proof; None for a forecast, which holds for the present path only.
         mate_move: First move of a mate; None without a mate.
     """
 
@@ -23,16 +23,20 @@ class Verdict(NamedTuple):
     mate_move: int | None = None
 
 
+#: The side to move has no legal move.
+CHECKMATED = Verdict(LOSS, Proof(LOSS, 0))
+
+
 def judge(game: Game, settings: Settings, is_root: bool) -> Verdict | None:
     """Judges a position, first by repetition, then by declaration, then by a mate search.
 
     Args:
         game: The position with the moves that led to it.
-        settings: The constants.
+        settings: The settings of the search.
         is_root: Whether it is the root, where a repetition does not end the search.
 
     Returns:
-        The verdict; None where the network has to be asked.
+        The verdict; None if the network must evaluate the position.
     """
     repetition = None if is_root else game.repetition(settings.occurrences)
     if repetition:
@@ -45,13 +49,10 @@ def judge(game: Game, settings: Settings, is_root: bool) -> Verdict | None:
 
 def _judge_mate(game: Game, settings: Settings) -> Verdict | None:
     """Judges a position by a mate that ends before the game is drawn by its length."""
-    plies = settings.mate_plies
-    if settings.draw_ply:
-        plies = min(plies, settings.draw_ply - game.ply)
-    mate = game.board.mate(plies)
+    plies_left = settings.plies_left(game.ply)
+    mate = game.board.mate(min(settings.mate_plies, plies_left))
     if mate:
         return Verdict(WIN, Proof(WIN, mate.plies), mate.move)
-    if settings.draw_ply and game.ply >= settings.draw_ply:
-        outcome = DRAW if len(game.board.moves()) else LOSS
-        return Verdict(outcome, Proof(outcome, 0))
+    if plies_left <= 0:
+        return Verdict(DRAW, Proof(DRAW, 0)) if len(game.board.moves()) else CHECKMATED
     return None

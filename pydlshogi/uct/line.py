@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydlshogi.uct.board import SearchBoard, play, take_back
@@ -10,17 +11,23 @@ from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 
+#: Number of pending visits of each child of a node, by its index.
+Pending = Mapping[int, int]
+_NONE_PENDING: Pending = {}
+
 
 class Candidate(NamedTuple):
     """A move at the root.
 
     Attributes:
         move: The move.
-        visits: Number of visits.
-        value: Probability that the side that makes it wins.
-        proof: Its proven result for that side, from the position before the move; or None.
+        visits: Number of visits, without the pending ones.
+        value: Probability that the side that makes it wins; without a visit that of the
+            position before it.
+        proof: Its proven result for that side, with the plies counted from before the move;
+            None while it is unknown.
         prior: Probability of the policy.
-        node: The position after it; None where it was not visited.
+        node: The node after it; None if it was not visited.
     """
 
     move: int
@@ -37,7 +44,7 @@ class Line(NamedTuple):
     Attributes:
         moves: At least one.
         value: Probability that the side to move wins.
-        proof: The proven result for the side to move; None while there is none.
+        proof: The proven result for the side to move; None while it is unknown.
         visits: Number of visits of its first move.
     """
 
@@ -47,20 +54,26 @@ class Line(NamedTuple):
     visits: int
 
 
-def candidates(node: Node) -> list[Candidate]:
-    """Lists all moves of a node that the network has answered for, the best first.
+def candidates(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
+    """Lists all moves of a node, the best first; none before the node is expanded.
 
     Proven wins come first, the shortest before the others; proven losses last, the longest
     before the others; between them the most visited moves.
+
+    Args:
+        node: The node.
+        pending: Number of pending visits of each child, by its index. They count as losses
+            in the search, but not here.
     """
     if node.policy is None:
         return []
     visited = node.children or []
+    value = _value(node, pending)
     others = [
-        Candidate(node.move(index), 0, node.value(), None, node.policy.priors.item(index), None)
+        Candidate(node.move(index), 0, value, None, node.policy.priors.item(index), None)
         for index in range(len(visited), len(node.policy.moves))
     ]
-    return sorted(_visited(node) + others, key=_rank, reverse=True)
+    return sorted(_visited(node, pending) + others, key=_rank, reverse=True)
 
 
 def best_lines(search: Search, number: int) -> list[Line]:
@@ -68,11 +81,11 @@ def best_lines(search: Search, number: int) -> list[Line]:
 
     Args:
         search: A search whose root has been visited.
-        number: Most lines.
+        number: Largest number of lines.
 
     Returns:
-        The best first; a single one where a mate search at the root found a mate, none where
-        there is no legal move or the network has not answered yet.
+        The best first. There is a single one if a mate search at the root found a mate. There
+        is none without a legal move, or before the network has evaluated the root.
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
@@ -80,23 +93,23 @@ def best_lines(search: Search, number: int) -> list[Line]:
         if mate:
             return [Line(mate, 1.0, root.proof, root.visits)]
     lines = []
-    for candidate in candidates(root)[:number]:
+    for candidate in candidates(root, search.pending_moves())[:number]:
         moves = [candidate.move, *_continuation(board, candidate)]
         lines.append(Line(moves, candidate.value, candidate.proof, candidate.visits))
     return lines
 
 
 def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
-    """The moves that follow a candidate, to the mate where there is one."""
+    """Returns the moves that follow a candidate, up to the mate if there is one."""
     if candidate.node is None:
         return []
     moves, leaf = line_of(candidate.node)
     if leaf.mate_move is None or leaf.proof is None:
         return moves
-    way = [candidate.move, *moves]
-    play(board, way)
+    line = [candidate.move, *moves]
+    play(board, line)
     moves += mate_line(board, leaf.proof.plies)
-    take_back(board, len(way))
+    take_back(board, len(line))
     return moves
 
 
@@ -115,14 +128,16 @@ def line_of(node: Node) -> tuple[list[int], Node]:
     return moves, node
 
 
-def _visited(node: Node) -> list[Candidate]:
-    """Lists the moves of a node that have been visited."""
+def _visited(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
+    """Lists the moves of a node that have children."""
+    value = _value(node, pending)
+    visits = [number - pending.get(index, 0) for index, number in enumerate(node.child_visits)]
     return [
         Candidate(
             move=node.move(index),
-            visits=node.child_visits[index],
-            value=node.child_totals[index] / max(1, node.child_visits[index]),
-            proof=_before(child.proof),
+            visits=visits[index],
+            value=node.child_totals[index] / visits[index] if visits[index] else value,
+            proof=_before_move(child.proof),
             prior=node.policy.priors.item(index),  # type: ignore[union-attr]
             node=child,
         )
@@ -130,8 +145,14 @@ def _visited(node: Node) -> list[Candidate]:
     ]
 
 
-def _before(proof: Proof | None) -> Proof | None:
-    """Turns the result after a move into one for the side that makes the move."""
+def _value(node: Node, pending: Pending) -> float:
+    """Returns the mean of the values backed up at a node."""
+    visits = node.visits - sum(pending.values())
+    return node.total / visits if visits else 0.5
+
+
+def _before_move(proof: Proof | None) -> Proof | None:
+    """Converts the result after a move to that of the side which makes the move."""
     return Proof(-proof.outcome, 1 + proof.plies) if proof else None
 
 

@@ -10,11 +10,12 @@ from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 #: Longest mate that is searched during the search of the tree, in plies.
 _ROOT_PLIES = 31
 
-#: Positions of the first and of the last slice, about 1 ms and 5 ms: a slice cannot be
-#: interrupted. The library starts anew in each slice, so each is twice as long as the last.
+#: Positions of the first and of the last slice, about 1 ms and 5 ms. They are short because a
+#: slice cannot be interrupted. The library starts anew in each slice, so each slice is twice
+#: as long as the one before.
 _FIRST_SLICE, _LAST_SLICE = 1000, 4000
 
-#: Positions of the first try of ``go mate``, about 20 ms.
+#: Positions that the library searches first for ``go mate``, in about 20 ms.
 _FIRST_TRY = 16000
 
 
@@ -30,17 +31,19 @@ class RootMate:
         self._board = board
         self._plies = min(plies, _ROOT_PLIES)
         self._nodes = _FIRST_SLICE
+        self._is_complete = self._plies < 1
 
     def step(self) -> list[int]:
-        """Searches the next slice, if there is one.
+        """Searches the next slice, unless the search is complete.
 
         Returns:
-            The moves of a mate; empty where none was found.
+            The moves of a mate; empty if none was found.
         """
-        if self._nodes > _LAST_SLICE or self._plies < 1:
+        if self._is_complete:
             return []
         line, is_complete = self._board.search_mate(self._nodes, self._plies)
-        self._nodes = _LAST_SLICE + 1 if is_complete else 2 * self._nodes
+        self._nodes *= 2
+        self._is_complete = is_complete or self._nodes > _LAST_SLICE
         return line if _ends_in_mate(self._board, line) else []
 
 
@@ -49,7 +52,7 @@ def find_mate(
 ) -> list[int] | None:
     """Searches a mate of any length.
 
-    The board's library tries first. It is fast but cannot be interrupted.
+    The board's own search comes first. It is fast but cannot be interrupted.
 
     Args:
         board: The position; the side to move mates.
@@ -57,8 +60,8 @@ def find_mate(
         megabytes: Memory of the search.
 
     Returns:
-        The moves; empty where there is no mate; None where the search was stopped or its
-        memory is full.
+        The moves; empty if there is no mate; None if the search was stopped or its memory is
+        full.
     """
     line, is_complete = board.search_mate(_FIRST_TRY, MOST_PLIES)
     if _ends_in_mate(board, line) or (is_complete and not line):
@@ -73,7 +76,7 @@ def mate_line(board: SearchBoard, plies: int) -> list[int]:
 
     Args:
         board: The position; the side to move mates.
-        plies: Most plies of the mate.
+        plies: Longest mate.
     """
     mate = board.mate(plies)
     if mate is None:
@@ -89,7 +92,7 @@ def mate_line(board: SearchBoard, plies: int) -> list[int]:
 
 
 def _ends_in_mate(board: SearchBoard, line: list[int]) -> bool:
-    """Checks a line of the library: the end may have been lost from its table."""
+    """Says whether a line ends in mate. The library may lose the end of a line from its table."""
     if not line:
         return False
     play(board, line)

@@ -57,14 +57,19 @@ def to_usi(move: int) -> str:
     return _NAMES[origin] + to + ("+" if move & _PROMOTION else "")
 
 
+def destination(move: int) -> int:
+    """Returns the square that a move goes to."""
+    return move & _SQUARE_MASK
+
+
 def network_square(move: int, turn: int) -> int:
-    """Returns the square that a move goes to, as the network numbers it.
+    """Returns the square that a move goes to, with the number that the network uses.
 
     Args:
         move: The move of either side.
         turn: The side from which the board is seen.
     """
-    file, rank = divmod(move & _SQUARE_MASK, 9)
+    file, rank = divmod(destination(move), 9)
     square = 9 * rank + 8 - file
     return square if turn == shogi.BLACK else SQUARE_NUM - 1 - square
 

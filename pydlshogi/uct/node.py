@@ -8,29 +8,30 @@ from pydlshogi.uct.proof import Proof, combine
 #: Memory in bytes, about: a node without children, and its entries in its parent's lists.
 NODE_BYTES = 340
 
-#: Memory in bytes, about, of the four lists of a node that has children.
+#: Memory in bytes, about: the four lists of a node that has children.
 LISTS_BYTES = 320
 
 
 class Node:
     """A position reached by one path from the root, with the statistics of its children.
 
-    Only visited children are stored, in the order of their prior probabilities: child number
-    k belongs to ``policy.moves[k]``. Their statistics are plain lists in the parent. Python
-    reads them faster than attributes of many objects, and faster than small numpy arrays.
+    A node is a leaf until it has a policy. Its children are added one by one, in the order of
+    their prior probabilities: child k belongs to ``policy.moves[k]``. The statistics of the
+    children are plain lists in the parent. Python reads them faster than attributes of many
+    objects, and faster than small numpy arrays.
 
     Attributes:
         visits: Number of visits, pending ones included.
         total: Sum of the values backed up, each for the side to move here.
-        policy: The legal moves; None until the network has answered.
-        pending: Whether the network is being asked about this position.
+        policy: The legal moves and their probabilities; None until the node is expanded.
+        pending: Whether the network is evaluating this position.
         proof: The proven result; None while there is none.
         mate_move: First move of a mate that the mate search found; None if there is none.
-        children: Nodes of the visited moves; None before the second visit, like the lists.
-        child_visits: Visits by way of this node, pending ones included.
-        child_totals: Sums of the values backed up, each for the side to move *here*.
-        child_priors: Prior probabilities; −∞ where the move is proven to lose.
-        prior_sum: Prior probability of all visited children together.
+        children: Nodes of the visited moves; None before the second visit.
+        child_visits: Number of visits of each child, pending ones included.
+        child_totals: Sum of the values of each child, for the side to move at *this* node.
+        child_priors: Prior probability of each child; −∞ where the move is proven to lose.
+        prior_sum: Sum of the prior probabilities of the visited children.
     """
 
     __slots__ = (
@@ -60,15 +61,19 @@ class Node:
         self.child_priors: list[float] = _NOTHING
         self.prior_sum = 0.0
 
-    def expand(self, temperature: float) -> None:
-        """Prepares for children; the network must have answered."""
+    def start_children(self, temperature: float) -> None:
+        """Prepares for children, at the second visit.
+
+        Args:
+            temperature: Of the policy.
+        """
         assert self.policy is not None
         self.policy.sort(temperature)
         self.children = []
         self.child_visits, self.child_totals, self.child_priors = [], [], []
 
     def add_child(self) -> Node:
-        """Adds the most probable move that has not been visited."""
+        """Adds a child for the most probable move that has none."""
         assert self.policy is not None and self.children is not None
         prior = self.policy.priors.item(len(self.children))
         child = Node()
@@ -92,11 +97,11 @@ class Node:
         return None
 
     def value(self) -> float:
-        """Mean of what was backed up: the probability that the side to move wins."""
+        """Mean of the values backed up: the probability that the side to move wins."""
         return self.total / self.visits if self.visits else 0.5
 
     def derive_proof(self) -> Proof | None:
-        """Derives the result from the children's."""
+        """Derives the proven result from those of the children; None while it is unknown."""
         assert self.policy is not None and self.children is not None
         return combine(
             [child.proof for child in self.children],

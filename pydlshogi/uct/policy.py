@@ -12,8 +12,8 @@ _BYTES_PER_MOVE = 6
 class Policy:
     """The legal moves of a position, their probabilities, and the value of the position.
 
-    Softmax and sorting wait until the moves are needed: most leaves are visited once only.
-    Nodes of the same position share a policy.
+    :meth:`sort` computes the probabilities at the second visit, because most leaves are visited
+    only once. Nodes of the same position share a policy.
 
     Args:
         moves: (n,) uint16, the legal moves.
@@ -35,13 +35,13 @@ class Policy:
         self._is_sorted = False
 
     def sort(self, temperature: float) -> None:
-        """Turns logits into probabilities and sorts the moves by them, once."""
+        """Converts logits to probabilities and sorts the moves by them, at the first call."""
         if self._is_sorted:
             return
         powers = numpy.exp((self.priors - self.priors.max()) / temperature)
         # Equal probabilities keep the order of the moves' numbers: both boards agree on it.
         order = numpy.lexsort((self.moves, -powers))
-        self.priors = (powers / powers.sum())[order].astype(numpy.float32)
+        self.priors = powers[order] / powers.sum()
         self.moves = self.moves[order]
         self._is_sorted = True
 

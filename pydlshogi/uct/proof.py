@@ -1,4 +1,4 @@
-"""Proven results of positions and how they follow from those of the children."""
+"""Proven results: how that of a position follows from those of its children."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Proof(NamedTuple):
 
 
 def combine(proofs: Sequence[Proof | None], all_moves: bool) -> Proof | None:
-    """Derives a position's result from those of its children.
+    """Derives the result of a position from those of its children.
 
-    The winner takes the shortest way, the loser the longest.
+    The winner takes the shortest line, the loser the longest.
 
     Args:
         proofs: Of the children, each for the side to move there; None where unknown.
         all_moves: Whether there is a child for every legal move.
 
     Returns:
-        The result for the side to move; None where it is not known yet.
+        The result for the side to move; None while it is unknown.
     """
     wins = [proof.plies for proof in proofs if proof and proof.outcome == LOSS]
     if wins:

@@ -12,7 +12,7 @@ from pydlshogi import rules
 from pydlshogi.features import make_input_features_from_board
 from pydlshogi.uct.board import Mate
 from pydlshogi.uct.move import from_usi, to_usi
-from pydlshogi.uct.python_shogi_moves import checks, legal_moves
+from pydlshogi.uct.python_shogi_moves import checks, is_mate, legal_moves
 
 #: What this board is called in messages.
 LIBRARY = "python-shogi"
@@ -22,7 +22,7 @@ class PythonShogiBoard:
     """A :class:`pydlshogi.uct.board.SearchBoard` on top of python-shogi.
 
     Args:
-        sfen: The start position; None for the usual one.
+        sfen: The start position; None for that of a game.
         moves: Legal moves from there, in USI's notation.
     """
 
@@ -62,14 +62,14 @@ class PythonShogiBoard:
         return rules.can_declare_win(self._board)
 
     def mate(self, plies: int) -> Mate | None:
-        """Finds a mate in one; longer ones would take too long."""
+        """Finds a mate in one; a search for longer ones would take too long."""
         if plies < 1:
             return None
         for move in checks(self._board, self._legal_moves()):
             self._board.push(move)
-            is_mate = not rules.has_legal_move(self._board)
+            is_found = is_mate(self._board)
             self._board.pop()
-            if is_mate:
+            if is_found:
                 return Mate(from_usi(move.usi()), 1)
         return None
 

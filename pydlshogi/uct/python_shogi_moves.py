@@ -51,6 +51,22 @@ def checks(board: shogi.Board, moves: list[shogi.Move]) -> list[shogi.Move]:
     ]
 
 
+def is_mate(board: shogi.Board) -> bool:
+    """Says whether the side to move, which is in check, has no legal move.
+
+    The king can leave most checks, so its moves are tried first.
+    """
+    return not _king_can_move(board) and not rules.has_legal_move(board)
+
+
+def _king_can_move(board: shogi.Board) -> bool:
+    """Says whether the king of the side to move has a legal move."""
+    us = board.turn
+    king = board.king_squares[us]
+    targets = shogi.Board.attacks_from(shogi.KING, king, board.occupied, us) & ~board.occupied[us]
+    return any(rules.is_possible(board, shogi.Move(king, to)) for to in _squares(targets))
+
+
 def _is_legal(board: shogi.Board, move: shogi.Move, king: int | None, pins: dict[int, int]) -> bool:
     """Judges a pseudo-legal move of a side that is not in check."""
     if move.drop_piece_type:
@@ -100,7 +116,7 @@ def _lines_with_one_piece(
 
 
 def _far_reaching(board: shogi.Board, king: int, attacker: int) -> Iterator[int]:
-    """Yields the squares of the pieces that would attack a king on an empty board."""
+    """Lists the squares of the pieces that would attack a king on an empty board."""
     ours = board.occupied[attacker]
     straight, diagonal, file = _lines_through(king)
     rooks = (board.piece_bb[shogi.ROOK] | board.piece_bb[shogi.PROM_ROOK]) & straight
@@ -108,11 +124,15 @@ def _far_reaching(board: shogi.Board, king: int, attacker: int) -> Iterator[int]
     # Black's lances attack upwards, towards smaller squares.
     below = -1 << king if attacker == shogi.BLACK else (1 << king) - 1
     lances = board.piece_bb[shogi.LANCE] & file & below
-    pieces = (rooks | bishops | lances) & ours
-    while pieces:
-        lowest = pieces & -pieces
+    return _squares((rooks | bishops | lances) & ours)
+
+
+def _squares(bitboard: int) -> Iterator[int]:
+    """Yields the squares of a bitboard."""
+    while bitboard:
+        lowest = bitboard & -bitboard
         yield lowest.bit_length() - 1
-        pieces ^= lowest
+        bitboard ^= lowest
 
 
 @functools.cache

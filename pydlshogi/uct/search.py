@@ -1,97 +1,71 @@
-"""The search: batches of leaves are collected, evaluated and backed up.
+"""Monte-Carlo tree search guided by a network with a policy and a value.
 
-One visit goes down from the root to a leaf (:mod:`pydlshogi.uct.selection`). A leaf whose
-result is known (:mod:`pydlshogi.uct.judge`) is backed up at once. The others are pending: they
-keep a virtual loss on their path until the network has answered for their batch.
+The search repeats a playout (:meth:`Search._playout`), which has four steps:
+
+1. Select: from the root, follow the child with the highest PUCT score, down to a leaf
+   (:mod:`pydlshogi.uct.selection`).
+2. Evaluate: the rules or a mate search may know the leaf's result
+   (:mod:`pydlshogi.uct.judge`), the cache its value. Else the network evaluates it.
+3. Expand: the leaf receives its legal moves with their prior probabilities.
+4. Back up: add the value to every node of the path (:mod:`pydlshogi.uct.backup`).
+
+The network is fast only for batches of leaves (:mod:`pydlshogi.uct.batch`). A playout that
+needs the network waits in step 2 until its batch is evaluated. Meanwhile it counts as a visit
+without a win. This virtual loss sends the next playouts to other leaves.
 """
 
 from __future__ import annotations
 
 import collections
-from concurrent.futures import Future
-from typing import Callable, NamedTuple
+from typing import Callable
 
 import numpy
 
 from pydlshogi.features import PLANE_NUM
-from pydlshogi.uct.backup import Path, back_up, give_back, prove
+from pydlshogi.uct.backup import Path, add_virtual_loss, back_up, prove
+from pydlshogi.uct.batch import Batch, Leaf
 from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.cache import Cache
 from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
-from pydlshogi.uct.judge import Verdict, judge
+from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
 from pydlshogi.uct.mate import RootMate
 from pydlshogi.uct.move import label_table
-from pydlshogi.uct.node import LISTS_BYTES, NODE_BYTES, Node
+from pydlshogi.uct.node import Node
 from pydlshogi.uct.policy import Policy
-from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
+from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.selection import select
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Tree
 
-#: Part of the memory for the tree; the cache has the rest, and its entries this many bytes.
-_TREE_PART, _CACHE_ENTRY = 0.875, 1000
-
-#: A batch has at most one eighth of the root's visits: early visits need each other's values.
+#: A batch has at most one eighth of the root's visits: early playouts need each other's values.
 _GROWTH = 8
 
-#: Visits between two checks for a stop. A visit takes 0.1 ms, or 5 ms with a hard mate search.
+#: Playouts between two checks for a stop. One takes 0.1 ms, or 5 ms with a hard mate search.
 _CHECK = 4
 
-#: Nodes freed while the network computes, which takes about 5 ms.
+#: Number of dropped nodes that are freed with each batch, in about 5 ms.
 _FREED = 700
 
 
-class Leaf(NamedTuple):
-    """A position that the network is asked about.
-
-    Attributes:
-        path: The path to it.
-        node: Its node.
-        key: Its hash.
-        turn: Its side to move.
-        moves: Its legal moves, (n,) uint16.
-    """
-
-    path: Path
-    node: Node
-    key: int
-    turn: int
-    moves: numpy.ndarray
-
-
-class Batch(NamedTuple):
-    """Pending visits.
-
-    Attributes:
-        leaves: Positions that the network is asked about.
-        collisions: Paths to leaves that were pending already.
-        planes: Input of the network, (batch size, plane_num, 9, 9) float32; a row for each
-            leaf.
-    """
-
-    leaves: list[Leaf]
-    collisions: list[tuple[Path, Node]]
-    planes: numpy.ndarray
-
-    def visits(self) -> int:
-        """Number of visits."""
-        return len(self.leaves) + len(self.collisions)
+def never() -> bool:
+    """Says that a search is not stopped."""
+    return False
 
 
 class Search:
     """A search that keeps its tree from move to move.
 
     Args:
-        evaluate: Asks the network.
-        settings: The constants.
+        evaluate: Runs the network.
+        settings: The settings.
 
     Attributes:
-        settings: The constants.
-        tree: The tree; between two calls of :meth:`step` visits may be pending.
-        evaluations: Number of positions that the network was asked about since :meth:`begin`.
-        collisions: Number of visits that met a pending leaf.
-        deepest: Longest path from the root, in plies.
+        settings: The settings.
+        tree: The tree; between two calls of :meth:`step` playouts may be pending.
+        evaluations: Number of positions that the network evaluated since :meth:`begin`.
+        collisions: Number of playouts whose leaf was pending already.
+        deepest: Length of the longest path from the root, in plies.
         mate: The moves of a mate that the mate search at the root has found; else empty.
         plane_num: Number of planes of the network's input. Change it before :meth:`begin` only.
     """
@@ -101,9 +75,8 @@ class Search:
         self.plane_num = PLANE_NUM
         self.tree = Tree()
         self._evaluations = Evaluations(evaluate)
-        self._cache = Cache(_cache_capacity(settings))
-        self._pending: collections.deque[tuple[Batch, Future[Answer]]] = collections.deque()
-        self._pending_visits = 0
+        self._cache = Cache(settings.cache_positions())
+        self._pending: collections.deque[Batch] = collections.deque()
 
     @property
     def root(self) -> Node:
@@ -116,12 +89,17 @@ class Search:
         return self._game.board
 
     def visits(self) -> int:
-        """Number of the root's completed visits; it never decreases during a search."""
-        return self.root.visits - self._pending_visits
+        """Number of completed playouts from the root; it never decreases during a search."""
+        return self.root.visits - sum(batch.visits() for batch in self._pending)
+
+    def pending_moves(self) -> collections.Counter[int]:
+        """Counts the pending playouts that begin with each child of the root, by its index."""
+        paths = (path for batch in self._pending for path in batch.paths())
+        return collections.Counter(path[0][1] for path in paths if path)
 
     def fullness(self) -> float:
-        """Returns how much of its memory the tree uses, 1 for all of it."""
-        return self.tree.size / (_TREE_PART * 10**6 * self.settings.megabytes)
+        """Returns the used part of the tree's memory, 1 for all of it."""
+        return self.tree.size / self.settings.tree_bytes()
 
     def is_full(self) -> bool:
         """Says whether the tree must not grow."""
@@ -132,9 +110,12 @@ class Search:
         self.tree.clear()
         self._cache.clear()
 
-    def evaluate(self, planes: numpy.ndarray) -> Answer:
-        """Evaluates planes in the thread that evaluates during a search."""
-        return self._evaluations.begin(planes).result()
+    def prepare(self, planes: numpy.ndarray) -> None:
+        """Evaluates planes in the background, as on a GPU: the first evaluation there is slow."""
+        self._evaluations.begin_search(in_background=True)
+        self._evaluations.wait(self._evaluations.begin(planes), never)
+
+    # Control: a search is begun, goes on step by step, and is finished or given up.
 
     def begin(
         self, game: Game, settings: Settings | None = None, only: frozenset[int] | None = None
@@ -142,28 +123,29 @@ class Search:
         """Begins to search the position that ``tree.root`` stands for.
 
         Args:
-            game: The position with the moves that led to it; played on during the search.
-            settings: The constants from now on; None for those before. The tree must not have
+            game: The position with the moves that led to it. The search plays on it.
+            settings: The settings from now on; None for those before. The tree must not have
                 been made with others.
-            only: The moves to choose from, legal ones; None for all. The tree must be new.
+            only: The legal moves to choose from; None for all. With a set, the tree must be new.
         """
         if settings and settings != self.settings:
             self._change(settings)
+        self._evaluations.begin_search(in_background=self.settings.batches > 1)
         self._game = game
         self._only = only
-        self._root_mate = RootMate(game.board, _plies_left(game, self.settings))
+        self._root_mate = RootMate(game.board, self.settings.plies_left(game.ply))
         self.mate: list[int] = []
         self.evaluations = self.collisions = self.deepest = 0
 
     def _change(self, settings: Settings) -> None:
-        """Changes the constants."""
+        """Changes the settings."""
         if settings.temperature != self.settings.temperature:
             self._cache.clear()
-        self._cache.resize(_cache_capacity(settings))
+        self._cache.resize(settings.cache_positions())
         self.settings = settings
 
-    def step(self, most: int, is_stopped: Callable[[], bool] = lambda: False) -> None:
-        """Collects batches until the network has enough of them, and backs up the oldest.
+    def step(self, most: int, is_stopped: Callable[[], bool] = never) -> None:
+        """Collects batches until enough are pending, and completes the oldest one.
 
         Args:
             most: Visits of the root at which to end.
@@ -181,8 +163,8 @@ class Search:
         if self._pending:
             self._receive(is_stopped)
 
-    def finish(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
-        """Backs up all pending batches.
+    def finish(self, is_stopped: Callable[[], bool] = never) -> None:
+        """Completes all pending batches.
 
         Args:
             is_stopped: Says, while the network computes, whether to give them up.
@@ -193,17 +175,7 @@ class Search:
     def give_up(self) -> None:
         """Gives up all pending batches."""
         while self._pending:
-            batch, _ = self._pending.pop()
-            self._give_up(batch)
-
-    def _receive(self, is_stopped: Callable[[], bool]) -> None:
-        """Backs up the oldest pending batch."""
-        answer = self._evaluations.wait(self._pending[0][1], is_stopped)
-        batch, _ = self._pending.popleft()
-        if answer is None:
-            self._give_up(batch)
-        else:
-            self._take_up(batch, answer)
+            self._pending.pop().give_up()
 
     def _search_root_mate(self) -> None:
         """Searches a slice of the mate search at the root."""
@@ -212,144 +184,141 @@ class Search:
             self.mate = line
             self.root.proof = Proof(WIN, len(line))
 
+    # Batches
+
     def _collect(self, most: int, is_stopped: Callable[[], bool]) -> bool:
         """Collects a batch and begins its evaluation.
 
         Returns:
-            Whether there is anything to ask the network.
+            Whether there is anything for the network to evaluate.
         """
         size = min(self.settings.batch_size, 1 + self.root.visits // _GROWTH)
-        batch = Batch([], [], numpy.empty((size, self.plane_num, 9, 9), numpy.float32))
+        batch = Batch(size, self.plane_num)
+        self._pending.append(batch)
+        is_ready = False
         try:
-            is_stopped_now = self._fill(batch, most, is_stopped)
-        except BaseException:
-            self._give_up(batch)
-            raise
-        if not is_stopped_now:
-            self.collisions += len(batch.collisions)
-            self.evaluations += len(batch.leaves)
-        if is_stopped_now or not batch.leaves:
-            self._give_up(batch)
-            return False
-        answer = self._evaluations.begin(batch.planes[: len(batch.leaves)])
-        self._pending.append((batch, answer))
-        return True
+            is_ready = self._fill(batch, most, is_stopped)
+        finally:  # the board may raise an exception
+            if not is_ready:
+                self._pending.pop().give_up()
+        if is_ready:
+            batch.evaluation = self._evaluations.begin(batch.input())
+        return is_ready
 
     def _fill(self, batch: Batch, most: int, is_stopped: Callable[[], bool]) -> bool:
-        """Adds visits to a batch; returns whether the search was stopped meanwhile."""
-        size = len(batch.planes)
-        # Bounded, since visits to leaves whose value is known could go on for ever.
-        for number in range(2 * size):
-            if len(batch.leaves) == size or self.root.visits >= most or self.root.proof:
+        """Makes playouts until the batch is full; returns whether to evaluate it."""
+        # Bounded, because playouts to leaves with a known value could go on forever.
+        for number in range(2 * len(batch.planes)):
+            if batch.is_full() or self.root.visits >= most or self.root.proof:
                 break
             if number % _CHECK == _CHECK - 1 and is_stopped():
-                return True
-            self._add_visit(batch)
-        return False
+                return False
+            self._playout(batch)
+        self.evaluations += len(batch.leaves)
+        self.collisions += len(batch.collisions)
+        return bool(batch.leaves)
 
-    def _add_visit(self, batch: Batch) -> None:
-        """Makes a visit, and adds it to the batch if its value is not known at once.
+    def _receive(self, is_stopped: Callable[[], bool]) -> None:
+        """Waits for the network's answer to the oldest batch, and completes the batch."""
+        batch = self._pending[0]
+        assert batch.evaluation is not None
+        answer = self._evaluations.wait(batch.evaluation, is_stopped)
+        self._pending.popleft()
+        if answer is None:
+            batch.give_up()
+        else:
+            self._complete(batch, answer)
 
-        If the board raises an exception, the visit is undone, but its moves stay on the board.
+    def _complete(self, batch: Batch, answer: Answer) -> None:
+        """Expands the leaves of a batch and backs up their values."""
+        batch.remove_collisions()
+        logits, wins = answer
+        values = [0.5] * len(batch.leaves) if wins is None else wins.tolist()
+        labels = label_table()
+        for leaf, row, value in zip(batch.leaves, logits, values):
+            policy = Policy(leaf.moves, row.take(labels[leaf.turn].take(leaf.moves)), value)
+            self._cache.put(leaf.key, policy)
+            leaf.node.pending = False
+            self._expand(leaf.node, policy)
+            back_up(leaf.path, leaf.node, value)
+
+    # One playout
+
+    def _playout(self, batch: Batch) -> None:
+        """Makes a playout. It joins the batch if only the network can value its leaf.
+
+        If the board raises an exception, no visit is counted, but moves stay on the board.
         """
+        path, leaf = self._select()
+        value = None
+        if leaf.pending:
+            batch.collisions.append((path, leaf))
+        else:
+            value = self._evaluate(path, leaf, batch)
+        add_virtual_loss(path, leaf)
+        if value is not None:
+            back_up(path, leaf, value)
+        self._game.pop(len(path))
+
+    def _select(self) -> tuple[Path, Node]:
+        """Goes from the root to a leaf, and plays the moves on the board.
+
+        Returns:
+            The path to the leaf, and the leaf: a node that is not expanded, or is proven.
+        """
+        settings, tree, game = self.settings, self.tree, self._game
         path: Path = []
-        node: Node | None = None
-        try:
-            node = self._descend(path)
-            is_collision = node.pending
-            leaf = None if is_collision else self._visit(path, node)
-        except BaseException:
-            give_back(path, node)
-            raise
-        if is_collision:
-            batch.collisions.append((path, node))
-            self._pending_visits += 1
-        elif leaf:
-            batch.leaves.append(leaf)
-            self._pending_visits += 1
-            self._write_planes(batch.planes[len(batch.leaves) - 1])
-        for _ in path:
-            self._game.pop()
-
-    def _write_planes(self, out: numpy.ndarray) -> None:
-        """Writes the network's input for the position on the board."""
-        self._game.board.write_planes(out[:PLANE_NUM])
-        if self.plane_num > PLANE_NUM:
-            out[PLANE_NUM:] = self._game.history_planes()
-
-    def _descend(self, path: Path) -> Node:
-        """Goes from the root to a leaf and plays the moves; each visit counts as a loss.
-
-        Args:
-            path: An empty path, which is filled.
-        """
-        settings, game = self.settings, self._game
-        constants = settings.c_init_root, settings.c_base_root, settings.fpu_reduction_root
         node = self.root
+        constants, constants_below = settings.puct(is_root=True), settings.puct(is_root=False)
         while node.policy and not node.proof:
             if node.children is None:
-                node.expand(settings.temperature)
-                self.tree.size += LISTS_BYTES
+                tree.start_children(node, settings.temperature)
             index = select(node, *constants)
-            if index == len(node.child_visits):
-                child = node.add_child()
-                self.tree.size += NODE_BYTES
-            else:
-                child = node.children[index]  # type: ignore[index]
+            child = tree.child(node, index)
             game.push(node.move(index))
-            node.visits += 1
-            node.child_visits[index] += 1
             path.append((node, index))
             node = child
-            constants = settings.c_init, settings.c_base, settings.fpu_reduction
-        node.visits += 1
+            constants = constants_below
         self.deepest = max(self.deepest, len(path))
-        return node
+        return path, node
 
-    def _visit(self, path: Path, node: Node) -> Leaf | None:
-        """Backs up a leaf whose value is known; returns one that the network has to value."""
-        if not node.proof:
-            verdict = self._judge(is_root=not path)
-            if verdict and verdict.proof:
-                node.mate_move = verdict.mate_move
-                prove(path, node, verdict.proof)
-            elif verdict:
-                back_up(path, node, self._value(verdict.outcome))
-                return None
-        if node.proof:
-            back_up(path, node, self._value(node.proof.outcome))
-            return None
-        return self._look_up(path, node)
+    def _evaluate(self, path: Path, leaf: Node, batch: Batch) -> float | None:
+        """Values a leaf for its side to move.
+
+        Returns:
+            The value; None if the leaf was added to the batch.
+        """
+        if leaf.proof:
+            return self._value(leaf.proof.outcome)
+        verdict = self._judge(is_root=not path)
+        if verdict:
+            return self._settle(path, leaf, verdict)
+        game = self._game
+        key = game.input_key(self.plane_num)
+        policy = self._cache.get(key)
+        if policy:
+            self._expand(leaf, policy)
+            return policy.value
+        moves = game.board.moves()
+        if not len(moves):
+            return self._settle(path, leaf, CHECKMATED)
+        game.write_planes(batch.planes[len(batch.leaves)])
+        batch.add(Leaf(path, leaf, key, game.board.turn, moves))
+        return None
 
     def _judge(self, is_root: bool) -> Verdict | None:
-        """Judges a leaf; at the root not by a mate whose move is excluded."""
+        """Judges a leaf; at the root, a mate by an excluded move does not count."""
         verdict = judge(self._game, self.settings, is_root)
         if is_root and verdict and self._only is not None and verdict.mate_move not in self._only:
             return None
         return verdict
 
-    def _look_up(self, path: Path, node: Node) -> Leaf | None:
-        """Backs up a leaf that the cache knows or that has no moves; returns any other."""
-        board = self._game.board
-        key = self._cache_key()
-        policy = self._cache.get(key)
-        if policy:
-            self._set_policy(node, policy)
-            back_up(path, node, policy.value)
-            return None
-        moves = board.moves()
-        if not len(moves):
-            prove(path, node, Proof(LOSS, 0))
-            back_up(path, node, self._value(LOSS))
-            return None
-        node.pending = True
-        return Leaf(path, node, key, board.turn, moves)
-
-    def _cache_key(self) -> int:
-        """Hashes all that the network sees of the position on the board."""
-        key = self._game.board.key()
-        has_history = self.plane_num > PLANE_NUM
-        return hash((key, *self._game.recent_squares())) if has_history else key
+    def _settle(self, path: Path, leaf: Node, verdict: Verdict) -> float:
+        """Stores the proof of a leaf's result, if there is one, and returns its value."""
+        if verdict.proof:
+            leaf.mate_move = verdict.mate_move
+            prove(path, leaf, verdict.proof)
+        return self._value(verdict.outcome)
 
     def _value(self, outcome: int) -> float:
         """Value of an outcome for the side to move."""
@@ -357,44 +326,9 @@ class Search:
             return self.settings.draw_value(self._game.board.turn)
         return 1.0 if outcome == WIN else 0.0
 
-    def _take_up(self, batch: Batch, answer: Answer) -> None:
-        """Backs up what the network answered."""
-        self._pending_visits -= batch.visits()
-        logits, wins = answer
-        for path, node in batch.collisions:
-            give_back(path, node)
-        labels = label_table()
-        for number, leaf in enumerate(batch.leaves):
-            value = 0.5 if wins is None else float(wins[number])
-            policy = Policy(leaf.moves, logits[number, labels[leaf.turn, leaf.moves]], value)
-            self._cache.put(leaf.key, policy)
-            leaf.node.pending = False
-            self._set_policy(leaf.node, policy)
-            back_up(leaf.path, leaf.node, value)
-
-    def _give_up(self, batch: Batch) -> None:
-        """Takes back the virtual losses of a batch; the network's answer is discarded."""
-        self._pending_visits -= batch.visits()
-        for path, node in batch.collisions:
-            give_back(path, node)
-        for leaf in batch.leaves:
-            leaf.node.pending = False
-            give_back(leaf.path, leaf.node)
-
-    def _set_policy(self, node: Node, policy: Policy) -> None:
-        """Stores the moves of a leaf."""
-        if self._only is not None and node is self.root:
+    def _expand(self, leaf: Node, policy: Policy) -> None:
+        """Gives a leaf its legal moves; the root only those to choose from."""
+        if self._only is not None and leaf is self.root:
             policy.sort(self.settings.temperature)
             policy = policy.restrict(self._only)
-        node.policy = policy
-        self.tree.size += policy.size()
-
-
-def _cache_capacity(settings: Settings) -> int:
-    """Number of positions that the cache has memory for."""
-    return int((1 - _TREE_PART) * 10**6 * settings.megabytes / _CACHE_ENTRY)
-
-
-def _plies_left(game: Game, settings: Settings) -> int:
-    """Number of plies until the game is drawn by its length."""
-    return settings.draw_ply - game.ply if settings.draw_ply else 10**6
+        self.tree.expand(leaf, policy)

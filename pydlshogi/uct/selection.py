@@ -1,4 +1,4 @@
-"""Which child to visit next: PUCT.
+"""Selection: the child to visit next, by PUCT.
 
 A child's score is Q + U: Q is the mean of its values, and
 
@@ -6,11 +6,11 @@ A child's score is Q + U: Q is the mean of its values, and
 
 where P is its prior probability, n its visits and N its parent's. An unvisited child's Q is
 its parent's less a reduction that grows with the prior probability already visited (FPU,
-"first play urgency"). Of the unvisited children only the most probable can have the highest
-score, so the others are skipped.
+"first play urgency"). All unvisited children have the same Q. So only the most probable of
+them can have the highest score, and the others are skipped.
 
-A pending visit counts in n, but adds nothing to the sum of values: the virtual loss, which
-sends the other visits of a batch elsewhere.
+A pending visit counts in n and N, but adds nothing to the sum of values. This is the virtual
+loss: it lowers Q and U of the children that are being evaluated.
 
 Sources: D. Silver et al., A general reinforcement learning algorithm that masters chess,
 shogi, and Go through self-play, Science 362 (2018); dlshogi for FPU.

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import dataclasses
 
+#: Part of the memory for the tree; the cache has the rest.
+_TREE_PART = 0.875
+
+#: Memory of a position in the cache, in bytes, about.
+_CACHE_ENTRY = 1000
+
+#: More plies than any game has.
+_UNLIMITED = 10**6
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a search computes with. Values are probabilities of winning, 0 to 1.
+    """The parameters of a search. Values are probabilities of winning, 0 to 1.
 
     Attributes:
         c_init: First constant of PUCT (see :mod:`pydlshogi.uct.selection`).
         c_base: Second constant of PUCT.
         c_init_root: ``c_init`` at the root.
         c_base_root: ``c_base`` at the root.
-        fpu_reduction: How much less an unvisited child is worth than its parent, times the
+        fpu_reduction: An unvisited child is worth this much less than its parent, times the
             square root of the visited children's prior probability.
         fpu_reduction_root: The same at the root.
         temperature: Divides the policy's logits.
-        batch_size: Most positions of a batch.
-        batches: Most pending batches: with 2, a GPU computes while the next one is collected.
+        batch_size: Largest number of positions in a batch.
+        batches: Largest number of pending batches. With 2, a GPU computes one while the search
+            collects the next.
         mate_plies: Longest mate searched at a leaf.
         root_mate: Whether to look for longer mates at the root.
         declaration: Whether the 27-point declaration wins.
         draw_black: Value of a draw for Black.
         draw_ply: The game is drawn after this many plies; 0 for no limit.
-        occurrences: The occurrence of a position in the tree that counts as the end of the
-            game: 2 in a game, 4 in an analysis.
+        occurrences: The occurrence of a position that counts as the end of the game in the
+            tree: 2 in a game, 4 in an analysis.
         megabytes: Memory of the tree and the cache.
 
-    Source of the first six values: dlshogi.
+    Source of the first six default values: dlshogi.
     """
 
     c_init: float = 1.44
@@ -52,3 +62,25 @@ class Settings:
     def draw_value(self, color: int) -> float:
         """Value of a draw for a side: 0 for Black, 1 for White."""
         return 1 - self.draw_black if color else self.draw_black
+
+    def puct(self, is_root: bool) -> tuple[float, float, float]:
+        """Constants of :func:`pydlshogi.uct.selection.select` at the root or below it."""
+        if is_root:
+            return self.c_init_root, self.c_base_root, self.fpu_reduction_root
+        return self.c_init, self.c_base, self.fpu_reduction
+
+    def plies_left(self, ply: int) -> int:
+        """Number of plies until the game is drawn by its length.
+
+        Args:
+            ply: Number of plies played.
+        """
+        return self.draw_ply - ply if self.draw_ply else _UNLIMITED
+
+    def tree_bytes(self) -> float:
+        """Memory of the tree."""
+        return _TREE_PART * 10**6 * self.megabytes
+
+    def cache_positions(self) -> int:
+        """Number of positions that the cache has memory for."""
+        return int((1 - _TREE_PART) * 10**6 * self.megabytes / _CACHE_ENTRY)

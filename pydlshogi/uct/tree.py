@@ -1,18 +1,19 @@
-"""The tree: its root follows the game, and dropped nodes are freed in slices."""
+"""The tree: it grows, its root follows the game, and dropped nodes are freed in slices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pydlshogi.uct.node import LISTS_BYTES, NODE_BYTES, Node
+from pydlshogi.uct.policy import Policy
 
 
 class Tree:
     """All nodes.
 
     Attributes:
-        root: The position to be searched.
-        size: Memory in bytes, about, with the nodes that are not freed yet.
+        root: The position to search.
+        size: Memory in bytes, about, including dropped nodes that are not freed yet.
     """
 
     def __init__(self) -> None:
@@ -24,17 +25,18 @@ class Tree:
 
     @property
     def has_garbage(self) -> bool:
-        """Whether there are nodes to be freed."""
+        """Whether there are dropped nodes to free."""
         return bool(self._garbage)
 
     def move_to(self, start: object, moves: Sequence[int], keep: bool = False) -> None:
         """Moves the root to a position and keeps the part of the tree below it.
 
         Args:
-            start: Start position and constants; the tree of another start is dropped.
+            start: Start position and settings. If they differ from the last call's, the whole
+                tree is dropped.
             moves: The moves from there, as in :mod:`pydlshogi.uct.move`.
-            keep: Whether to keep the positions beside it until the next call, because the
-                last of the moves is only expected (ponder).
+            keep: Whether to keep the rest of the tree until the next call, because the last
+                move is only expected (ponder).
         """
         moves = list(moves)
         known = len(self._moves)
@@ -51,6 +53,25 @@ class Tree:
             for node, kept in zip(nodes, nodes[1:]):
                 self._discard(node, kept)
 
+    def start_children(self, node: Node, temperature: float) -> None:
+        """Prepares a node for children (:meth:`pydlshogi.uct.node.Node.start_children`)."""
+        node.start_children(temperature)
+        self.size += LISTS_BYTES
+
+    def child(self, node: Node, index: int) -> Node:
+        """Returns a child of a node; adds it where its number is that of the next new child."""
+        children = node.children
+        assert children is not None
+        if index < len(children):
+            return children[index]
+        self.size += NODE_BYTES
+        return node.add_child()
+
+    def expand(self, node: Node, policy: Policy) -> None:
+        """Stores the legal moves of a leaf with their probabilities."""
+        node.policy = policy
+        self.size += policy.size()
+
     def clear(self) -> None:
         """Drops all nodes."""
         self._garbage.append(self._anchor)
@@ -58,10 +79,10 @@ class Tree:
         self._start, self._moves = None, []
 
     def free(self, nodes: int) -> None:
-        """Frees some of the nodes that were dropped: 60,000 at once would take 0.4 s.
+        """Frees some of the dropped nodes: 60,000 at once would take 0.4 s.
 
         Args:
-            nodes: How many at most.
+            nodes: Largest number of nodes to free.
         """
         garbage = self._garbage
         while garbage and nodes > 0:
@@ -71,6 +92,7 @@ class Tree:
             nodes -= 1
 
     def _new_node(self) -> Node:
+        """Makes a node."""
         self.size += NODE_BYTES
         return Node()
 

@@ -29,6 +29,9 @@ QUIT_GRACE = 3.0
 #: Seconds between signs of life while a player loads.
 SIGN_OF_LIFE = 5.0
 
+#: Words of one ``go`` that are named, if they were not understood.
+_MOST_COMPLAINTS = 5
+
 #: Commands that want the move of the ``go`` before them at once, or no longer need it.
 _STOPS = ("stop", "gameover", "isready", "usinewgame", "quit")
 
@@ -195,11 +198,14 @@ class Dialogue(abc.ABC):
     def _go(self, rest: str) -> None:
         self._release()
         go, complaints = parse_go(rest)
-        for complaint in complaints:
+        for complaint in complaints[:_MOST_COMPLAINTS]:
             self._output.info_string(complaint)
+        if len(complaints) > _MOST_COMPLAINTS:
+            more = len(complaints) - _MOST_COMPLAINTS
+            self._output.info_string(f"go does not know {more} more words")
         go = dataclasses.replace(go, stop=self._signals.stop, ponderhit=self._signals.ponderhit)
         if go.mate:
-            self._output.send(f"checkmate {self._mate(go)}")
+            self._output.send(f"checkmate {self._mate_answer(go)}")
             return
         self._held = f"bestmove {self._answer(go)}"
         self._held_for_ponder = go.ponder
@@ -214,6 +220,15 @@ class Dialogue(abc.ABC):
             )
             return "resign"
         return self._choose(go)
+
+    def _mate_answer(self, go: Go) -> str:
+        """Asks for a mate, if there is a position to search. ``timeout`` claims nothing."""
+        if self._no_position:
+            self._output.info_string(
+                f"no mate is searched because the last position was refused: {self._no_position}"
+            )
+            return "timeout"
+        return self._mate(go)
 
     def _stop(self, rest: str) -> None:
         self._release()

@@ -1,7 +1,7 @@
 """The words of USI: reads the commands of a GUI and writes ``info`` lines.
 
 Sources: the Shogidokoro page 「USIプロトコルとは」; Tord Romstad's draft for ``nodes``,
-``depth``, ``movetime`` and ``searchmoves``.
+``depth``, ``movetime``, ``movestogo`` and ``searchmoves``.
 """
 
 from __future__ import annotations
@@ -112,6 +112,7 @@ class Go:
         mate_ms: Time for the mate search in milliseconds; None for no limit.
         black: Clock of the first player (``btime``, ``binc``).
         white: Clock of the second player (``wtime``, ``winc``).
+        moves_to_go: Moves until the clocks get new time (``movestogo``).
         movetime: Time for this move in milliseconds.
         nodes: Most positions to visit.
         depth: Most plies to search.
@@ -126,6 +127,7 @@ class Go:
     mate_ms: int | None = None
     black: Clock = Clock()
     white: Clock = Clock()
+    moves_to_go: int | None = None
     movetime: int | None = None
     nodes: int | None = None
     depth: int | None = None
@@ -137,13 +139,25 @@ class Go:
         """Returns the clock of a side, ``shogi.BLACK`` (0) or ``shogi.WHITE`` (1)."""
         return (self.black, self.white)[color]
 
+    def moves_left(self, guess: int) -> int:
+        """Returns among how many moves the remaining time is divided.
+
+        Args:
+            guess: The number without ``moves_to_go``, and the largest.
+        """
+        if self.moves_to_go is None:
+            return guess
+        # One more than there are, so that the last move is not left without time.
+        return min(guess, max(0, self.moves_to_go) + 1)
+
     def seconds(self, color: int) -> float | None:
         """Returns how long a side should think: half of the time for this move.
 
         The time for this move is ``movetime``, or the byoyomi, the increment and a
-        thirtieth of the remaining time. It never exceeds remaining time and byoyomi,
-        because some GUIs add the increment only after the move. The other half is a
-        reserve for steps that cannot be interrupted and for delays of the GUI.
+        thirtieth of the remaining time, or more if ``moves_to_go`` is less. It never
+        exceeds remaining time and byoyomi, because some GUIs add the increment only after
+        the move. The other half is a reserve for steps that cannot be interrupted and for
+        delays of the GUI.
 
         Returns:
             Seconds; None where there is no limit, or the move is held back anyway.
@@ -158,7 +172,7 @@ class Go:
         remaining, increment, byoyomi = (
             max(0, number or 0) for number in dataclasses.astuple(clock)
         )
-        share = byoyomi + increment + remaining / 30
+        share = byoyomi + increment + remaining / self.moves_left(30)
         return min(share, byoyomi + remaining) / 2000
 
 
@@ -184,20 +198,41 @@ class PonderHit:
 
 
 _GO_FLAGS = ("infinite", "ponder", "mate")
-_MOST_DIGITS = 18
-_GO_NUMBERS = ("btime", "wtime", "byoyomi", "binc", "winc", "movetime", "nodes", "depth")
+_GO_NUMBERS = (
+    *("btime", "wtime", "byoyomi", "binc", "winc", "movestogo"),
+    *("movetime", "nodes", "depth"),
+)
+_GO_WORDS = (*_GO_FLAGS, *_GO_NUMBERS, "searchmoves")
+
+#: Larger numbers count as this one.
+_LARGEST = 10**18
+
+
+_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+def _number(text: str) -> int:
+    """Reads a whole number. What is none counts as 0, and a huge one as 10**18."""
+    if not _NUMBER.fullmatch(text):
+        return 0
+    # Cut, because Python refuses to read thousands of digits.
+    digits = text.lstrip("+-").lstrip("0")[:20] or "0"
+    size = min(_LARGEST, int(digits))
+    return -size if text.startswith("-") else size
 
 
 def parse_go(text: str) -> tuple[Go, list[str]]:
     """Parses the arguments of ``go``.
 
-    Unknown words are ignored, because the GUI waits for an answer.
+    Unknown words are ignored, because the GUI waits for an answer. For the same reason a
+    number that is missing or cannot be read counts as 0, and so does the clock of a side
+    if the GUI gives only that of the other one: a search without a limit would never end.
 
     Args:
         text: The words, in any order.
 
     Returns:
-        The command, and a sentence for each ignored word.
+        The command, and a sentence for each word that was not understood.
     """
     flags: set[str] = set()
     numbers: dict[str, int] = {}
@@ -212,17 +247,20 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
             if word == "mate" and words and re.fullmatch(r"\d+|infinite", words[0], re.ASCII):
                 limit = words.popleft()
                 if limit != "infinite":
-                    numbers["mate"] = int(limit[:_MOST_DIGITS])
+                    numbers["mate"] = _number(limit)
         elif word in _GO_NUMBERS:
-            if words and re.fullmatch(r"-?\d{1,18}", words[0], re.ASCII):
-                numbers[word] = int(words.popleft())
-            else:
-                complaints.append(f"go {word} needs a number")
+            value = words.popleft() if words and words[0] not in _GO_WORDS else ""
+            if not _NUMBER.fullmatch(value):
+                instead = f", not {quote(value)}" if value else ""
+                complaints.append(f"go {word} needs a number{instead}: it counts as 0")
+            numbers[word] = _number(value)
         elif word == "searchmoves":
             while words and MOVE.fullmatch(words[0]):
                 searchmoves.append(words.popleft())
         else:
             complaints.append(f"go does not know {quote(word)}")
+    if "btime" in numbers or "wtime" in numbers:
+        numbers = {"btime": 0, "wtime": 0, **numbers}
     byoyomi = numbers.get("byoyomi")
     go = Go(
         infinite="infinite" in flags,
@@ -231,6 +269,7 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
         mate_ms=numbers.get("mate"),
         black=Clock(numbers.get("btime"), numbers.get("binc"), byoyomi),
         white=Clock(numbers.get("wtime"), numbers.get("winc"), byoyomi),
+        moves_to_go=numbers.get("movestogo"),
         movetime=numbers.get("movetime"),
         nodes=numbers.get("nodes"),
         depth=numbers.get("depth"),

@@ -38,6 +38,22 @@ def test_the_remaining_time_is_shared_among_the_moves_to_come():
     assert budget(ply=100, remaining=140000).extended == pytest.approx(20)
 
 
+def test_movestogo_divides_the_remaining_time_and_leaves_some_for_the_last_move():
+    def planned(moves, ply=100):
+        go = Go(black=Clock(remaining=140000), moves_to_go=moves)
+        return make_budget(go, 0, ply, MARGIN)
+
+    assert planned(40) == planned(None)
+    assert planned(6).planned == pytest.approx(20)
+    assert planned(1) == Budget(70, 140 - MARGIN)
+    assert planned(0) == Budget(140 - MARGIN, 140 - MARGIN)
+    remaining = 10.0
+    for moves in range(40, 0, -1):
+        go = Go(black=Clock(remaining=int(1000 * remaining)), moves_to_go=moves)
+        remaining -= make_budget(go, 0, 100, MARGIN).extended
+    assert remaining >= 0
+
+
 def test_a_small_increment_is_used():
     assert budget(ply=100, remaining=1400, increment=100).planned == pytest.approx(0.2)
 

@@ -4,6 +4,7 @@ import re
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import cshogi
 import numpy
@@ -12,10 +13,13 @@ from uct_helpers import FakeNetwork, endgames, searched
 
 from pydlshogi import files
 from pydlshogi.network.evaluator import Evaluation
+from pydlshogi.player import search_info
 from pydlshogi.player.book import BookMove, write_book
 from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
+from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct import boards
+from pydlshogi.uct.line import Line
 from pydlshogi.uct.proof import LOSS
 from pydlshogi.usi.protocol import Clock, FatalError, Go
 
@@ -39,12 +43,16 @@ class FakeEvaluator:
 
     Attributes:
         asked: Number of positions evaluated.
+
+    Args:
+        win: Value of every position; None for those of the fake network.
     """
 
     plane_num = 104
 
-    def __init__(self, has_policy=True, has_value=True, seconds=0.0):
+    def __init__(self, has_policy=True, has_value=True, seconds=0.0, win=None):
         self.has_policy, self.has_value, self._seconds = has_policy, has_value, seconds
+        self._win = win
         self._network = FakeNetwork()
         self.asked = 0
 
@@ -52,6 +60,8 @@ class FakeEvaluator:
         self.asked += len(planes)
         time.sleep(self._seconds)
         logits, wins = self._network(numpy.stack(planes))
+        if self._win is not None:
+            wins = numpy.full_like(wins, self._win)
         return Evaluation(logits, wins if self.has_value else None)
 
 
@@ -287,6 +297,39 @@ def test_multipv_shows_lines_best_last_and_legal():
     assert lines[-1].partition(" pv ")[2].split()[0] == best
 
 
+def test_pending_visits_are_no_losses_in_what_is_shown():
+    # All positions are even. Batches of 64 are pending most of the time.
+    options = {"mate_plies": 0, "Mate_Root_Search": "false", "declaration_win": "false"}
+    player = make_player(
+        PV_Interval=1, batch_size=64, MultiPV=5, fake={"seconds": 0.03, "win": 0.5}, **options
+    )
+    go = Go(infinite=True)
+    threading.Timer(1, go.stop.set).start()
+    player.choose(go)
+    scores = [re.search(r"score (\S+ \S+)", line)[1] for line in player.said if " score " in line]
+    assert len(scores) > 20
+    assert set(scores) == {"cp 0"}
+
+
+def test_a_search_that_is_stopped_at_its_first_batch_does_not_resign():
+    player = make_player(resign_threshold=20, fake={"seconds": 0.3, "win": 0.5})
+    go = Go(infinite=True)
+    threading.Timer(0.45, go.stop.set).start()  # the root is answered, its first child is not
+    legal(player.choose(go))
+    assert number(player, "score cp") == 0
+
+
+def test_no_line_is_deeper_than_the_selective_depth(monkeypatch):
+    # A line that ends with the moves of a mate search is longer than any playout.
+    lines = [Line(moves, 0.5, None, 1) for moves in ([1], [1, 2, 3, 4, 5], [1, 2])]
+    monkeypatch.setattr(search_info, "best_lines", lambda search, number: lines)
+    monkeypatch.setattr(search_info, "to_usi", str)
+    search = SimpleNamespace(deepest=3, fullness=lambda: 0.0)
+    said = list(info_lines(search, 3, seconds=1, nodes=1, has_value=True))
+    assert [line.split()[2] for line in said] == ["2", "5", "1"]
+    assert {line.split()[4] for line in said} == {"5"}
+
+
 def test_a_mate_is_played_and_shown():
     player = make_player(MATE_IN_ONE)
     assert player.choose(Go(black=Clock(byoyomi=10**5))).split() == ["G*5b"]
@@ -471,6 +514,15 @@ def test_the_book_is_played_and_can_be_switched_off(tmp_path):
     player.set(OwnBook="true")
     player.set_position(None, ["7g7f"])
     legal(player.choose(Go(nodes=50)), moves=["7g7f"])
+
+
+@pytest.mark.parametrize("answer", ["9i9h", "1i1h", "5e5d", "P*5e"])
+def test_an_answer_of_the_book_that_cannot_be_played_is_left_out(tmp_path, answer):
+    start = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
+    write_book(tmp_path / "book.db", {start: [BookMove("9i9h", answer)]})
+    player = make_player(Book_File=tmp_path / "book.db")
+    assert player.choose(Go(nodes=50)) == "9i9h"
+    assert not player.board.move_stack
 
 
 def test_perpetual_check_is_avoided_at_the_fourth_time():

@@ -9,12 +9,14 @@ import pytest
 import shogi
 from uct_helpers import endgames, games, random_sfens, sfens_of
 
+from pydlshogi import rules
 from pydlshogi.features import make_input_features_from_board, make_output_label
 from pydlshogi.uct import boards
 from pydlshogi.uct.board import Mate
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+from pydlshogi.uct.python_shogi_moves import checks, is_mate, legal_moves
 
 
 def planes(board):
@@ -60,6 +62,18 @@ def test_a_mate_by_a_distant_check_is_one_in_one_ply(board):
     sfen = "snsk3p1/5+N3/l1Ggp2Pr/1pp2p+R2/p7p/P2S1+BP2/1P2P3L/LB1G1Gl1P/1NK4NS b 3P2p 113"
     for plies in (1, 2, 3, 5):
         assert board(sfen).mate(plies) == Mate(from_usi("3d3a"), 1)
+
+
+def test_a_mate_is_told_from_a_check_on_python_shogis_board():
+    found = set()
+    for sfen in itertools.chain(random_sfens(60, seed=5), endgames(60, plies=3)):
+        board = shogi.Board(sfen)
+        for move in checks(board, legal_moves(board)):
+            board.push(move)
+            found.add(is_mate(board))
+            assert is_mate(board) == (not rules.has_legal_move(board)), (sfen, move)
+            board.pop()
+    assert found == {True, False}
 
 
 @pytest.mark.slow

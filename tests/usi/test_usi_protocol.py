@@ -127,7 +127,13 @@ def test_byoyomi_is_for_both():
         ("btime 600 binc 10000 wtime 9", 0.3),
         ("btime 0 binc 10000 wtime 9", 0),
         ("btime -5 wtime 9", 0),
-        ("wtime 9", None),
+        # The GUI gives a limit, but not that of the side to move.
+        ("wtime 9", 0),
+        ("movestogo 1 btime 60000 wtime 9", 15),
+        ("movestogo 40 btime 60000 wtime 9", 1),
+        ("movestogo -5 btime 60000 wtime 9", 30),
+        ("btime x wtime y", 0),
+        ("movetime", 0),
         ("infinite btime 0 wtime 0 byoyomi 1000", None),
         ("ponder btime 0 wtime 0 byoyomi 1000", None),
     ],
@@ -155,6 +161,33 @@ def test_go_passes_over_what_it_does_not_understand(text, named):
     go, complaints = protocol.parse_go(text)
     assert go.white.remaining == 5
     assert any(named in complaint for complaint in complaints)
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        ("+500", 500),
+        ("-5", -5),
+        ("007", 7),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 19, 10**18),
+        ("-" + "9" * 10000, -(10**18)),
+        ("0" * 10000 + "3", 3),
+        ("1000.5", 0),
+        ("x", 0),
+        ("３", 0),
+    ],
+)
+def test_every_number_is_a_limit_so_that_no_search_is_endless(word, number):
+    go, complaints = protocol.parse_go(f"nodes {word} movetime {word}")
+    assert (go.nodes, go.movetime) == (number, number)
+    assert len(complaints) == (2 if number == 0 else 0)
+
+
+def test_a_number_that_is_missing_leaves_the_next_word_alone():
+    go, complaints = protocol.parse_go("btime wtime 5 byoyomi searchmoves 7g7f")
+    assert (go.white, go.searchmoves) == (Clock(5, None, 0), ("7g7f",))
+    assert len(complaints) == 2
 
 
 @given(st.text())
