@@ -17,7 +17,7 @@ from pydlshogi import files, rules
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.network import own
-from pydlshogi.network.cpu.threads import get_threads, set_threads
+from pydlshogi.network.cpu.threads import get_threads, processors, set_threads
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError
 from pydlshogi.player.engine_player import EnginePlayer
@@ -130,7 +130,7 @@ class NetworkPlayer(EnginePlayer):
 
     def _load(self, path: Path) -> None:
         """Loads a model file and tries it."""
-        _compute_with(self.options["Threads"])
+        self._choose_threads(self.options["Threads"])
         try:
             if self.options["network_file"]:
                 own.use(self._folder / self.options["network_file"])
@@ -145,6 +145,19 @@ class NetworkPlayer(EnginePlayer):
         self.evaluate(shogi.Board())
         if self.device.xp is not numpy:
             self.warm_up()
+
+    def _choose_threads(self, wanted: int) -> None:
+        """Sets the number of threads, but not more than there are processors.
+
+        Every step of the network waits for all threads, so more of them would only wait.
+        """
+        number = min(wanted, processors())
+        if number < wanted:
+            self.send(
+                f"info string Threads {wanted} is more than the processors that the engine may "
+                f"use: {number} {'thread computes' if number == 1 else 'threads compute'}"
+            )
+        _compute_with(number)
 
     def warm_up(self) -> None:
         """Evaluates several positions: for them a GPU needs other kernels than for one."""

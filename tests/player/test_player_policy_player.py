@@ -14,6 +14,7 @@ from pydlshogi.features import LABEL_NUM, make_output_label
 from pydlshogi.network import evaluator
 from pydlshogi.network.cpu import threads
 from pydlshogi.network.registry import make_network
+from pydlshogi.player import network_player
 from pydlshogi.player.base_player import BasePlayer
 from pydlshogi.player.options import policy_options
 from pydlshogi.player.policy_player import PolicyPlayer
@@ -260,6 +261,7 @@ def test_the_number_of_threads_is_an_option():
 
 def test_a_new_number_of_threads_takes_effect_at_isready(monkeypatch):
     monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
+    monkeypatch.setattr(network_player, "processors", lambda: 2)
     player = PolicyPlayer(send=lambda line: None)
     saved = threads.get_threads()
     try:
@@ -268,6 +270,22 @@ def test_a_new_number_of_threads_takes_effect_at_isready(monkeypatch):
             player.prepare()
             assert threads.get_threads() == number
             assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info()} <= {1, number}
+    finally:
+        threads.set_threads(saved)
+
+
+@pytest.mark.parametrize(("wanted", "used"), [(512, 3), (4, 3), (3, 3), (1, 1)])
+def test_no_more_threads_than_processors_compute(monkeypatch, wanted, used):
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
+    monkeypatch.setattr(network_player, "processors", lambda: 3)
+    said: list[str] = []
+    player = PolicyPlayer(send=said.append)
+    saved = threads.get_threads()
+    try:
+        player.options.set("Threads", str(wanted))
+        player.prepare()
+        assert threads.get_threads() == used
+        assert any("processors" in line for line in said) == (wanted > used)
     finally:
         threads.set_threads(saved)
 

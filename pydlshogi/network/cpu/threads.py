@@ -66,8 +66,7 @@ def get_threads() -> int:
 
     Returns:
         The number that :func:`set_threads` chose; else the environment variable
-        ``PYDLSHOGI_THREADS``; else the number of processors that this process may use. The
-        last is limited by the process's CPU affinity and by the quota of its container.
+        ``PYDLSHOGI_THREADS``; else :func:`processors`.
 
     Raises:
         ThreadsError: ``PYDLSHOGI_THREADS`` is not a whole number of at least 1.
@@ -82,6 +81,14 @@ def get_threads() -> int:
                 "Set it to a number of threads, at least 1, or unset it."
             )
         return int(text)
+    return processors()
+
+
+def processors() -> int:
+    """Returns how many processors this process may use.
+
+    The process's CPU affinity and the quota of its container limit the number.
+    """
     if hasattr(os, "sched_getaffinity"):  # not on Windows and macOS
         bound = len(os.sched_getaffinity(0))
     else:
