@@ -36,6 +36,9 @@ _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYDLSH
 
 _INFO = b"info string "
 
+#: A number that is sent even if the engine declares another range: ranges may be wrong.
+_FORCED = re.compile(r"-?\d+!")
+
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
 
 
@@ -176,8 +179,9 @@ class UsiClient:
                     f"engine {self.spec.name} has no option {name!r}. It has: "
                     f"{', '.join(match['name'] for match in options.values()) or 'none'}."
                 )
-            complaint = _complaint(option["type"], option["rest"], value) if option else ""
-            if complaint:
+            if _FORCED.fullmatch(value):
+                value = value[:-1]
+            elif option and (complaint := _complaint(option["type"], option["rest"], value)):
                 raise EngineError(f"engine {self.spec.name}: the option {name} must be {complaint}")
             with self._talk("setoption"):
                 # cshogi would use the encoding of the system, which may lack characters.
@@ -294,9 +298,11 @@ def _complaint(kind: str, declaration: str, value: str) -> str:
         return "" if value in ("true", "false") else "true or false."
     if kind == "spin":
         bounds = re.search(r" min (-?\d+) max (-?\d+)", declaration)
-        number = int(value) if re.fullmatch(r"-?\d+", value) else None
-        if bounds and (number is None or not int(bounds[1]) <= number <= int(bounds[2])):
+        if bounds and not re.fullmatch(r"-?\d+", value):
             return f"a number from {bounds[1]} to {bounds[2]}."
+        if bounds and not int(bounds[1]) <= int(value) <= int(bounds[2]):
+            anyway = f"To send {value} anyway, write {value}!"
+            return f"a number from {bounds[1]} to {bounds[2]}. {anyway}"
     if kind == "combo":
         choices = re.findall(r" var (.+?)(?= var |$)", declaration)
         if value.lower() not in map(str.lower, choices):

@@ -57,6 +57,7 @@ for line in map(bytes.decode, sys.stdin.buffer):
     elif word == "isready": sys.stderr.write("x" * 100000 + "\n"); say("readyok")
     elif word == "go": say("info string 考え中"); say("bestmove " + behaviour)
     elif word == "setoption" and " Title " in line: assert line.split()[-1] == "偽", line
+    elif word == "setoption" and " Level " in line: assert "!" not in line, line
     elif word == "quit": break
 """
 
@@ -294,7 +295,10 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
         ("mutters at isready", "with status 1 (no model. Train one; warning)."),
         ("waits at isready", "did not answer 'isready' within 2 s (no model. Train one)."),
         ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book, Title."),
-        ("resign;level=7", "the option level must be a number from -5 to 5."),
+        (
+            "resign;level=7",
+            "the option level must be a number from -5 to 5. To send 7 anyway, write 7!",
+        ),
         ("resign;Level=high", "the option Level must be a number from -5 to 5."),
         ("resign;Style=wild", "the option Style must be one of calm, very wild."),
         ("resign;Book=no", "the option Book must be true or false."),
@@ -314,6 +318,11 @@ def test_an_engine_that_cannot_play_stops_the_match_before_it_begins(
     assert words in error
     assert error.count("\n") == 1
     assert not output.exists()
+
+
+def test_a_number_outside_the_declared_range_is_sent_if_the_user_insists(fake, tmp_path):
+    engines = ("--engine", fake("resign") + ";Level=7!", "--opponent", fake("resign", "b"))
+    assert run(tmp_path / "match", *engines, "--games", 2) == 0
 
 
 def test_an_engine_may_have_a_limit_of_its_own(fake, tmp_path, capsys):
