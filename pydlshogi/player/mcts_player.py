@@ -231,7 +231,8 @@ class MCTSPlayer(NetworkPlayer):
         """Shows the result and returns the text after ``bestmove``."""
         self._report(timer, nodes)
         lines = best_lines(self._search, 1)
-        if not lines:  # stopped before the network could answer
+        if not lines:
+            self.send("info string the network has not answered in time: the move is not searched")
             return to_usi(int(self._search.board.moves()[0]))
         best = lines[0]
         threshold = self.options["resign_threshold"] / 100

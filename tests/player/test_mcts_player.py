@@ -179,6 +179,15 @@ def test_depth_is_that_of_the_line():
     assert number(player, "depth") == 3
 
 
+def test_a_move_without_an_answer_of_the_network_is_legal_and_the_gui_is_told():
+    player = make_player(fake={"seconds": 0.5})
+    start = time.perf_counter()
+    legal(player.choose(Go(movetime=0)))
+    assert time.perf_counter() - start < 0.4
+    assert any("has not answered in time" in line for line in player.said)
+    assert not any("score" in line for line in player.said)
+
+
 @pytest.mark.parametrize("limit", [{"depth": 0}, {"depth": -1}, {"nodes": 0}])
 def test_a_limit_of_nothing_still_plays_the_most_probable_move(limit):
     expected = make_player().choose(Go(depth=1))
