@@ -208,14 +208,16 @@ def test_a_full_tree_does_not_keep_the_network_from_choosing_the_move():
 def test_a_position_that_a_search_judged_as_a_repetition_is_searched_at_the_root():
     cycle = ["2h3h", "8b7b", "3h2h", "7b8b"]
     player = make_player(moves=[*cycle * 3][:-1])
-    go = Go(infinite=True)  # the fourth occurrence ends the game
-    threading.Timer(1, go.stop.set).start()
-    player.choose(go)
-    child = player._search.root.child_after(from_usi(cycle[-1]))
+    analyse = Go(infinite=True, nodes=100)  # the fourth occurrence ends the game
+    child = None
+    while child is None:
+        player.choose(analyse)
+        child = player._search.root.child_after(from_usi(cycle[-1]))
     assert child.proof == Proof(DRAW, 0)
     player.set_position(None, cycle * 3)
-    fresh = make_player(moves=cycle * 3)
-    assert player.choose(Go(nodes=100)) == fresh.choose(Go(nodes=100))
+    player.said.clear()
+    legal(player.choose(analyse), moves=cycle * 3)
+    assert player._search.root is child
     assert number(player, "nodes") == 100
 
 
