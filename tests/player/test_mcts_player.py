@@ -199,8 +199,11 @@ def test_a_limit_of_nothing_still_plays_the_most_probable_move(limit):
 def test_a_full_tree_does_not_keep_the_network_from_choosing_the_move():
     expected = make_player().choose(Go(depth=1))
     player = make_player(USI_Ponder="false", USI_Hash=16)
-    player._search.tree.size = 20e6
-    player._search.tree.free = lambda nodes: player._search.tree._garbage.clear()
+    player._begin(Go(nodes=100))
+    tree = player._search.tree
+    tree.free(100)
+    tree.size = 20e6
+    assert player._search.is_full()
     assert player.choose(Go(nodes=100)) == expected.split()[0]
     assert asked(player) == 1
 
