@@ -191,7 +191,7 @@ class MCTSPlayer(NetworkPlayer):
             nonlocal due
             root = self._search.root
             if interval and timer.elapsed() >= due:
-                due += interval
+                due = timer.elapsed() + interval
                 self._report(timer, self._search.visits() - known)
             has_answer = root.policy is not None or timer.elapsed() > _PATIENCE
             return timer.is_over() and has_answer
@@ -202,9 +202,11 @@ class MCTSPlayer(NetworkPlayer):
         """Says whether the result is proven or a limit other than the time is reached."""
         search = self._search
         root = search.root
-        if root.proof or root.visits >= most or search.is_full():
+        if root.proof or root.visits >= most:
             return True
-        return go.depth is not None and _depth(search) >= go.depth
+        if root.policy is None:
+            return False  # without the network's answer, every move would be as good as another
+        return search.is_full() or (go.depth is not None and _depth(search) >= go.depth)
 
     def _is_settled(self, timer: Timer, known: int) -> bool:
         """Says whether to move early, because the choice is clear or cannot change any more."""
@@ -229,7 +231,8 @@ class MCTSPlayer(NetworkPlayer):
         """Shows the result and returns the text after ``bestmove``."""
         self._report(timer, nodes)
         lines = best_lines(self._search, 1)
-        if not lines:  # stopped before the network could answer
+        if not lines:
+            self.send("info string the network has not answered in time: the move is not searched")
             return to_usi(int(self._search.board.moves()[0]))
         best = lines[0]
         threshold = self.options["resign_threshold"] / 100

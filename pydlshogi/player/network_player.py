@@ -347,13 +347,10 @@ def _compute_with(threads: int) -> None:
     """Sets the number of threads, of our own kernels and of BLAS.
 
     Raises:
-        FatalError: ``PYDLSHOGI_THREADS`` is no number.
+        ThreadsError: ``PYDLSHOGI_THREADS`` is not a number of threads.
     """
     set_threads(None)
-    try:
-        get_threads()
-    except ValueError as error:
-        raise FatalError(f"{error}.") from None
+    get_threads()  # a wrong variable is an error, although the option has the number
     set_threads(threads)
     threadpoolctl.threadpool_limits(threads, user_api="blas")
 

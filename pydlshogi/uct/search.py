@@ -133,9 +133,20 @@ class Search:
         self._evaluations.begin_search(in_background=self.settings.batches > 1)
         self._game = game
         self._only = only
+        self._forget_verdict()
         self._root_mate = RootMate(game.board, self.settings.plies_left(game.ply))
         self.mate: list[int] = []
         self.evaluations = self.collisions = self.deepest = 0
+
+    def _forget_verdict(self) -> None:
+        """Forgets the result of a root that an earlier search judged as a leaf.
+
+        There a repetition ended the game, but the GUI asks for a move. The moves of a mate are
+        known, so its result is kept.
+        """
+        root = self.root
+        if root.policy is None and root.mate_move is None:
+            root.proof = None
 
     def _change(self, settings: Settings) -> None:
         """Changes the settings."""

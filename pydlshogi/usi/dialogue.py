@@ -29,7 +29,7 @@ QUIT_GRACE = 3.0
 #: Seconds between signs of life while a player loads.
 SIGN_OF_LIFE = 5.0
 
-#: Words of one ``go`` that are named, if they were not understood.
+#: Largest number of unknown words or wrong numbers of one ``go`` that are named.
 _MOST_COMPLAINTS = 5
 
 #: Commands that want the move of the ``go`` before them at once, or no longer need it.

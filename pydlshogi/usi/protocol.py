@@ -112,7 +112,8 @@ class Go:
         mate_ms: Time for the mate search in milliseconds; None for no limit.
         black: Clock of the first player (``btime``, ``binc``).
         white: Clock of the second player (``wtime``, ``winc``).
-        moves_to_go: Moves until the clocks get new time (``movestogo``).
+        moves_to_go: Moves until the clocks get new time (``movestogo``); None or less than 1 if
+            that is unknown.
         movetime: Time for this move in milliseconds.
         nodes: Most positions to visit.
         depth: Most plies to search.
@@ -140,15 +141,16 @@ class Go:
         return (self.black, self.white)[color]
 
     def moves_left(self, guess: int) -> int:
-        """Returns among how many moves the remaining time is divided.
+        """Returns the number of moves that share the remaining time.
 
         Args:
-            guess: The number without ``moves_to_go``, and the largest.
+            guess: The result if ``moves_to_go`` is unknown, and the largest result.
         """
-        if self.moves_to_go is None:
+        if self.moves_to_go is None or self.moves_to_go < 1:
+            # Some GUIs send 0 if there is no such limit. This move must not get all the time.
             return guess
-        # One more than there are, so that the last move is not left without time.
-        return min(guess, max(0, self.moves_to_go) + 1)
+        # One more than the GUI gives, so that some time is left for the last move.
+        return min(guess, self.moves_to_go + 1)
 
     def seconds(self, color: int) -> float | None:
         """Returns how long a side should think: half of the time for this move.
@@ -204,18 +206,20 @@ _GO_NUMBERS = (
 )
 _GO_WORDS = (*_GO_FLAGS, *_GO_NUMBERS, "searchmoves")
 
+#: The numbers of one side. If the GUI gives one of them, both sides have a limit.
+_GO_CLOCKS = ("btime", "wtime", "binc", "winc")
+
 #: Larger numbers count as this one.
 _LARGEST = 10**18
-
 
 _NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 def _number(text: str) -> int:
-    """Reads a whole number. What is none counts as 0, and a huge one as 10**18."""
+    """Reads a whole number. Any other text counts as 0, and a larger number as 10**18."""
     if not _NUMBER.fullmatch(text):
         return 0
-    # Cut, because Python refuses to read thousands of digits.
+    # Python refuses to read thousands of digits, so at most 20 are read.
     digits = text.lstrip("+-").lstrip("0")[:20] or "0"
     size = min(_LARGEST, int(digits))
     return -size if text.startswith("-") else size
@@ -225,8 +229,8 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
     """Parses the arguments of ``go``.
 
     Unknown words are ignored, because the GUI waits for an answer. For the same reason a
-    number that is missing or cannot be read counts as 0, and so does the clock of a side
-    if the GUI gives only that of the other one: a search without a limit would never end.
+    number that is missing or cannot be read counts as 0. So does the clock of a side if the
+    GUI gives only that of the other side. Without a limit, the search would never end.
 
     Args:
         text: The words, in any order.
@@ -259,7 +263,7 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
                 searchmoves.append(words.popleft())
         else:
             complaints.append(f"go does not know {quote(word)}")
-    if "btime" in numbers or "wtime" in numbers:
+    if any(word in numbers for word in _GO_CLOCKS):
         numbers = {"btime": 0, "wtime": 0, **numbers}
     byoyomi = numbers.get("byoyomi")
     go = Go(

@@ -46,7 +46,7 @@ def test_movestogo_divides_the_remaining_time_and_leaves_some_for_the_last_move(
     assert planned(40) == planned(None)
     assert planned(6).planned == pytest.approx(20)
     assert planned(1) == Budget(70, 140 - MARGIN)
-    assert planned(0) == Budget(140 - MARGIN, 140 - MARGIN)
+    assert planned(0) == planned(-5) == planned(None)  # 0 says nothing: keep time for later
     remaining = 10.0
     for moves in range(40, 0, -1):
         go = Go(black=Clock(remaining=int(1000 * remaining)), moves_to_go=moves)

@@ -15,12 +15,14 @@ from pydlshogi import files
 from pydlshogi.network.evaluator import Evaluation
 from pydlshogi.player import search_info
 from pydlshogi.player.book import BookMove, write_book
+from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct import boards
 from pydlshogi.uct.line import Line
-from pydlshogi.uct.proof import LOSS
+from pydlshogi.uct.move import from_usi
+from pydlshogi.uct.proof import DRAW, LOSS, Proof
 from pydlshogi.usi.protocol import Clock, FatalError, Go
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
@@ -177,6 +179,51 @@ def test_depth_is_that_of_the_line():
     assert number(player, "depth") == 3
 
 
+def test_a_move_without_an_answer_of_the_network_is_legal_and_the_gui_is_told():
+    player = make_player(fake={"seconds": 0.5})
+    start = time.perf_counter()
+    legal(player.choose(Go(movetime=0)))
+    assert time.perf_counter() - start < 0.4
+    assert any("has not answered in time" in line for line in player.said)
+    assert not any("score" in line for line in player.said)
+
+
+@pytest.mark.parametrize("limit", [{"depth": 0}, {"depth": -1}, {"nodes": 0}])
+def test_a_limit_of_nothing_still_plays_the_most_probable_move(limit):
+    expected = make_player().choose(Go(depth=1))
+    player = make_player(USI_Ponder="false")
+    assert player.choose(Go(**limit)) == expected.split()[0]
+    assert asked(player) == 1
+
+
+def test_a_full_tree_does_not_keep_the_network_from_choosing_the_move():
+    expected = make_player().choose(Go(depth=1))
+    player = make_player(USI_Ponder="false", USI_Hash=16)
+    player._begin(Go(nodes=100))
+    tree = player._search.tree
+    tree.free(100)
+    tree.size = 20e6
+    assert player._search.is_full()
+    assert player.choose(Go(nodes=100)) == expected.split()[0]
+    assert asked(player) == 1
+
+
+def test_a_position_that_a_search_judged_as_a_repetition_is_searched_at_the_root():
+    cycle = ["2h3h", "8b7b", "3h2h", "7b8b"]
+    player = make_player(moves=[*cycle * 3][:-1])
+    analyse = Go(infinite=True, nodes=100)  # the fourth occurrence ends the game
+    child = None
+    while child is None:
+        player.choose(analyse)
+        child = player._search.root.child_after(from_usi(cycle[-1]))
+    assert child.proof == Proof(DRAW, 0)
+    player.set_position(None, cycle * 3)
+    player.said.clear()
+    legal(player.choose(analyse), moves=cycle * 3)
+    assert player._search.root is child
+    assert number(player, "nodes") == 100
+
+
 def test_byoyomi_is_used_and_kept():
     player = make_player(Byoyomi_Margin=100)
     start = time.perf_counter()
@@ -295,6 +342,18 @@ def test_multipv_shows_lines_best_last_and_legal():
             assert board.is_legal(board.move_from_usi(move))
             board.push_usi(move)
     assert lines[-1].partition(" pv ")[2].split()[0] == best
+
+
+def test_after_a_pause_the_lines_that_were_missed_do_not_follow_one_another():
+    player = make_player(PV_Interval=100)
+    player.choose(Go(nodes=10))
+    go = Go(infinite=True)
+    is_over = player._watch(Timer(go, 0, 0, 0.0), 0)
+    player.said.clear()
+    time.sleep(0.5)
+    for _ in range(5):
+        is_over()
+    assert len(player.said) == 1
 
 
 def test_pending_visits_are_no_losses_in_what_is_shown():

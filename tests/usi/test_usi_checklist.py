@@ -251,6 +251,7 @@ def test_isready_names_threads_that_are_no_number(start, environment):
     answers = engine.ask("isready", "info string")
     assert "PYDLSHOGI_THREADS" in answers[-1]
     assert "'many'" in answers[-1]
+    assert answers[-1].endswith("or unset it.")
     assert engine.process.wait(60) == 1
     assert b"Traceback" not in engine.stderr
 

@@ -129,9 +129,13 @@ def test_byoyomi_is_for_both():
         ("btime -5 wtime 9", 0),
         # The GUI gives a limit, but not that of the side to move.
         ("wtime 9", 0),
+        ("winc 1000", 0),
         ("movestogo 1 btime 60000 wtime 9", 15),
         ("movestogo 40 btime 60000 wtime 9", 1),
-        ("movestogo -5 btime 60000 wtime 9", 30),
+        # A number that says nothing must not spend the whole clock on one move.
+        ("movestogo -5 btime 60000 wtime 9", 1),
+        ("movestogo 0 btime 60000 wtime 9", 1),
+        ("movestogo btime 60000 wtime 9", 1),
         ("btime x wtime y", 0),
         ("movetime", 0),
         ("infinite btime 0 wtime 0 byoyomi 1000", None),

@@ -13,7 +13,7 @@ import math
 import os
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Callable
 
@@ -151,6 +151,7 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
     """
     barrier = _Barrier(threads)
     errors: list[BaseException] = []
+    futures: list[Future[None]] = []
 
     def take_steps(thread: int) -> None:
         try:
@@ -166,13 +167,16 @@ def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
 
     with blas_threads(1):
         try:
-            futures = [_executor(threads).submit(take_steps, n) for n in range(1, threads)]
+            for thread in range(1, threads):
+                futures.append(_executor(threads).submit(take_steps, thread))
             take_steps(0)
             for future in futures:
                 future.result()
         except BaseException:
-            # The system gave no thread, or Ctrl-C: threads that have started must not wait.
+            # The system gave no thread, or Ctrl-C: threads that have started must not wait. Their
+            # arrays may be used again as soon as this function ends.
             barrier.abort()
+            wait(futures)
             raise
     if errors:
         raise errors[0]
@@ -278,7 +282,7 @@ def limit_blas() -> None:
 
 
 def _set_blas_threads(library: Any, number: int) -> None:
-    """Sets the number of threads of a BLAS library, whatever thread calls.
+    """Sets the number of threads of a BLAS library, from any thread.
 
     threadpoolctl obeys only the first thread that calls it, and ignores the others without
     an error. The search computes the network in another thread than the one that loads it.
@@ -302,8 +306,8 @@ def _blas_libraries() -> list[Any]:
 class Workspace(threading.local):
     """Arrays that each thread keeps from call to call.
 
-    To provide the memory of a new array of some megabytes takes the system as long as to fill
-    it takes the program.
+    For a new array of some megabytes, the system takes as long to provide the memory as the
+    program takes to fill it.
     """
 
     def __init__(self) -> None:

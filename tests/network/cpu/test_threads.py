@@ -1,7 +1,9 @@
 import multiprocessing
 import os
+import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -151,21 +153,37 @@ def test_threads_that_began_do_not_wait_for_those_that_cannot(monkeypatch, error
     class Refusing:
         def __init__(self):
             self.begun = []
+            self._pool = ThreadPoolExecutor(1)
 
         def submit(self, function, number):
             if self.begun:
                 raise error
-            self.begun.append(threading.Thread(target=function, args=(number,), daemon=True))
-            self.begun[0].start()
+            self.begun.append(self._pool.submit(function, number))
+            return self.begun[0]
 
     executor = Refusing()
     monkeypatch.setattr(threads, "_executor", lambda number: executor)
     before = blas_settings()
     with pytest.raises(type(error)):
         threads.in_threads(3, lambda thread: None, lambda thread: None)
-    executor.begun[0].join(30)
-    assert not executor.begun[0].is_alive()
+    assert executor.begun[0].done()
     assert blas_settings() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a signal does not interrupt a lock there")
+def test_ctrl_c_is_raised_after_all_threads_have_stopped():
+    done = []
+
+    def step(thread):
+        if thread:
+            time.sleep(0.1)  # the first thread has ended its part, and waits
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+            done.append(thread)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.in_threads(2, step)
+    assert done == [1]
 
 
 @pytest.mark.parametrize("failing", [0, 1])
