@@ -149,8 +149,9 @@ def test_nothing_is_written_where_nothing_can_be(folder, capsys):
     [
         (["none.hcpe", "b.psv"], "none.hcpe: there is no such file or folder. Check its path."),
         (["a.hcpe", "b.txt"], "the suffix of b.txt names no format. Call it .hcpe or .psv,"),
-        (["a.hcpe", "a.hcpe"], "a.hcpe is one of the files to read. Name another output file."),
-        (["list.txt", "nowhere/b.psv"], "nowhere/b.psv: No such file or directory."),
+        (["a.hcpe", "a.hcpe"], "OUT a.hcpe is the same file as IN. Choose another name."),
+        ([".", "a.hcpe"], "a.hcpe is one of the files to read. Name another output file."),
+        (["list.txt", "list.txt/b.psv"], "list.txt"),
         (["a.tar.gz", "b.psv"], "the command line names it, but it is packed; unpack it first."),
     ],
 )
@@ -163,6 +164,11 @@ def test_mistakes_give_one_sentence(folder, capsys, words, message):
     assert error.count("\n") == 1
     assert message in error
     assert (folder / "a.hcpe").read_bytes() == before
+
+
+def test_a_missing_folder_of_the_output_is_made(folder):
+    assert main(["a.psv", "new/b.hcpe"]) == 0
+    assert (folder / "new" / "b.hcpe").stat().st_size > 0
 
 
 def test_the_script_runs_from_any_folder(folder):

@@ -373,7 +373,7 @@ ERRORS = {
     "same file": ("train.txt test.txt --model a --state a", "--state a"),
     "model that waits": ("train.txt test.txt --model a --state a.next", "--model's new file"),
     "state over model": ("train.txt test.txt -m good --state good", "--initmodel"),
-    "log over model": ("train.txt test.txt -m good --log good", "--initmodel"),
+    "log over model": ("train.txt test.txt -m good --log good", "--log good exists and is not"),
     "model over state": ("train.txt test.txt -m good -r state --model state", "--resume"),
     "folder": ("train.txt test.txt --model train.txt/model", "train.txt"),
     "log": ("train.txt test.txt --log train.txt", "--log"),
