@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -66,13 +67,12 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
         output: The file. Its suffix determines the format; PNG without one.
 
     Raises:
-        DrawingError: the file cannot be written, or it is another file without a suffix, such
-            as a model.
+        DrawingError: the file cannot be written, or :func:`check_picture` refuses it.
     """
     import matplotlib
 
     output = Path(output)
-    _check_replaceable(output)
+    check_picture(output)
     format_ = output.suffix[1:].lower() or "png"
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -87,12 +87,20 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
         ) from None
 
 
-def _check_replaceable(output: Path) -> None:
-    """Refuses to replace a file without a suffix that is no PNG: it may be a model."""
+def check_picture(output: str | os.PathLike[str]) -> None:
+    """Checks that a picture does not replace another file without a suffix, such as a model.
+
+    Args:
+        output: The file, as for :func:`save_figure`.
+
+    Raises:
+        DrawingError: the file has no suffix, is not empty and is no PNG.
+    """
+    output = Path(output)
     if output.suffix or not output.is_file():
         return
-    with output.open("rb") as file:
-        if file.read(len(_PNG)) != _PNG:
+    with contextlib.suppress(OSError), output.open("rb") as file:  # a write reports the error
+        if file.read(len(_PNG)) not in (b"", _PNG):
             raise DrawingError(
                 f"{output} exists already and is no picture. Choose another --output, a file with "
                 "the suffix .png, .svg or .pdf."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,10 +65,11 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         A binary file open for writing.
 
     Raises:
-        OSError: the folder is missing or not writable, or the disk is full. ``filename`` is
-            ``path``.
+        OSError: the folder is missing or not writable, the disk is full, or ``path`` is a device
+            or a pipe. ``filename`` is ``path``.
     """
     target = behind_links(path)
+    _refuse_device(path)
     try:
         with _write_beside(target) as file:
             yield file
@@ -77,6 +80,14 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             error.filename = os.fspath(path)
             del error.filename2  # otherwise the text would be "'path' -> None"
         raise
+
+
+def _refuse_device(path: str | os.PathLike[str]) -> None:
+    """Refuses a device or a pipe: the renamed file would replace it, for example ``/dev/null``."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise OSError(errno.EINVAL, "it is a device or a pipe; name a file", os.fspath(path))
 
 
 @contextlib.contextmanager

@@ -42,6 +42,15 @@ def test_a_model_is_not_replaced_by_a_picture(tmp_path):
     assert (tmp_path / "model").read_bytes() == b"PK\x03\x04"
 
 
+def test_an_empty_file_and_a_picture_without_a_suffix_are_replaced(tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "picture").touch()
+    for width in (2, 3):
+        save_figure(new_figure(width, 1), tmp_path / "picture")
+        found = (tmp_path / "picture").read_bytes()
+        assert int.from_bytes(found[16:20], "big") == 110 * width
+
+
 def test_without_matplotlib_the_error_tells_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(DrawingError, match="Install it: python -m pip install matplotlib"):

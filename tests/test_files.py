@@ -162,3 +162,18 @@ def test_old_leftovers_of_a_file_are_removed_and_nothing_else(tmp_path):
     files.remove_leftovers(tmp_path / "file")
     assert sorted(os.listdir(tmp_path)) == sorted(names[1:])
     files.remove_leftovers(tmp_path / "no folder" / "file")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_device_or_a_pipe_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with (
+            pytest.raises(OSError, match="a device or a pipe") as caught,
+            files.write_beside(tmp_path / name),
+        ):
+            pass
+        assert caught.value.filename == str(tmp_path / name)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert {path.name for path in tmp_path.iterdir()} == {"pipe", "link"}

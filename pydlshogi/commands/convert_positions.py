@@ -68,9 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     format_ = output_format(args.output, args.format)
     report = "" if args.report is None else str(args.report)
     check_report(report)
+    sources = find_sources(args.input)
     prepare_outputs({"OUT": str(args.output), "--report": report}, {"IN": str(args.input)})
     conversion = convert(
-        find_sources(args.input),
+        sources,
         args.output,
         format_,
         unknown_as_draw=args.unknown_result == "draw",

@@ -93,10 +93,10 @@ def _check_output(args: argparse.Namespace, network: Network) -> None:
     """Checks that the calibration can be drawn, before the evaluation.
 
     Raises:
-        UserError: the network has no value head, ``--output`` is a file that is read, or
+        UserError: the network has no value head, ``--output`` is a file that must be kept, or
             matplotlib is missing.
     """
-    from pydlshogi.figure import new_figure
+    from pydlshogi.figure import check_picture, new_figure
 
     if not args.output:
         return
@@ -106,6 +106,7 @@ def _check_output(args: argparse.Namespace, network: Network) -> None:
             "Leave it out."
         )
     refuse_inputs(args.output, args.model, args.kifulist)
+    check_picture(args.output)
     new_figure(1, 1)
 
 

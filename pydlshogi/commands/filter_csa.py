@@ -126,7 +126,7 @@ def build_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit status."""
     from pydlshogi.kifu.filter import Criteria, select
-    from pydlshogi.training.outputs import check_report
+    from pydlshogi.training.outputs import check_report, prepare_outputs
 
     args = build_parser().parse_args(argv)
     criteria = Criteria(
@@ -140,11 +140,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     outputs = Outputs(args.report, args.list, args.copy_to, args.delete)
     files = find_files(args.dir, outputs.copy_to)
     # Examining the files takes minutes, so that mistakes in paths are found before it.
-    check_report("" if outputs.report is None else str(outputs.report), _REPORT_TITLES)
-    _check_list(outputs.kifu_list)
-    for path in (outputs.report, outputs.kifu_list):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
+    report, kifu_list = (
+        "" if path is None else str(path) for path in (outputs.report, outputs.kifu_list)
+    )
+    check_report(report, _REPORT_TITLES)
+    _check_list(kifu_list)
+    prepare_outputs({"--report": report, "--list": kifu_list}, {})
     selection = select(files, criteria)
     print_summary(selection)
     if args.player and not selection.fitting:
@@ -154,11 +155,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _check_list(path: Path | None) -> None:
+def _check_list(path: str) -> None:
     """Checks that ``--list`` does not replace a record."""
     from pydlshogi.kifu.sources import is_readable_name
 
-    if path is not None and is_readable_name(path.name):
+    if is_readable_name(path):
         raise UserError(
             f"--list {path} has the name of a record or an archive. Choose a name such as list.txt."
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydlshogi.commands.arguments import ArgumentParser, positive_int
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep
 
 
 def build_parser() -> ArgumentParser:
@@ -51,21 +52,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
     # numpy is imported after the options have been checked.
-    from pydlshogi.kifu.sharding import LIST, make_shards
+    from pydlshogi.kifu.sharding import LIST, PROGRESS, make_shards
     from pydlshogi.kifu.sources import read_list
     from pydlshogi.lock import lock_outputs
     from pydlshogi.training.outputs import check_report, prepare_outputs
 
     report = "" if args.report is None else str(args.report)
     check_report(report)
-    prepare_outputs({"--report": report}, {"LIST": args.kifulist})
     sources = read_list(args.kifulist)
-    args.output.mkdir(parents=True, exist_ok=True)
-    with lock_outputs(args.output / LIST):
+    shard_list = args.output / LIST
+    prepare_outputs(
+        {"--report": report, "the list in OUTPUT,": str(shard_list)}, {"LIST": args.kifulist}
+    )
+    with lock_outputs(shard_list):
+        if not (args.output / PROGRESS).exists():
+            keep("make_positions", shard_list)
         made = make_shards(sources, args.output, strict=args.strict, size=args.shard_size)
     if args.report is not None:
         made.report.write_tsv(args.report)
     made.report.print(args.kifulist)
     continued = ", continuing an earlier run" if made.continued else ""
-    print(f"{len(made.shards)} shards{continued}. Train with the list {args.output / LIST}.")
+    print(f"{len(made.shards)} shards{continued}. Train with the list {shard_list}.")
     return 0

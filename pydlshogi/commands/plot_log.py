@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import refuse_inputs
 
 
 def build_parser() -> ArgumentParser:
@@ -29,10 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Draws logs as the command line says; returns the exit status."""
     args = build_parser().parse_args(argv)
     from pydlshogi.training import plot
-    from pydlshogi.training.outputs import real_path
 
-    if args.output and real_path(args.output) in map(real_path, args.log):
-        raise plot.PlotError(f"--output {args.output} is a log. Choose another name.")
+    if args.output:
+        refuse_inputs(args.output, *args.log)
     curves = plot.read_curves(args.log)
     if args.output:
         plot.save(curves, args.output)

@@ -149,16 +149,19 @@ def _known_network(args: argparse.Namespace) -> str:
 def _prepare_files(args: argparse.Namespace) -> None:
     """Checks that no output replaces an input, and makes the folders of the outputs."""
     from pydlshogi.files import next_to
+    from pydlshogi.training.log_file import is_stream
     from pydlshogi.training.outputs import check_log, check_report, prepare_outputs
 
     check_report(args.report)
-    check_log(args.log)
+    # Lines are appended to a log, so a device or a pipe can receive them.
+    log = "" if is_stream(args.log) else args.log
+    check_log(log)
     prepare_outputs(
         {
             "--model": args.model,
             "--model's new file": str(next_to(args.model)),
             "--state": args.state,
-            "--log": args.log,
+            "--log": log,
             "--report": args.report,
         },
         {**_lists_and_caches(args), **_start_files(args)},

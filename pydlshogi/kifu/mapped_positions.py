@@ -164,7 +164,8 @@ def _allow_open_files(count: int) -> None:
     """Raises this process's limit of open files, if that is possible and needed.
 
     A mapped file stays open. Linux and macOS allow 1,024 or fewer files unless a process asks
-    for more.
+    for more. Both lists of a training may name shards, and other files are open too. So an
+    eighth of the limit is the most that needs no more.
     """
     try:
         import resource
@@ -174,7 +175,7 @@ def _allow_open_files(count: int) -> None:
     wanted = soft + count
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and count > soft // 2 and wanted > soft:
+    if soft != resource.RLIM_INFINITY and count > soft // 8 and wanted > soft:
         with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 

@@ -47,6 +47,19 @@ def _is_for_terminal(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING or bool(POINT.fullmatch(record.getMessage()))
 
 
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Tests whether a log file is standard error, another device or a pipe."""
+    other = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    return other or _is_standard_error(path)
+
+
+def _is_standard_error(path: str | os.PathLike[str]) -> bool:
+    """Tests whether a path leads to where standard error goes."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
+        return os.path.samestat(os.stat(path), os.fstat(sys.stderr.fileno()))
+    return False
+
+
 @contextlib.contextmanager
 def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     """Sends the package's log to a file or to standard error while a block runs.
@@ -54,14 +67,15 @@ def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     Args:
         path: Lines are appended to this file, so that a resumed run continues its log.
             Warnings, errors, and the lines with loss and accuracy then also go to standard
-            error. None or an empty path: everything goes to standard error.
+            error. None, an empty path or standard error itself, such as ``/dev/stderr``:
+            everything goes to standard error, once.
 
     Raises:
         OSError: the file cannot be written.
     """
     terminal = _TerminalHandler()
     handlers: list[logging.Handler] = [terminal]
-    if path:
+    if path and not _is_standard_error(path):
         # A file name in a kifu list may have bytes that are no text; they become \udcXX.
         handlers.append(_FileHandler(path, encoding="utf-8", errors="backslashreplace"))
         terminal.addFilter(_is_for_terminal)

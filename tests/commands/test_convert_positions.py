@@ -206,3 +206,8 @@ def test_a_report_replaces_no_other_file(folder, capsys, report):
 def test_the_folder_of_a_report_is_made(folder):
     assert main(["a.psv", "b.hcpe", "--report", "new/report.tsv"]) == 0
     assert (folder / "new" / "report.tsv").exists()
+
+
+def test_a_missing_input_makes_no_folder(folder):
+    assert main(["none.hcpe", "new/b.psv", "--report", "new/report.tsv"]) == 1
+    assert not os.path.exists("new")

@@ -101,6 +101,56 @@ def test_without_an_archive_and_a_folder_the_options_are_passed_alone(clone):
     assert (clone / "run" / "gpu" / "table.md").read_text() == "--gpu -1"
 
 
+PIP = """
+import sys, tarfile
+if sys.argv[2] == "tarfile":
+    print(*tarfile.open(sys.argv[4]).getnames(), sep="\\n")
+else:
+    assert sys.argv[2:4] == ["pip", "wheel"]
+    open(sys.argv[sys.argv.index("--wheel-dir") + 1] + "/new.whl", "w").close()
+"""
+
+
+@pytest.fixture
+def python(tmp_path):
+    """A Python that downloads nothing."""
+    (tmp_path / "pip.py").write_text(PIP)
+    path = tmp_path / "python"
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path / "pip.py"}" "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def games_with(path, *names):
+    with tarfile.open(path, "w:xz") as archive:
+        for name in names:
+            archive.addfile(tarfile.TarInfo(name))
+
+
+@WITH_BASH
+def test_prepare_takes_the_archive_of_the_folder_in_which_it_was_called(clone, python, monkeypatch):
+    (clone / "elsewhere").mkdir()
+    monkeypatch.chdir(clone / "elsewhere")
+    games_with("games.tar.xz", "lists/a_train.txt", "lists/a_test.txt", "a.csa")
+    content = Path("games.tar.xz").read_bytes()
+    for archive in ("games.tar.xz", "../.whl/games.tar.xz"):  # then the one that it made
+        result = run(clone, "prepare", archive, PYTHON=python)
+        assert result.returncode == 0, result.stderr
+        assert {path.name for path in (clone / ".whl").iterdir()} == {"games.tar.xz", "new.whl"}
+        assert (clone / ".whl" / "games.tar.xz").read_bytes() == content
+
+
+@WITH_BASH
+@pytest.mark.parametrize("names", [(), ("lists/a_train.txt", "lists/b_train.txt")])
+def test_prepare_refuses_an_archive_without_its_lists_and_keeps_the_folder(clone, python, names):
+    games_with(clone / "games.tar.xz", "lists/a_test.txt", *names)
+    before = sorted((clone / ".whl").iterdir())
+    result = run(clone, "prepare", str(clone / "games.tar.xz"), PYTHON=python)
+    assert result.returncode == 1 and "one file lists/*_train.txt" in result.stderr
+    assert run(clone, "prepare", str(clone / "missing"), PYTHON=python).returncode == 1
+    assert sorted((clone / ".whl").iterdir()) == before
+
+
 @WITH_BASH
 def test_without_a_command_the_script_explains_itself():
     result = subprocess.run(["bash", str(SCRIPT)], capture_output=True, text=True, timeout=60)

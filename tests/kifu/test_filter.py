@@ -311,6 +311,22 @@ def test_no_record_is_replaced_by_a_list_or_a_table(folder, capsys, flag):
     assert path.read_text() == FILES["good.csa"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("flag", ["--list", "--report"])
+def test_a_list_or_a_table_does_not_replace_a_pipe(folder, tmp_path, capsys, flag):
+    os.mkfifo(tmp_path / "pipe")
+    assert filter_csa.main([str(folder), flag, str(tmp_path / "pipe")]) == 1
+    said = capsys.readouterr()
+    assert f"{flag} {tmp_path / 'pipe'} is a device or a pipe" in said.err
+    assert said.out == ""  # before the files are examined
+
+
+def test_list_and_table_are_two_files(folder, tmp_path, capsys):
+    path = str(tmp_path / "same.txt")
+    assert filter_csa.main([str(folder), "--list", path, "--report", path]) == 1
+    assert "is the same file as --report" in capsys.readouterr().err
+
+
 def test_a_list_that_is_replaced_is_kept(folder, tmp_path, capsys):
     path = tmp_path / "list.txt"
     path.write_text("of last year\n")

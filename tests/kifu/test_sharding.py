@@ -151,3 +151,22 @@ def test_a_report_does_not_replace_an_input(kifu_list, capsys, report):
     assert f"--report {report}" in capsys.readouterr().err
     assert Path(report).read_bytes() == before
     assert not Path("out").exists()
+
+
+def test_the_new_list_does_not_replace_the_list_of_the_records(kifu_list, capsys):
+    before = kifu_list.read_bytes()
+    kifu_list.rename(kifu_list.parent / "list.txt")
+    assert make_positions.main(["list.txt", "."]) == 1
+    assert "the same file as LIST" in capsys.readouterr().err
+    assert make_positions.main(["list.txt", "out", "--report", "out/list.txt"]) == 1
+    assert Path("list.txt").read_bytes() == before and not Path("out/list.txt").exists()
+
+
+def test_another_list_in_the_folder_of_the_shards_is_kept(kifu_list, capsys):
+    Path("out").mkdir()
+    Path("out/list.txt").write_text("mine\n")
+    for _ in range(2):  # the second run replaces only its own list
+        assert make_positions.main(["train.txt", "out"]) == 0
+    assert Path("out/list.txt.old").read_text() == "mine\n"
+    assert not Path("out/list.txt.old2").exists()
+    assert capsys.readouterr().err.count("is kept as") == 1

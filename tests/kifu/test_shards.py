@@ -221,6 +221,10 @@ def test_more_shards_than_a_process_may_open_at_first_are_mapped(tmp_path):
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (150, hard))
         assert len(mapped_positions.with_shards(positions_of(1), paths)) == 201
+        # Two lists that the limit allows one by one.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (450, hard))
+        both = [mapped_positions.with_shards(positions_of(1), paths) for _ in range(2)]
+        assert [len(mapped) for mapped in both] == [201, 201]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

@@ -3,6 +3,8 @@
 import logging
 import os
 import re
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydlshogi.training import log
-from pydlshogi.training.log_file import log_to
+from pydlshogi.training.log_file import is_stream, log_to
 
 numbers = st.floats(width=32, allow_nan=False)
 counts = st.integers(1, 10**9)
@@ -206,6 +208,33 @@ def test_a_full_disk_is_told_once_and_the_run_goes_on(capsys):
         for _ in range(3):
             logging.getLogger("pydlshogi.training").info("hello")
     assert capsys.readouterr().err == "/dev/full cannot be written: No space left on device.\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stderr"), reason="this system has no such file")
+def test_a_log_to_standard_error_has_every_line_once(tmp_path):
+    code = (
+        "import logging; from pydlshogi.training.log_file import is_stream, log_to\n"
+        "assert is_stream('/dev/stderr')\n"
+        "with log_to('/dev/stderr'):\n"
+        "    for line in ('a', 'b'): logging.getLogger('pydlshogi').warning(line)"
+    )
+    with open(tmp_path / "stderr", "wb") as file:
+        file.write(b"earlier text\n")
+        file.flush()
+        subprocess.run([sys.executable, "-c", code], stderr=file, check=True)
+    lines = (tmp_path / "stderr").read_text().splitlines()
+    assert [line.split("\t")[-1] for line in lines] == ["earlier text", "a", "b"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_log_may_go_to_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert is_stream(tmp_path / "pipe")
+    with log_to(tmp_path / "pipe"):
+        logging.getLogger("pydlshogi").info("hello")
+    assert os.read(reader, 1000).endswith(b"INFO\thello\n")
+    os.close(reader)
 
 
 def test_without_a_file_the_log_goes_to_standard_error(capsys):

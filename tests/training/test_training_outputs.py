@@ -7,6 +7,7 @@ import pytest
 
 from pydlshogi.commands.train_policy import main
 from pydlshogi.kifu.report import Report
+from pydlshogi.training.log_file import is_stream
 from pydlshogi.training.outputs import OutputError, check_log, check_report, prepare_outputs
 
 
@@ -106,6 +107,14 @@ def test_a_log_is_appended_only_to_a_log(folder, capsys, content):
     assert main(["train.txt", "test.txt", "--log", "other"]) == 1
     assert "--log other exists and is not a log" in capsys.readouterr().err
     assert (folder / "other").read_bytes() == content
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="this system has no such device")
+def test_a_log_may_go_to_a_device_and_keeps_the_checks_of_the_other_outputs(folder, capsys):
+    files = ["--model", "m", "--state", "s", "--report", "."]
+    assert main(["train.txt", "test.txt", "--log", "/dev/null", *files]) == 1
+    assert "--report . is a folder" in capsys.readouterr().err
+    assert is_stream("/dev/null") and not is_stream("train.txt") and not is_stream("")
 
 
 @pytest.mark.parametrize(
