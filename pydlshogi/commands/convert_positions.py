@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # numpy is imported after the options have been checked.
     from pydlshogi.commands.written import keep
     from pydlshogi.kifu.convert import convert
-    from pydlshogi.training.outputs import check_report, prepare_outputs
+    from pydlshogi.outputs import check_report, prepare_outputs
 
     format_ = output_format(args.output, args.format)
     report = "" if args.report is None else str(args.report)

@@ -126,7 +126,7 @@ def build_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit status."""
     from pydlshogi.kifu.filter import Criteria, select
-    from pydlshogi.training.outputs import check_report, prepare_outputs
+    from pydlshogi.outputs import check_report, prepare_outputs
 
     args = build_parser().parse_args(argv)
     criteria = Criteria(

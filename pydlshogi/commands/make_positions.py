@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.kifu.sharding import LIST, PROGRESS, make_shards
     from pydlshogi.kifu.sources import read_list
     from pydlshogi.lock import lock_outputs
-    from pydlshogi.training.outputs import check_report, prepare_outputs
+    from pydlshogi.outputs import check_report, prepare_outputs
 
     report = "" if args.report is None else str(args.report)
     check_report(report)

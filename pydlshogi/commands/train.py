@@ -149,8 +149,8 @@ def _known_network(args: argparse.Namespace) -> str:
 def _prepare_files(args: argparse.Namespace) -> None:
     """Checks that no output replaces an input, and makes the folders of the outputs."""
     from pydlshogi.files import next_to
+    from pydlshogi.outputs import check_log, check_report, prepare_outputs
     from pydlshogi.training.log_file import is_stream
-    from pydlshogi.training.outputs import check_log, check_report, prepare_outputs
 
     check_report(args.report)
     # Lines are appended to a log, so a device or a pipe can receive them.
@@ -188,7 +188,7 @@ def _start_files(args: argparse.Namespace) -> dict[str, str]:
     A run may continue in the files it starts from. If it continues only one of the two,
     ``run`` copies the other one before.
     """
-    from pydlshogi.training.outputs import real_path
+    from pydlshogi.outputs import real_path
 
     return {
         name: path

@@ -25,7 +25,7 @@ def keep(program: str, path: str | os.PathLike[str], source: str = "") -> None:
     Raises:
         OutputError: the copy cannot be made.
     """
-    from pydlshogi.training.outputs import keep_earlier
+    from pydlshogi.outputs import keep_earlier
 
     if source and os.path.exists(path) and os.path.samefile(path, source):
         return
@@ -58,7 +58,7 @@ def refuse_inputs(output: str, *inputs: str) -> None:
     Raises:
         UserError: it is one of them.
     """
-    from pydlshogi.training.outputs import real_path
+    from pydlshogi.outputs import real_path
 
     if real_path(output) in map(real_path, inputs):
         raise UserError(f"--output {output} is a file to read. Choose another name.")

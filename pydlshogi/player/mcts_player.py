@@ -58,7 +58,7 @@ class MCTSPlayer(NetworkPlayer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._search = Search(self._evaluate, Settings())
+        self._search = Search(self._run_network, Settings())
         self._has_told_board = False
         self._book: Book = {}
         self._book_file = ""
@@ -139,7 +139,7 @@ class MCTSPlayer(NetworkPlayer):
 
     # The search
 
-    def _evaluate(self, planes: numpy.ndarray) -> Answer:
+    def _run_network(self, planes: numpy.ndarray) -> Answer:
         """Runs the network, in any thread."""
         self.device.use()  # each thread has a current device of its own
         evaluation = self.evaluate_planes(planes)
@@ -158,7 +158,9 @@ class MCTSPlayer(NetworkPlayer):
         self._search.begin(game, settings, only)
 
     def _run(self, go: Go, timer: Timer) -> int:
-        """Searches until the time or another limit is reached.
+        """Searches until the time is over, a limit is reached, or the choice is settled.
+
+        The search evaluates its batches by :meth:`_run_network`.
 
         Returns:
             Number of visits.

@@ -21,12 +21,12 @@ from pydlshogi.errors import UserError
 from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
 from pydlshogi.network.model_file import load_network
+from pydlshogi.outputs import prepare_outputs
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import NotFiniteError, load_pair
 from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.log_file import log_to
-from pydlshogi.training.outputs import prepare_outputs
 from pydlshogi.training.plot import save
 from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.run import make_first_network

@@ -15,11 +15,11 @@ from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.sources import Source, read_list
 from pydlshogi.kifu.visits import Visits
 from pydlshogi.network.network import Network
+from pydlshogi.outputs import real_path
 from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.training import log
 from pydlshogi.training.options import Options
 from pydlshogi.training.order import make_order, random_of
-from pydlshogi.training.outputs import real_path
 from pydlshogi.training.parallel import Alone
 from pydlshogi.training.policy_target import VISITS
 from pydlshogi.training.recipe import Recipe

@@ -17,11 +17,11 @@ from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import load_model, sizes_in_file
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
+from pydlshogi.outputs import keep_earlier, real_path
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
 from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
 from pydlshogi.training.options import Options
-from pydlshogi.training.outputs import keep_earlier, real_path
 from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.state import State, differences

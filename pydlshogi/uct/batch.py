@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy
 
 from pydlshogi.uct.backup import Path, remove_virtual_loss
-from pydlshogi.uct.evaluation import Evaluation
+from pydlshogi.uct.evaluation import Pending
 from pydlshogi.uct.node import Node
 
 
@@ -48,7 +48,7 @@ class Batch:
         self.leaves: list[Leaf] = []
         self.collisions: list[tuple[Path, Node]] = []
         self.planes = numpy.empty((size, plane_num, 9, 9), numpy.float32)
-        self.evaluation: Evaluation | None = None
+        self.pending: Pending | None = None
 
     def is_full(self) -> bool:
         """Says whether the batch has no room for another leaf."""

@@ -27,7 +27,7 @@ _POLL = 0.02
 _SHORT = 0.03
 
 
-class Evaluation(NamedTuple):
+class Pending(NamedTuple):
     """An evaluation that has begun.
 
     Attributes:
@@ -67,21 +67,21 @@ class Evaluations:
         self._in_background = in_background
         self._seconds = _SHORT  # of one position, in the last evaluation
 
-    def begin(self, planes: numpy.ndarray) -> Evaluation:
+    def begin(self, planes: numpy.ndarray) -> Pending:
         """Begins an evaluation, after those before it have ended."""
         is_short = len(planes) * self._seconds < _SHORT
         if is_short and not self._in_background and self._begun == self._ended:
-            return Evaluation(planes, None)
+            return Pending(planes, None)
         self._begun += 1
         future: _Future = concurrent.futures.Future()
         self._waiting.put((planes, future))
-        return Evaluation(planes, future)
+        return Pending(planes, future)
 
-    def wait(self, evaluation: Evaluation, is_stopped: Callable[[], bool]) -> Answer | None:
+    def wait(self, pending: Pending, is_stopped: Callable[[], bool]) -> Answer | None:
         """Waits for an evaluation.
 
         Args:
-            evaluation: What :meth:`begin` returned.
+            pending: What :meth:`begin` returned.
             is_stopped: Says whether to wait no longer; asked fifty times a second.
 
         Returns:
@@ -90,9 +90,9 @@ class Evaluations:
         Raises:
             Exception: what the function raised.
         """
-        future = evaluation.future
+        future = pending.future
         if future is None:
-            return self._compute(evaluation.planes)
+            return self._compute(pending.planes)
         while True:
             try:
                 return future.result(_POLL)

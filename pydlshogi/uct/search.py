@@ -213,7 +213,7 @@ class Search:
             if not is_ready:
                 self._pending.pop().give_up()
         if is_ready:
-            batch.evaluation = self._evaluations.begin(batch.input())
+            batch.pending = self._evaluations.begin(batch.input())
         return is_ready
 
     def _fill(self, batch: Batch, most: int, is_stopped: Callable[[], bool]) -> bool:
@@ -232,8 +232,8 @@ class Search:
     def _receive(self, is_stopped: Callable[[], bool]) -> None:
         """Waits for the network's answer to the oldest batch, and completes the batch."""
         batch = self._pending[0]
-        assert batch.evaluation is not None
-        answer = self._evaluations.wait(batch.evaluation, is_stopped)
+        assert batch.pending is not None
+        answer = self._evaluations.wait(batch.pending, is_stopped)
         self._pending.popleft()
         if answer is None:
             batch.give_up()

@@ -7,8 +7,8 @@ import pytest
 
 from pydlshogi.commands.train_policy import main
 from pydlshogi.kifu.report import Report
+from pydlshogi.outputs import OutputError, check_log, check_report, prepare_outputs
 from pydlshogi.training.log_file import is_stream
-from pydlshogi.training.outputs import OutputError, check_log, check_report, prepare_outputs
 
 
 def test_missing_folders_are_made(tmp_path):
