@@ -40,21 +40,33 @@ def page_of_game(game: AnalyzedGame, notes: Sequence[str], language: str) -> Gam
 
 
 def page_of_record(
-    record: GameRecord, seconds: Sequence[float], notes: Sequence[str], language: str
+    record: GameRecord,
+    seconds: Sequence[float],
+    black_wins: Sequence[float | None],
+    notes: Sequence[str],
+    language: str,
 ) -> GamePage:
     """Makes the page of a game that nobody has analyzed.
 
     Args:
         record: The game.
         seconds: The time of each move; it may be shorter than the game.
+        black_wins: Probability that Black wins in each position, from the start; None where it
+            is unknown. It may be shorter than the game.
         notes: Lines to show.
         language: "en" or "ja".
     """
-    positions = [PagePosition(board.sfen()) for board in record.boards()]
-    times: list[float | None] = [*seconds, *[None] * len(record.moves)]
+    unknown = [None] * (len(record.moves) + 1)
+    wins = [*black_wins, *unknown]
+    positions = [PagePosition(board.sfen(), win) for board, win in zip(record.boards(), wins)]
     moves = [
-        PageMove(move.usi(), marked_move_text(board, move), seconds=time)
-        for board, move, time in zip(record.boards(), record.moves, times)
+        PageMove(
+            move.usi(),
+            marked_move_text(board, move),
+            before=1 - win if win is not None and board.turn == shogi.WHITE else win,
+            seconds=time,
+        )
+        for board, move, win, time in zip(record.boards(), record.moves, wins, [*seconds, *unknown])
     ]
     return GamePage(title_of(record), notes, positions, moves, end_text(record, language))
 

@@ -20,11 +20,14 @@ class PlayedGame:
         moves: Moves in CSA notation, with the signs of the sides.
         seconds: Time of each move. If an answer that is no move ended the game, its time
             is the last element.
+        evaluations: Evaluation of the position before each element of ``seconds``, by its
+            mover, in centipawns for Black; None if the engine sent none.
         verdict: How the game ended.
     """
 
     moves: list[str]
     seconds: list[float]
+    evaluations: list[int | None]
     verdict: Verdict
 
 
@@ -48,24 +51,29 @@ def play_game(
     for player in players:
         player.new_game()
     referee = Referee(max_plies)
-    seconds = []
+    seconds = [0.0] * len(opening)
+    evaluations: list[int | None] = [None] * len(opening)
     verdict = None
     for move in opening:
         verdict = referee.hear(move)
-        seconds.append(0.0)
     while verdict is None:
         start = time.monotonic()
+        mover = referee.board.turn
+        evaluation = None
         try:
-            answer = players[referee.board.turn].best_move(referee.moves, limit)
+            move, evaluation = players[mover].best_move(referee.moves, limit)
         except EngineError as error:
             # CSA has no mark for a dead engine.
             verdict = referee.loss("%TIME_UP", str(error))
         else:
-            verdict = referee.hear(answer)
+            verdict = referee.hear(move)
         seconds.append(time.monotonic() - start)
+        if evaluation is not None and mover == cshogi.WHITE:
+            evaluation = -evaluation
+        evaluations.append(evaluation)
     for colour, player in enumerate(players):
         player.game_over(_result(verdict.winner, colour))
-    return PlayedGame(referee.csa_moves, seconds, verdict)
+    return PlayedGame(referee.csa_moves, seconds, evaluations, verdict)
 
 
 def _result(winner: int | None, colour: int) -> str:

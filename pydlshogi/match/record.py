@@ -43,6 +43,8 @@ def write_record(
 ) -> None:
     """Writes a game as CSA V2.2, atomically.
 
+    The evaluations are comments such as floodgate's: ``'** 120`` after the move, for Black.
+
     Args:
         path: The file.
         names: Names of Black and White.
@@ -57,8 +59,11 @@ def write_record(
     lines.append(time.strftime("$END_TIME:%Y/%m/%d %H:%M:%S"))
     lines += [f"'{_one_line(note)}" for note in notes]
     lines += ["PI", "+"]
-    for statement, seconds in zip([*game.moves, game.verdict.end_mark], game.seconds + [0.0]):
-        lines += [statement, f"T{int(seconds)}"]
+    for move, seconds, evaluation in zip(game.moves, game.seconds, game.evaluations):
+        lines += [move, f"T{int(seconds)}"]
+        if evaluation is not None:
+            lines.append(f"'** {evaluation}")
+    lines += [game.verdict.end_mark, f"T{int([*game.seconds, 0.0][len(game.moves)])}"]
     lines.append(f"'{_one_line(game.verdict.reason)}")
     text = "".join(f"{line}\n" for line in lines)
     with write_beside(path) as file:

@@ -188,7 +188,8 @@ class Series:
         path = self._path(number)
         write_record(path, names, f"{self.folder.name} {number}", notes, game)
         if game.moves:
-            write_match_page(path, game.seconds, [*notes, game.verdict.reason])
+            notes.append(game.verdict.reason)
+            write_match_page(path, game.seconds, game.evaluations, notes)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:04}.csa"

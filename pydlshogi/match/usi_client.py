@@ -24,6 +24,7 @@ import cshogi.usi
 
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import EngineSpec
+from pydlshogi.match.evaluation import Answer, evaluation_of
 from pydlshogi.match.limit import Limit
 from pydlshogi.usi.options import SENT_ANYWAY
 
@@ -96,19 +97,17 @@ class UsiClient:
             self._usi.isready()
             self._usi.usinewgame()
 
-    def best_move(self, moves: list[str], limit: Limit) -> str:
+    def best_move(self, moves: list[str], limit: Limit) -> Answer:
         """Asks for a move.
 
         Args:
             moves: All moves of the game from the standard start, in USI notation.
             limit: Limit of the move, unless the engine has one of its own.
 
-        Returns:
-            The word after ``bestmove``, unchecked.
-
         Raises:
             EngineError: The engine has died or does not answer.
         """
+        evaluation = None
         limit = self.spec.limit or limit
         with self._talk(limit.command, limit.seconds):
             self._usi.position(moves=moves)
@@ -116,8 +115,11 @@ class UsiClient:
             self._send(limit.command)
             while True:
                 words = self._lines.readline().decode("ascii").split()
+                if words[:1] == ["info"] and words[1:2] != ["string"]:
+                    found = evaluation_of(words)
+                    evaluation = evaluation if found is None else found
                 if words[:1] == ["bestmove"]:
-                    return words[1] if len(words) > 1 else ""
+                    return Answer(words[1] if len(words) > 1 else "", evaluation)
 
     def game_over(self, result: str) -> None:
         """Sends ``gameover`` with ``win``, ``lose`` or ``draw``."""

@@ -150,7 +150,7 @@ function drawGraph() {
   let svg = "";
   if (wins.length) {
     const line = points(wins);
-    svg = `<polygon points="0,100 ${line} ${wins[wins.length - 1][0]},100" fill="#3a3a3a"` +
+    svg = `<polygon points="${wins[0][0]},100 ${line} ${wins[wins.length - 1][0]},100" fill="#3a3a3a"` +
       ` opacity="0.18"/><polyline points="${line}" fill="none" stroke="#222" stroke-width="1.5"` +
       ` vector-effect="non-scaling-stroke"/>` +
       `<path d="M0 50H100" stroke="#999" vector-effect="non-scaling-stroke"/>`;
