@@ -181,7 +181,7 @@ class UsiClient:
                     f"engine {self.spec.name} has no option {name!r}. It has: "
                     f"{', '.join(match['name'] for match in options.values()) or 'none'}."
                 )
-            if _FORCED.fullmatch(value):
+            if option and option["type"] == "spin" and _FORCED.fullmatch(value):
                 value = value[:-1]
             elif option and (complaint := _complaint(option["type"], option["rest"], value)):
                 raise EngineError(f"engine {self.spec.name}: the option {name} must be {complaint}")

@@ -321,7 +321,7 @@ def test_an_engine_that_cannot_play_stops_the_match_before_it_begins(
 
 
 def test_a_number_outside_the_declared_range_is_sent_if_the_user_insists(fake, tmp_path):
-    engines = ("--engine", fake("resign") + ";Level=7!", "--opponent", fake("resign", "b"))
+    engines = ("--engine", fake("resign") + ";Level=7!;Title=偽", "--opponent", fake("resign", "b"))
     assert run(tmp_path / "match", *engines, "--games", 2) == 0
 
 
