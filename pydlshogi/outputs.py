@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import filecmp
 import itertools
 import os
 import re
@@ -71,8 +72,8 @@ def keep_earlier(path: str) -> str:
         path: The file.
 
     Returns:
-        Path of the copy: ``PATH.old``, or ``PATH.old2`` and so on if that exists. Empty if
-        there is no such file.
+        Path of the copy: ``PATH.old``, or ``PATH.old2`` and so on if that exists with another
+        content. Empty if there is no such file.
 
     Raises:
         OutputError: the copy cannot be made.
@@ -80,8 +81,12 @@ def keep_earlier(path: str) -> str:
     if not os.path.isfile(path):
         return ""
     names = itertools.chain([f"{path}.old"], (f"{path}.old{n}" for n in itertools.count(2)))
-    copy = next(name for name in names if not os.path.lexists(name))
     try:
+        for copy in names:
+            if not os.path.lexists(copy):
+                break
+            if os.path.isfile(copy) and filecmp.cmp(path, copy, shallow=False):
+                return copy
         with open(path, "rb") as file, write_beside(copy) as kept:
             shutil.copyfileobj(file, kept)
     except OSError as error:

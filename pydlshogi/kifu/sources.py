@@ -72,8 +72,8 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
 
     Args:
         kifu_list_file: The list in UTF-8 with or without a BOM, CP932, or UTF-16 with a BOM (as
-            PowerShell's ``>`` writes). Undecodable file names keep their bytes. Blank lines
-            are ignored.
+            PowerShell's ``>`` writes). Undecodable file names keep their bytes. Quotation
+            marks around a path and blank lines are ignored.
 
     Returns:
         The files in order; those of a folder are sorted by name. Missing files, folders
@@ -100,7 +100,9 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
     sources: list[Source] = []
     for number, names in enumerate(_lines(data), 1):
         if names[0]:
-            sources.extend(_find(names, places, number))
+            # Windows copies a path with quotation marks around it.
+            bare = [name[1:-1] for name in names if len(name) > 2 and name[0] == name[-1] == '"']
+            sources.extend(_find([*names, *bare], places, number))
     if not sources:
         raise KifuError(
             f"the kifu list {os.fspath(kifu_list_file)} names no file; "

@@ -120,7 +120,12 @@ class Series:
             raise SeriesError(f"{path} is no record ({error}). Remove it and run again.") from None
 
     def missing(self, games: int) -> list[int]:
-        """Lists the numbers, from 1, of the games that have not been played."""
+        """Lists the numbers, from 1, of the games that have not been played.
+
+        Raises:
+            SeriesError: As :meth:`check_folder`, or a record cannot be read.
+        """
+        self.check_folder()
         return [number for number in range(1, games + 1) if self.outcome(number) is None]
 
     def row(self, games: int | None = None) -> Row:
@@ -154,6 +159,7 @@ class Series:
             KeyboardInterrupt: As :meth:`Workers.run`.
             EngineError: An engine cannot be started or is not ready for a game.
             LockedError: Another match plays this series.
+            SeriesError: The folder belongs to other games.
             OSError: A record cannot be written.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -163,6 +169,7 @@ class Series:
             played(number, game.verdict)
 
         with lock_outputs(self.folder / SETTINGS):
+            self.check_folder()  # another match may have used it since the first check
             with write_beside(self.folder / SETTINGS) as file:
                 file.write(self._settings().encode("utf-8"))
             workers = Workers((self.engine, self.opponent), timeout, self._play_one, finished)

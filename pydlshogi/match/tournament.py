@@ -62,7 +62,6 @@ class Tournament:
         """
         needed: dict[EngineSpec, None] = {}
         for series in self.series():
-            series.check_folder()
             if series.missing(self.games):
                 needed.update(dict.fromkeys((series.engine, series.opponent)))
         self._other_rows()

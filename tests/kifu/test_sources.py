@@ -158,6 +158,12 @@ def test_windows_reads_on_past_names_that_are_no_text(folder, monkeypatch):
     assert [bool(source.problem) for source in found] == [True, False]
 
 
+def test_a_path_may_have_quotation_marks_around_it(folder):
+    found = sources(folder, '"games/b.csa"\n"none.csa"\n"\n')
+    assert [bool(source.problem) for source in found] == [False, True, True]
+    assert found[0].path.endswith("b.csa")
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_a_list_of_powershell(folder, encoding):
     (folder / "棋譜.csa").write_bytes(b"x")

@@ -1,5 +1,6 @@
 """Whole matches: random movers, fairy-stockfish, engines that misbehave, interruptions."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from pydlshogi.lock import lock_outputs  # noqa: E402
 from pydlshogi.match.limit import Limit  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
+from pydlshogi.match.tournament import Tournament  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
 
@@ -53,11 +55,13 @@ for line in map(bytes.decode, sys.stdin.buffer):
         say("option name Style type combo default calm var calm var very wild")
         say("option name Book type check default true")
         say("option name Title type string default -")
+        say("option name Motto type string default -")
         say("usiok")
     elif word == "isready": sys.stderr.write("x" * 100000 + "\n"); say("readyok")
     elif word == "go": say("info string 考え中"); say("bestmove " + behaviour)
     elif word == "setoption" and " Title " in line: assert line.split()[-1] == "偽", line
     elif word == "setoption" and " Level " in line: assert "!" not in line, line
+    elif word == "setoption" and " Motto " in line: assert line.split()[-1] == "win!", line
     elif word == "quit": break
 """
 
@@ -294,7 +298,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
         ("complains at isready", "with status 1 (no model. Train one)."),
         ("mutters at isready", "with status 1 (no model. Train one; warning)."),
         ("waits at isready", "did not answer 'isready' within 2 s (no model. Train one)."),
-        ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book, Title."),
+        ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book, Title, Motto."),
         (
             "resign;level=7",
             "the option level must be a number from -5 to 5. To send 7 anyway, write 7!",
@@ -321,7 +325,12 @@ def test_an_engine_that_cannot_play_stops_the_match_before_it_begins(
 
 
 def test_a_number_outside_the_declared_range_is_sent_if_the_user_insists(fake, tmp_path):
-    engines = ("--engine", fake("resign") + ";Level=7!;Title=偽", "--opponent", fake("resign", "b"))
+    engines = ("--engine", fake("resign") + ";Level=7!", "--opponent", fake("resign", "b"))
+    assert run(tmp_path / "match", *engines, "--games", 2) == 0
+
+
+def test_a_text_keeps_its_exclamation_mark(fake, tmp_path):
+    engines = ("--engine", fake("resign") + ";Motto=win!", "--opponent", fake("resign", "b"))
     assert run(tmp_path / "match", *engines, "--games", 2) == 0
 
 
@@ -368,6 +377,25 @@ def test_games_played_under_other_conditions_are_not_mixed(fake, tmp_path, capsy
     assert run(output, *arguments) == 0
     assert run(output, *arguments, "--nodes", 50) == 1
     assert "holds games of other engines, options or conditions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("games", [2, 4])
+def test_a_match_does_not_join_one_that_began_after_its_check(
+    fake, tmp_path, capsys, monkeypatch, games
+):
+    check, output = Tournament.check, tmp_path / "match"
+    arguments = ("--engine", "random", "--opponent", fake("resign"))
+
+    def check_and_lose_the_race(tournament):
+        check(tournament)
+        monkeypatch.setattr(Tournament, "check", check)
+        assert run(output, *arguments, "--games", 2, "--nodes", 50) == 0
+
+    monkeypatch.setattr(Tournament, "check", check_and_lose_the_race)
+    assert run(output, *arguments, "--games", games) == 1
+    assert "holds games of other engines, options or conditions" in capsys.readouterr().err
+    settings = json.loads((output / "random_fake" / "settings.json").read_text())
+    assert settings["limit"] == {"kind": "nodes", "value": 50}
 
 
 def test_two_matches_do_not_share_a_folder(fake, tmp_path, capsys):

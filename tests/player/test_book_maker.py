@@ -109,3 +109,7 @@ def test_an_earlier_book_is_kept(tmp_path, capsys):
     assert main([str(kifulist), str(path), "--least", "1", "--plies", "1"]) == 0
     assert "book.db.old" in capsys.readouterr().err
     assert path.with_name("book.db.old").read_bytes() == first != path.read_bytes()
+    for _ in range(3):  # the same content is kept once
+        assert main([str(kifulist), str(path), "--least", "1", "--plies", "1"]) == 0
+    assert path.with_name("book.db.old2").read_bytes() == path.read_bytes()
+    assert not path.with_name("book.db.old3").exists()
