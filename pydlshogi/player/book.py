@@ -22,6 +22,9 @@ from pydlshogi.usi.protocol import MOVE
 HEADER = "#YANEURAOU-DB2016 1.00"
 
 _NO_MOVE = "none"
+
+#: What stands in place of a move in a position that has none.
+_NO_MOVES = (_NO_MOVE, "resign", "win")
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -75,6 +78,8 @@ def read_book(path: str | os.PathLike[str]) -> Book:
             continue
         if words[0] == "sfen" and len(words) > 3:
             moves = book.setdefault(book_key(line[len("sfen") :]), [])
+            continue
+        if words[0] in _NO_MOVES and moves is not None:
             continue
         move = _parse_move(words)
         if moves is None or move is None:

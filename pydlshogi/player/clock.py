@@ -16,6 +16,15 @@ _MOVES_LEFT, _OPENING_PLIES = 14, 30
 #: How much longer than planned to think about an unclear choice.
 _EXTENSION = 2.0
 
+#: With an increment, the part of it, and the most seconds, that stay on the clock for delays.
+_RESERVE_PART, _MOST_RESERVE = 0.5, 5.0
+
+#: Seconds to send a move.
+_SENDING = 0.05
+
+#: Seconds for which a search that is stopped at once waits for a move.
+_PATIENCE = 0.05
+
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
@@ -24,10 +33,12 @@ class Budget:
     Attributes:
         planned: Time after which a clear choice is played.
         extended: Time after which any choice is played.
+        last: Time after which the move comes too late.
     """
 
     planned: float
     extended: float
+    last: float
 
 
 def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
@@ -43,8 +54,9 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
         The budget; None where there is no limit.
     """
     if go.movetime is not None:
-        seconds = max(0.0, go.movetime / 1000 - margin)
-        return Budget(seconds, seconds)
+        seconds = go.movetime / 1000
+        planned = max(0.0, seconds - margin)
+        return Budget(planned, planned, _last(seconds))
     clock = go.clock(color)
     if clock == Clock():
         return None
@@ -52,12 +64,20 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
         max(0, number or 0) / 1000 for number in dataclasses.astuple(clock)
     )
     moves = go.moves_left(_MOVES_LEFT + max(0, _OPENING_PLIES - ply))
-    share = remaining / moves + increment
+    # Without a reserve, the clock would soon run down to the margin before each increment.
+    reserve = min(_RESERVE_PART * increment, _MOST_RESERVE)
+    share = max(0.0, remaining - reserve) / moves + increment
     # Some GUIs add the increment only after the move, so it is no part of the limit.
-    limit = max(0.0, remaining + byoyomi - margin)
+    limit = max(0.0, remaining - reserve + byoyomi - margin)
     # The share is well below the limit. With an increment of 0.1 s, a margin would take all of it.
     planned = min(limit, max(share, byoyomi - margin))
-    return Budget(max(0.0, planned), min(limit, max(0.0, _EXTENSION * planned, planned)))
+    extended = min(limit, max(0.0, _EXTENSION * planned, planned))
+    return Budget(max(0.0, planned), extended, _last(remaining + byoyomi))
+
+
+def _last(seconds: float) -> float:
+    """Returns when a move must be sent, so that it arrives before the clock has run down."""
+    return max(0.0, seconds - _SENDING)
 
 
 class Timer:
@@ -94,7 +114,7 @@ class Timer:
         hit, _ = parse_go(self._go.ponderhit.text)
         budget = make_budget(hit, *self._place) or make_budget(self._go, *self._place)
         has_limit = budget or self._go.nodes is not None or self._go.depth is not None
-        return budget if has_limit else Budget(0, 0)  # the GUI waits, and has told no limit
+        return budget if has_limit else Budget(0, 0, 0)  # the GUI waits, and has told no limit
 
     def spent(self) -> float:
         """Seconds on the clock: since the command or since ``ponderhit``."""
@@ -106,6 +126,13 @@ class Timer:
             return True
         budget = self.budget()
         return budget is not None and self.spent() >= budget.extended
+
+    def is_late(self) -> bool:
+        """Says whether the move is wanted now even if the network has not answered yet."""
+        if self.elapsed() <= _PATIENCE:
+            return False
+        budget = self.budget()
+        return self._go.stop.is_set() or (budget is not None and self.spent() >= budget.last)
 
     def _is_held(self) -> bool:
         """Says whether the move must wait for another command."""

@@ -14,6 +14,7 @@ from pydlshogi.player.options import (
     POLICY_VALUE_MODEL,
     THREADS_VARIABLE,
 )
+from pydlshogi.processors import processors
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
 
 _MOST_THREADS = 512
@@ -63,6 +64,4 @@ def _default_threads() -> int:
     text = os.environ.get(THREADS_VARIABLE, "").strip()
     if text.isdecimal() and int(text):
         return min(int(text), _MOST_THREADS)
-    if hasattr(os, "sched_getaffinity"):  # not on Windows and macOS
-        return min(len(os.sched_getaffinity(0)), _MOST_THREADS)
-    return min(os.cpu_count() or 1, _MOST_THREADS)
+    return min(processors(), _MOST_THREADS)

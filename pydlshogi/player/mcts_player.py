@@ -5,6 +5,7 @@ Source of the idea: 「将棋AIで学ぶディープラーニング」, the chap
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from typing import Any, Callable
 
@@ -24,6 +25,8 @@ from pydlshogi.uct.game import Game
 from pydlshogi.uct.line import Candidate, best_lines, candidates
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
+from pydlshogi.uct.node import Node
+from pydlshogi.uct.proof import WIN
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import FatalError, Go
@@ -33,9 +36,6 @@ __all__ = ["MCTSPlayer"]
 #: Batch sizes on a CPU and on a GPU for ``batch_size`` 0.
 _CPU_BATCH, _GPU_BATCH = 16, 128
 
-#: A search that is stopped at once waits so many seconds for the network's first answer.
-_PATIENCE = 0.05
-
 #: The choice is clear if the second move has at most this part of the best move's visits.
 _CLEAR = 0.6
 
@@ -44,6 +44,10 @@ _LEAST = 0.1
 
 #: The occurrence of a position that ends the game in the tree, in a game and in an analysis.
 _IN_GAME, _IN_ANALYSIS = 2, 4
+
+#: A book move is not played if its evaluation is so many centipawns below the best one's. As the
+#: default of YaneuraOu.
+_BOOK_MARGIN = 30
 
 #: Number of visits if a move has no limits, as in the book's players.
 _BOOK_PLAYOUTS = 300
@@ -169,7 +173,7 @@ class MCTSPlayer(NetworkPlayer):
         most = known + self._most_nodes(go)
         is_over = self._watch(timer, known)
         try:
-            while not (is_over() or self._is_done(go, most) or self._is_settled(timer, known)):
+            while not (is_over() or self._is_done(go, most) or self._is_settled(go, timer, known)):
                 search.step(most, is_over)
             search.finish(is_over)
         finally:
@@ -195,8 +199,8 @@ class MCTSPlayer(NetworkPlayer):
             if interval and timer.elapsed() >= due:
                 due = timer.elapsed() + interval
                 self._report(timer, self._search.visits() - known)
-            has_answer = root.policy is not None or timer.elapsed() > _PATIENCE
-            return timer.is_over() and has_answer
+            has_answer = root.policy is not None
+            return timer.is_over() and (has_answer or timer.is_late())
 
         return is_over
 
@@ -210,18 +214,23 @@ class MCTSPlayer(NetworkPlayer):
             return False  # without the network's answer, every move would be as good as another
         return search.is_full() or (go.depth is not None and _depth(search) >= go.depth)
 
-    def _is_settled(self, timer: Timer, known: int) -> bool:
-        """Says whether to move early, because the choice is clear or cannot change any more."""
+    def _is_settled(self, go: Go, timer: Timer, known: int) -> bool:
+        """Says whether to move early, because the choice is clear or cannot change any more.
+
+        ``movetime`` is the time that the user wants the search to take, so it is used.
+        """
         budget, root = timer.budget(), self._search.root
         if budget is None or root.policy is None or root.children is None:
             return False
         if len(root.policy.moves) == 1:
             return True
-        if timer.spent() < _LEAST * budget.planned:
-            return False  # too early to estimate the number of visits to come
-        second, first = sorted([0, 0, *root.child_visits])[-2:]
+        # Early in the search, the number of visits to come is unknown.
+        if go.movetime is not None or timer.spent() < _LEAST * budget.planned:
+            return False
+        (first, first_value), (second, second_value) = _favourites(root)
+        is_clear = second <= _CLEAR * first and second_value <= first_value
         rate = (root.visits - known) / max(timer.elapsed(), 1e-3)
-        left = self._time_left(budget, timer, is_clear=second <= _CLEAR * first)
+        left = self._time_left(budget, timer, is_clear)
         return left <= 0 or first - second > rate * left
 
     def _time_left(self, budget: Budget, timer: Timer, is_clear: bool) -> float:
@@ -235,10 +244,10 @@ class MCTSPlayer(NetworkPlayer):
         lines = best_lines(self._search, 1)
         if not lines:
             self.send("info string the network has not answered in time: the move is not searched")
-            return to_usi(int(self._search.board.moves()[0]))
+            return to_usi(self._search.any_move())
         best = lines[0]
         threshold = self.options["resign_threshold"] / 100
-        if self._evaluator.has_value and best.value < threshold:
+        if self._evaluator.has_value and best.expected() < threshold:
             return "resign"
         moves = self._drawn_by_visits() or best.moves
         words = [to_usi(move) for move in moves[:2]]
@@ -345,6 +354,8 @@ class MCTSPlayer(NetworkPlayer):
         ]
         if not moves:
             return None
+        best = max(move.score for move in moves)
+        moves = [move for move in moves if move.score >= best - _BOOK_MARGIN]
         counts = numpy.array([max(1, move.times) for move in moves], numpy.float64)
         return moves[self.random().choice(len(moves), p=counts / counts.sum())]
 
@@ -361,6 +372,21 @@ class MCTSPlayer(NetworkPlayer):
         legal = {answer.usi() for answer in rules.legal_moves(self.board)}
         self.board.pop()
         return move.answer in legal
+
+
+def _favourites(root: Node) -> list[tuple[int, float]]:
+    """Returns the visits and the mean value of the two most visited moves.
+
+    Moves that are proven to lose are left out: however often they were visited, they are not
+    played. Where there are fewer than two others, there are zeros.
+    """
+    children = zip(root.child_visits, root.child_totals, root.children or ())
+    visited = [
+        (visits, total / max(1, visits))
+        for visits, total, child in children
+        if not (child.proof and child.proof.outcome == WIN)  # for the opponent, who is to move
+    ]
+    return heapq.nlargest(2, [*visited, (0, 0.0), (0, 0.0)])
 
 
 def _depth(search: Search) -> int:

@@ -17,12 +17,13 @@ from pydlshogi import files, rules
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.network import own
-from pydlshogi.network.cpu.threads import get_threads, processors, set_threads
+from pydlshogi.network.cpu.threads import get_threads, set_threads
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.strategy import boltzmann, greedy, score
+from pydlshogi.processors import processors
 from pydlshogi.rules import Repetition
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.process import PROGRAM_FOLDER

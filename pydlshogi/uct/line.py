@@ -53,6 +53,10 @@ class Line(NamedTuple):
     proof: Proof | None
     visits: int
 
+    def expected(self) -> float:
+        """Returns the proven result, 0 for a loss and 1 for a win; without a proof the value."""
+        return (1 + self.proof.outcome) / 2 if self.proof else self.value
+
 
 def candidates(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
     """Lists all moves of a node, the best first; none before the node is expanded.

@@ -102,8 +102,13 @@ class Search:
         return self.tree.size / self.settings.tree_bytes()
 
     def is_full(self) -> bool:
-        """Says whether the tree must not grow."""
-        return self.fullness() >= 1 and not self.tree.has_garbage
+        """Says whether the tree must not grow: it is full, and nothing of it can be freed."""
+        return self.fullness() >= 1 and not self.tree.can_shrink
+
+    def any_move(self) -> int:
+        """Returns a legal move to choose from, for lack of the network's answer."""
+        moves = self.board.moves().tolist()
+        return next(move for move in moves if self._only is None or move in self._only)
 
     def forget(self) -> None:
         """Drops all evaluations: the network has changed."""
@@ -133,19 +138,20 @@ class Search:
         self._evaluations.begin_search(in_background=self.settings.batches > 1)
         self._game = game
         self._only = only
-        self._forget_verdict()
+        self._forget_proof()
         self._root_mate = RootMate(game.board, self.settings.plies_left(game.ply))
         self.mate: list[int] = []
         self.evaluations = self.collisions = self.deepest = 0
 
-    def _forget_verdict(self) -> None:
-        """Forgets the result of a root that an earlier search judged as a leaf.
+    def _forget_proof(self) -> None:
+        """Forgets a root's result from an earlier search if the tree does not show the move.
 
-        There a repetition ended the game, but the GUI asks for a move. The moves of a mate are
-        known, so its result is kept.
+        At a leaf, a repetition ended the game, but now the GUI asks for a move. The mate search
+        at the root leaves no moves in the tree; it will find the mate again.
         """
         root = self.root
-        if root.policy is None and root.mate_move is None:
+        is_derived = root.children is not None and root.derive_proof() == root.proof
+        if root.mate_move is None and not is_derived:
             root.proof = None
 
     def _change(self, settings: Settings) -> None:
@@ -168,7 +174,10 @@ class Search:
         """
         while len(self._pending) < self.settings.batches and self._collect(most, is_stopped):
             pass
+        if self.fullness() >= 1:
+            self.tree.drop_the_rest()
         self.tree.free(_FREED)
+        self._cache.trim(_FREED)
         if self.settings.root_mate and not self.root.proof:
             self._search_root_mate()
         if self._pending:

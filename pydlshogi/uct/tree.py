@@ -20,13 +20,14 @@ class Tree:
         self.size = NODE_BYTES
         self._anchor = self.root = Node()
         self._start: object = None
-        self._moves: list[int] = []
+        self._moves: list[int] = []  # to the anchor
+        self._below: list[int] = []  # from the anchor to the root
         self._garbage: list[Node] = []
 
     @property
-    def has_garbage(self) -> bool:
-        """Whether there are dropped nodes to free."""
-        return bool(self._garbage)
+    def can_shrink(self) -> bool:
+        """Whether there are nodes that are not below the root."""
+        return bool(self._garbage or self._below)
 
     def move_to(self, start: object, moves: Sequence[int], keep: bool = False) -> None:
         """Moves the root to a position and keeps the part of the tree below it.
@@ -36,22 +37,37 @@ class Tree:
                 tree is dropped.
             moves: The moves from there, as in :mod:`pydlshogi.uct.move`.
             keep: Whether to keep the rest of the tree until the next call, because the last
-                move is only expected (ponder).
+                move is only expected (ponder). Of a position that is not in the tree, the
+                rest is dropped.
         """
         moves = list(moves)
         known = len(self._moves)
-        if start != self._start or moves[:known] != self._moves:
+        root = self._find(moves[known:])
+        if start != self._start or moves[:known] != self._moves or root is None:
             self.clear()
             self._start, self._moves = start, moves
             return
-        nodes = [self._anchor]
-        for move in moves[known:]:
-            nodes.append(nodes[-1].child_after(move) or self._new_node())
-        self.root = nodes[-1]
+        self.root, self._below = root, moves[known:]
         if not keep:
-            self._moves, self._anchor = moves, self.root
-            for node, kept in zip(nodes, nodes[1:]):
-                self._discard(node, kept)
+            self.drop_the_rest()
+
+    def drop_the_rest(self) -> None:
+        """Drops what :meth:`move_to` has kept beside the root and what is below it."""
+        node = self._anchor
+        for move in self._below:
+            kept = node.child_after(move)
+            assert kept is not None
+            self._discard(node, kept)
+            node = kept
+        self._anchor = self.root
+        self._moves, self._below = self._moves + self._below, []
+
+    def _find(self, moves: Sequence[int]) -> Node | None:
+        """Finds the node after some moves from the anchor; None if it is not in the tree."""
+        node: Node | None = self._anchor
+        for move in moves:
+            node = node.child_after(move) if node else None
+        return node
 
     def start_children(self, node: Node, temperature: float) -> None:
         """Prepares a node for children (:meth:`pydlshogi.uct.node.Node.start_children`)."""
@@ -75,8 +91,9 @@ class Tree:
     def clear(self) -> None:
         """Drops all nodes."""
         self._garbage.append(self._anchor)
-        self._anchor = self.root = self._new_node()
-        self._start, self._moves = None, []
+        self._anchor = self.root = Node()
+        self.size += NODE_BYTES
+        self._start, self._moves, self._below = None, [], []
 
     def free(self, nodes: int) -> None:
         """Frees some of the dropped nodes: 60,000 at once would take 0.4 s.
@@ -90,11 +107,6 @@ class Tree:
             garbage.extend(node.children or ())
             self.size -= size_of(node)
             nodes -= 1
-
-    def _new_node(self) -> Node:
-        """Makes a node."""
-        self.size += NODE_BYTES
-        return Node()
 
     def _discard(self, node: Node, kept: Node) -> None:
         """Drops a node and all its children but one."""

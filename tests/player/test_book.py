@@ -29,6 +29,13 @@ def test_a_book_is_read(tmp_path):
     assert len(book) == 2
 
 
+@pytest.mark.parametrize("line", ["resign none 0 0 0", "none", "win none 0 0 0"])
+def test_a_position_without_a_move_to_play_is_accepted(tmp_path, line):
+    path = tmp_path / "book.db"
+    path.write_text(f"sfen {START} 1\n{line}\n")
+    assert not read_book(path)[START]
+
+
 def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "book.db"
     path.write_bytes(TEXT.encode())

@@ -16,13 +16,13 @@ def budget(ply=40, color=0, **clock):
 
 
 def test_byoyomi_alone_is_used_up_to_the_margin():
-    assert budget(remaining=0, byoyomi=1000) == Budget(0.8, 0.8)
-    assert budget(byoyomi=1000) == Budget(0.8, 0.8)
+    assert budget(remaining=0, byoyomi=1000) == Budget(0.8, 0.8, 0.95)
+    assert budget(byoyomi=1000) == Budget(0.8, 0.8, 0.95)
 
 
 def test_movetime_is_used_up_to_the_margin():
-    assert make_budget(Go(movetime=3000), 0, 1, MARGIN) == Budget(2.8, 2.8)
-    assert make_budget(Go(movetime=50), 0, 1, MARGIN) == Budget(0, 0)
+    assert make_budget(Go(movetime=3000), 0, 1, MARGIN) == Budget(2.8, 2.8, 2.95)
+    assert make_budget(Go(movetime=50), 0, 1, MARGIN) == Budget(0, 0, 0)
 
 
 def test_without_a_clock_there_is_no_limit():
@@ -45,7 +45,7 @@ def test_movestogo_divides_the_remaining_time_and_leaves_some_for_the_last_move(
 
     assert planned(40) == planned(None)
     assert planned(6).planned == pytest.approx(20)
-    assert planned(1) == Budget(70, 140 - MARGIN)
+    assert planned(1) == Budget(70, 140 - MARGIN, 140 - 0.05)
     assert planned(0) == planned(-5) == planned(None)  # 0 says nothing: keep time for later
     remaining = 10.0
     for moves in range(40, 0, -1):
@@ -55,7 +55,7 @@ def test_movestogo_divides_the_remaining_time_and_leaves_some_for_the_last_move(
 
 
 def test_a_small_increment_is_used():
-    assert budget(ply=100, remaining=1400, increment=100).planned == pytest.approx(0.2)
+    assert budget(ply=100, remaining=1450, increment=100).planned == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,35 @@ def test_a_game_with_increment_never_runs_out_of_time():
         remaining += 0.1
 
 
+@pytest.mark.parametrize("increment, reserve", [(10, 5), (1, 0.5), (60, 5)])
+def test_with_an_increment_some_time_stays_on_the_clock(increment, reserve):
+    remaining = 300.0
+    for ply in range(0, 400, 2):  # every choice is unclear
+        found = budget(ply, remaining=int(1000 * remaining), increment=1000 * increment)
+        remaining -= found.extended
+        assert remaining >= reserve + MARGIN - 0.01
+        remaining += increment
+    assert found.extended == pytest.approx(increment, rel=0.1)  # what comes in is used
+
+
+def test_a_move_is_late_only_when_the_clock_has_run_down():
+    timer = Timer(Go(black=Clock(byoyomi=200)), 0, 0, MARGIN)
+    assert timer.is_over() and not timer.is_late()
+    time.sleep(0.1)
+    assert not timer.is_late()
+    time.sleep(0.06)
+    assert timer.is_late()
+
+
+def test_a_stopped_search_waits_a_moment_for_a_move():
+    go = Go(black=Clock(byoyomi=10**6))
+    timer = Timer(go, 0, 0, MARGIN)
+    go.stop.set()
+    assert timer.is_over() and not timer.is_late()
+    time.sleep(0.06)
+    assert timer.is_late()
+
+
 def test_ponder_has_no_limit_until_ponderhit():
     go = Go(ponder=True, black=Clock(byoyomi=1000))
     timer = Timer(go, 0, 0, MARGIN)
@@ -85,7 +114,7 @@ def test_ponder_has_no_limit_until_ponderhit():
     assert timer.budget() is None
     assert not timer.is_over()
     go.ponderhit.set()
-    assert timer.budget() == Budget(0.8, 0.8)
+    assert timer.budget() == Budget(0.8, 0.8, 0.95)
     assert timer.spent() < timer.elapsed() - 0.04
     assert not timer.is_over()
 
@@ -94,7 +123,7 @@ def test_ponderhit_may_bring_a_clock():
     go = Go(ponder=True)
     timer = Timer(go, 0, 0, MARGIN)
     go.ponderhit.set("btime 0 wtime 0 byoyomi 3000")
-    assert timer.budget() == Budget(2.8, 2.8)
+    assert timer.budget() == Budget(2.8, 2.8, 2.95)
 
 
 def test_ponderhit_without_any_limit_wants_the_move_at_once():

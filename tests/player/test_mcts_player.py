@@ -21,12 +21,13 @@ from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct import boards
 from pydlshogi.uct.line import Line
-from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.proof import DRAW, LOSS, Proof
+from pydlshogi.uct.move import from_usi, to_usi
+from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.usi.protocol import Clock, FatalError, Go
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 MATED = "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
+LONG_MATE = "8l/S2Rlsg1k/1S2p1nL1/5+BGpp/1p3pp2/n1p1P4/KP3P3/3L1b3/1N4RN1 b 2G6Ps2p 157"
 DECLARED = "KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1"
 
 
@@ -231,11 +232,39 @@ def test_byoyomi_is_used_and_kept():
     assert 0.3 < time.perf_counter() - start < 0.7
 
 
-def test_movetime_is_kept():
-    player = make_player(Byoyomi_Margin=100)
+def test_movetime_is_used_and_kept():
+    player = make_player(Byoyomi_Margin=200, Softmax_Temperature=1)  # one move gets all visits
     start = time.perf_counter()
     player.choose(Go(movetime=500))
-    assert time.perf_counter() - start < 0.5
+    assert 0.3 <= time.perf_counter() - start < 0.5
+
+
+def test_a_slow_network_is_waited_for_while_the_clock_allows_it():
+    expected = make_player(USI_Ponder="false").choose(Go(depth=1))
+    player = make_player(USI_Ponder="false", fake={"seconds": 0.15}, Byoyomi_Margin=300)
+    start = time.perf_counter()
+    assert player.choose(Go(black=Clock(byoyomi=300))) == expected
+    assert time.perf_counter() - start < 0.3
+    assert not any("has not answered in time" in line for line in player.said)
+
+
+def test_moves_that_lose_do_not_decide_how_long_to_think():
+    """The favourite has been refuted, and two others have nearly the same number of visits."""
+    go = Go(black=Clock(remaining=300_000))
+    player = make_player()
+    player.choose(Go(nodes=400))
+    root = player._search.root
+    root.child_visits[:3], root.child_totals[:3] = [300, 50, 49], [150.0, 25.0, 24.0]
+    root.child_visits[3:] = [0] * (len(root.child_visits) - 3)
+    timer = Timer(go, 0, 0, 0.3)
+    timer.spent = lambda: 1.01 * timer.budget().planned
+    assert player._is_settled(go, timer, 0)
+    root.children[0].proof = Proof(WIN, 5)  # for the opponent
+    assert not player._is_settled(go, timer, 0)
+    root.child_visits[2], root.child_totals[2] = 5, 2.0
+    assert player._is_settled(go, timer, 0)
+    root.child_totals[2] = 4.5  # a higher value than that of the most visited move
+    assert not player._is_settled(go, timer, 0)
 
 
 def test_the_clock_is_that_of_the_side_to_move():
@@ -297,6 +326,11 @@ def test_searchmoves_are_the_only_ones():
         assert shown == set(moves)
     player.choose(Go(nodes=10, searchmoves=("5a5b",)))
     assert "names no legal move" in " ".join(player.said)
+
+
+def test_searchmoves_hold_also_if_the_network_has_not_answered():
+    player = make_player(fake={"seconds": 0.3})
+    assert player.choose(Go(movetime=0, searchmoves=("2g2f",))) == "2g2f"
 
 
 # What the GUI sees
@@ -505,6 +539,29 @@ def test_resign_threshold(lost):
     assert player.choose(Go(nodes=3000)) == "resign"
 
 
+def test_a_won_position_is_not_resigned():
+    """The tree proves a win late, when the mean value is still low."""
+    player, go = make_player(resign_threshold=5), Go(nodes=200)
+    player.choose(go)
+    root, timer = player._search.root, Timer(go, 0, 0, 0.3)
+    root.child_totals = [0.01 * visits for visits in root.child_visits]
+    assert player._answer(timer, 200) == "resign"
+    root.children[1].proof, root.proof = Proof(LOSS, 8), Proof(WIN, 9)
+    assert legal(player._answer(timer, 200)) == to_usi(root.move(1))
+    assert " score mate 9 " in player.said[-1]
+
+
+def test_a_mate_found_at_the_root_is_found_again():
+    player = make_player(LONG_MATE, USI_Ponder="false")
+    go = Go(nodes=10**6)
+    first = player.choose(go)
+    mate = number(player, "mate")
+    assert mate > 5
+    player.said.clear()
+    assert player.choose(go) == first
+    assert number(player, "mate") == mate
+
+
 def test_draw_values_are_those_of_the_side_at_the_root():
     for turn, option in (([], "Draw_Value_Black"), (["7g7f"], "Draw_Value_White")):
         for value in (100, 900):
@@ -573,6 +630,16 @@ def test_the_book_is_played_and_can_be_switched_off(tmp_path):
     player.set(OwnBook="true")
     player.set_position(None, ["7g7f"])
     legal(player.choose(Go(nodes=50)), moves=["7g7f"])
+
+
+def test_a_book_move_with_a_low_evaluation_is_not_played(tmp_path):
+    start = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
+    moves = [("9i9h", 50), ("2g2f", 45), ("1g1f", 10), ("1i1h", -900)]
+    book = [BookMove(move, score=score, times=100 - score) for move, score in moves]
+    write_book(tmp_path / "book.db", {start: book})
+    player = make_player(Book_File=tmp_path / "book.db", random_seed=1)
+    played = {player.choose(Go(nodes=50)) for _ in range(40)}
+    assert played == {"9i9h", "2g2f"}
 
 
 @pytest.mark.parametrize("answer", ["9i9h", "1i1h", "5e5d", "P*5e"])

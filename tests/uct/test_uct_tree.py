@@ -64,7 +64,7 @@ def test_another_game_starts_an_empty_tree(start, moves):
     old = tree.root
     tree.move_to(start, moves)
     assert tree.root is not old
-    assert tree.has_garbage
+    assert tree.can_shrink
 
 
 def test_a_wrong_guess_at_the_answer_loses_nothing():
@@ -99,7 +99,7 @@ def test_the_size_is_that_of_the_nodes_and_what_is_dropped_is_freed_in_slices():
     tree.move_to("start", [first])
     assert tree.size > all_bytes(tree)
     steps = 0
-    while tree.has_garbage:
+    while tree.can_shrink:
         before = tree.size
         tree.free(100)
         assert tree.size < before
@@ -107,7 +107,7 @@ def test_the_size_is_that_of_the_nodes_and_what_is_dropped_is_freed_in_slices():
     assert steps > 3
     assert tree.size == all_bytes(tree)
     tree.clear()
-    while tree.has_garbage:
+    while tree.can_shrink:
         tree.free(100)
     assert tree.size == all_bytes(tree) == size_of(tree.root)
 
@@ -141,10 +141,67 @@ def test_the_cache_forgets_the_oldest():
         cache.put(key, str(key))
     assert [cache.get(key) for key in range(5)] == [None, None, "2", "3", "4"]
     cache.resize(1)
+    cache.trim(1)
+    assert [cache.get(key) for key in range(2, 5)] == [None, "3", "4"]
+    cache.trim(5)
     assert (len(cache), cache.get(4)) == (1, "4")
     cache.clear()
     assert len(cache) == 0
     Cache(0).put(1, "1")
+
+
+def test_a_cache_that_is_made_smaller_is_emptied_in_slices():
+    search = searched_tree(1500)
+    cache = search._cache
+    known = len(cache)
+    cache.resize(10)
+    assert len(cache) == known > 720
+    search.step(10**9)
+    assert known - len(cache) <= 700
+    while len(cache) > 10:
+        before = len(cache)
+        search.step(10**9)
+        assert len(cache) < before
+    assert len(cache) == 10
+
+
+def test_a_guess_that_was_not_searched_starts_a_tree_whose_memory_is_counted():
+    search = searched_tree()
+    tree = search.tree
+    first, child = best(search.root)
+    surprise = int(child.policy.moves[-1])
+    assert child.child_after(surprise) is None
+    moves = [to_usi(first), to_usi(surprise)]
+    for _ in range(3):
+        tree.move_to("start", [first, surprise], keep=True)
+        run(search, tree.root.visits + 64, moves=moves)
+    assert tree.root.visits == 192
+    pondered = tree.root
+    tree.move_to("start", [first, surprise])
+    assert tree.root is pondered
+    while tree.can_shrink:
+        tree.free(100)
+    assert tree.size == all_bytes(tree)
+
+
+def test_a_full_tree_drops_what_ponder_has_kept():
+    search = searched_tree(1500)
+    own, child = best(search.root)
+    guess, expected = best(child)
+    search.tree.move_to("start", [own, guess], keep=True)
+    search.settings = search.settings.__class__(megabytes=1)
+    moves = [to_usi(own), to_usi(guess)]
+    search.begin(Game(CshogiBoard(None, moves)))
+    assert search.fullness() > 1
+    assert not search.is_full()
+    visits = expected.visits
+    while search.fullness() > 1 and not search.is_full():
+        search.step(10**9)
+    assert search.root is expected
+    assert search.root.visits > visits
+    while search.tree.can_shrink:
+        search.tree.free(100)
+    assert search.tree.size == all_bytes(search.tree)
 
 
 def test_the_collector_stays_away_from_the_tree():

@@ -8,29 +8,21 @@ while it computes, so ordinary threads run in parallel.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import Any, Callable
 
 import numpy
 import threadpoolctl
 
 from pydlshogi.errors import UserError
+from pydlshogi.processors import processors
 
 #: Environment variable with the number of threads; :func:`set_threads` overrides it.
 THREADS_VARIABLE = "PYDLSHOGI_THREADS"
-
-#: Files with the CPU quota and period of a Linux container: control groups version 2 have
-#: one file, version 1 has two. Other control groups have other files and are not read.
-_QUOTAS = (
-    ("/sys/fs/cgroup/cpu.max",),
-    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
-)
 
 _lock = threading.Lock()
 _chosen: int | None = None
@@ -66,7 +58,7 @@ def get_threads() -> int:
 
     Returns:
         The number that :func:`set_threads` chose; else the environment variable
-        ``PYDLSHOGI_THREADS``; else :func:`processors`.
+        ``PYDLSHOGI_THREADS``; else :func:`pydlshogi.processors.processors`.
 
     Raises:
         ThreadsError: ``PYDLSHOGI_THREADS`` is not a whole number of at least 1.
@@ -82,33 +74,6 @@ def get_threads() -> int:
             )
         return int(text)
     return processors()
-
-
-def processors() -> int:
-    """Returns how many processors this process may use.
-
-    The process's CPU affinity and the quota of its container limit the number.
-    """
-    if hasattr(os, "sched_getaffinity"):  # not on Windows and macOS
-        bound = len(os.sched_getaffinity(0))
-    else:
-        bound = os.cpu_count() or 1
-    # With more threads, the system would stop all of them whenever the quota is used up.
-    return max(1, int(min(bound, _quota())))
-
-
-@functools.cache  # every layer calls it
-def _quota() -> float:
-    """Reads the CPU quota of a container, in processors; infinity without a quota."""
-    for files in _QUOTAS:
-        try:
-            words = " ".join(Path(file).read_text(encoding="ascii") for file in files).split()
-            quota, period = map(float, words)
-        except (OSError, ValueError):  # no such file, or no limit ("max")
-            continue
-        if quota > 0 and period > 0:  # -1 means no limit
-            return quota / period
-    return math.inf
 
 
 def shares(n: int, number: int) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
+from pydlshogi import processors
 from pydlshogi.network.cpu import threads, winograd
 
 
@@ -29,12 +30,12 @@ def quotas(monkeypatch):
     """Replaces the files of the control groups; at first there are none."""
 
     def give(*files):
-        threads._quota.cache_clear()
-        monkeypatch.setattr(threads, "_QUOTAS", files)
+        processors._quota.cache_clear()
+        monkeypatch.setattr(processors, "_QUOTAS", files)
 
     give()
     yield give
-    threads._quota.cache_clear()
+    processors._quota.cache_clear()
 
 
 def test_number_of_threads(monkeypatch, quotas):

@@ -1,0 +1,42 @@
+"""The processors that this process may use."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from pathlib import Path
+
+#: Files with the CPU quota and period of a Linux container: control groups version 2 have
+#: one file, version 1 has two. Other control groups have other files and are not read.
+_QUOTAS = (
+    ("/sys/fs/cgroup/cpu.max",),
+    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+)
+
+
+def processors() -> int:
+    """Returns how many processors this process may use.
+
+    The process's CPU affinity and the quota of its container limit the number.
+    """
+    if hasattr(os, "sched_getaffinity"):  # not on Windows and macOS
+        bound = len(os.sched_getaffinity(0))
+    else:
+        bound = os.cpu_count() or 1
+    # With more threads, the system would stop all of them whenever the quota is used up.
+    return max(1, int(min(bound, _quota())))
+
+
+@functools.cache  # every layer calls it
+def _quota() -> float:
+    """Reads the CPU quota of a container, in processors; infinity without a quota."""
+    for files in _QUOTAS:
+        try:
+            words = " ".join(Path(file).read_text(encoding="ascii") for file in files).split()
+            quota, period = map(float, words)
+        except (OSError, ValueError):  # no such file, or no limit ("max")
+            continue
+        if quota > 0 and period > 0:  # -1 means no limit
+            return quota / period
+    return math.inf
