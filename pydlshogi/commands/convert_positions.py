@@ -118,7 +118,12 @@ def find_sources(path: Path) -> list[Source]:
 
 
 def print_summary(conversion: Conversion, output: Path) -> None:
-    """Prints how many positions were written, and why others were not."""
+    """Prints how many positions were written, what they lack, and why others were not."""
     print(f"{output}: {conversion.written} positions written")
+    if conversion.without_evaluation:
+        print(
+            f"  {conversion.without_evaluation} positions have no evaluation; "
+            "their evaluation was written as 0"
+        )
     for reason, count in conversion.not_written.most_common():
         print(f"  {count} not written: {reason}")

@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.kifu import eval_scale
 
     if args.output is not None:
-        refuse_inputs(str(args.output), args.kifulist)
+        _check_output(args.output, args.kifulist)
     games = load_games(args.kifulist)
     counts = eval_scale.count_evaluations(games.positions)
     scale = eval_scale.fit_scale(counts)
@@ -56,3 +56,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         eval_scale.save_picture(args.output, counts, scale)
         print(f"{args.output}: picture", file=sys.stderr)
     return 0
+
+
+def _check_output(output: Path, kifulist: str) -> None:
+    """Checks that the picture can be drawn, before the games are read.
+
+    Raises:
+        UserError: ``--output`` is a file that must be kept, or matplotlib is missing.
+    """
+    from pydlshogi.figure import check_picture, new_figure
+
+    refuse_inputs(str(output), kifulist)
+    check_picture(output)
+    new_figure(1, 1)

@@ -59,6 +59,7 @@ class Batch:
         excluded: Notes about the files and records that cannot be used.
         contradictions: Notes about games whose summary contradicts the end mark.
         unlisted: Number of records that are left out without a note of their own.
+        remarks: Number of notes in ``excluded`` that count as no record.
         visits: The visits of the positions; None if the format has none.
     """
 
@@ -73,6 +74,7 @@ class Batch:
     contradictions: list[Note] = field(default_factory=list)
     turns: numpy.ndarray = field(default_factory=lambda: numpy.empty(0, dtype=numpy.uint8))
     unlisted: int = 0
+    remarks: int = 0
     visits: Visits | None = None
 
 

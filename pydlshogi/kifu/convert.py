@@ -15,7 +15,7 @@ from pydlshogi.kifu.parts import FIXED_FORMATS
 from pydlshogi.kifu.reading import stream
 from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.sources import Source
-from pydlshogi.positions import DRAW, UNKNOWN
+from pydlshogi.positions import DRAW, NO_EVALUATION, UNKNOWN
 
 
 @dataclass
@@ -26,11 +26,14 @@ class Conversion:
         report: What was read and what was left out.
         written: Number of positions written.
         not_written: Numbers of positions that the format cannot hold, by reason.
+        without_evaluation: Number of positions written that have no evaluation. The formats
+            cannot say so: their evaluation is written as 0.
     """
 
     report: Report = field(default_factory=Report)
     written: int = 0
     not_written: Counter[str] = field(default_factory=Counter)
+    without_evaluation: int = 0
 
 
 def format_named(name: str) -> FixedFormat | None:
@@ -85,6 +88,9 @@ def convert(
             file.write(records.tobytes())
             conversion.written += len(records)
             conversion.not_written.update(record.reason for record in left_out)
+            missing = positions["evaluation"] == NO_EVALUATION
+            missing[[record.number for record in left_out]] = False
+            conversion.without_evaluation += int(missing.sum())
         if not conversion.written:
             raise UserError(f"no position can be written to {output}: {_first_reason(conversion)}.")
         before_replacing()

@@ -181,26 +181,39 @@ def draw(figure: Any, counts: Counts, scale: float) -> None:
         counts: The positions.
         scale: The fitted scale.
     """
-    shown = numpy.abs(counts.evaluation) <= _PLOT_MAX
-    step = numpy.rint(counts.evaluation[shown] / _PLOT_STEP).astype(int)
-    step -= step.min()
-    total, won, sums = (
-        numpy.bincount(step, weights=weights[shown])
-        for weights in (counts.positions, counts.won, counts.positions * counts.evaluation)
-    )
-    some = total > 0
     above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (3, 1)})
-    above.plot(sums[some] / total[some], won[some] / total[some], "o", label="games")
+    shown = numpy.abs(counts.evaluation) <= _PLOT_MAX
+    if shown.any():
+        _draw_games(above, below, Counts(*(column[shown] for column in counts)))
     line = numpy.linspace(-_PLOT_MAX, _PLOT_MAX, 301)
     label = f"sigmoid(evaluation / {scale:.0f})"
     above.plot(line, win_probability(line, scale), label=label)
     above.set_ylabel("won by the side to move")
     above.legend()
-    below.bar(sums[some] / total[some], total[some], width=0.8 * _PLOT_STEP)
     below.set_ylabel("positions")
     below.set_xlabel("evaluation of the side to move (centipawns)")
     for axes in (above, below):
         axes.grid(alpha=0.3)
+
+
+def _draw_games(above: Any, below: Any, counts: Counts) -> None:
+    """Draws the share of wins and the number of positions, in steps of the evaluation.
+
+    Args:
+        above: Axes for the wins.
+        below: Axes for the numbers.
+        counts: The positions, at least one.
+    """
+    step = numpy.rint(counts.evaluation / _PLOT_STEP).astype(int)
+    step -= step.min()
+    total, won, sums = (
+        numpy.bincount(step, weights=weights)
+        for weights in (counts.positions, counts.won, counts.positions * counts.evaluation)
+    )
+    some = total > 0
+    mean = sums[some] / total[some]
+    above.plot(mean, won[some] / total[some], "o", label="games")
+    below.bar(mean, total[some], width=0.8 * _PLOT_STEP)
 
 
 def save_picture(output: Path, counts: Counts, scale: float) -> None:

@@ -138,7 +138,7 @@ def _read_records(part: Part, format_: FixedFormat, strict: bool, batch: Batch) 
         what = f"it ends {behind} bytes after a whole record" if behind else "it is empty"
         remedy = "copy the file again, or give it the suffix of its format"
         reason = f"{what}; a {format_.name} file has a multiple of {size} bytes; {remedy}"
-        batch.excluded.append(Note(part.file, 0, 0, reason))
+        _remark(part, reason, batch, counted=not (part.number or count))
 
 
 def _read_games(part: Part, strict: bool, batch: Batch) -> None:
@@ -148,10 +148,9 @@ def _read_games(part: Part, strict: bool, batch: Batch) -> None:
     batch.visits = decoded.visits
     _note(part, decoded.left_out, batch)
     if not part.data:
-        batch.excluded.append(Note(part.file, 0, 0, "it is empty; copy the file again"))
+        _remark(part, "it is empty; copy the file again", batch, counted=True)
     if decoded.not_searched:
-        reason = f"{decoded.not_searched} moves without candidates are left out"
-        batch.excluded.append(Note(part.file, 0, 0, reason))
+        _remark(part, f"{decoded.not_searched} moves without candidates are left out", batch)
 
 
 def _note(part: Part, left_out: list[LeftOut], batch: Batch) -> None:
@@ -172,4 +171,17 @@ def _note(part: Part, left_out: list[LeftOut], batch: Batch) -> None:
             f"{batch.unlisted} more records up to byte {last} cannot be used; "
             "check the file's format, and copy it again"
         )
-        batch.excluded.append(Note(part.file, 0, 0, reason))
+        _remark(part, reason, batch)
+
+
+def _remark(part: Part, reason: str, batch: Batch, *, counted: bool = False) -> None:
+    """Adds a note about a part.
+
+    Args:
+        part: The part.
+        reason: The message.
+        batch: Receives the note.
+        counted: Whether the note counts as a record. A file without a record counts as one.
+    """
+    batch.excluded.append(Note(part.file, 0, 0, reason))
+    batch.remarks += not counted

@@ -163,7 +163,7 @@ def stream(
                 rows = rows_of(batch.lengths, numpy.flatnonzero(kept))
                 read = Read(read.positions[rows], read.turns[rows], visits[rows])
             report.count(batch.results[kept].tolist(), len(read.positions))
-            report.records += len(kept) + batch.unlisted
+            report.records += len(kept) + batch.unlisted - batch.remarks
             report.excluded.extend(batch.excluded)
             report.unreadable += batch.unreadable
             report.contradictions.extend(batch.contradictions)

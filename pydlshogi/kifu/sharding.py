@@ -1,7 +1,7 @@
 """Makes shards of game records and position files, group by group.
 
-A group is some consecutive files of a list. After each group, a file with the progress is
-written: a run that was interrupted continues with the next group.
+A group is some consecutive files of a list. A file with the progress is written before the first
+group and after each group: a run that was interrupted continues with the first unfinished group.
 """
 
 from __future__ import annotations
@@ -98,6 +98,9 @@ def make_shards(
     mark = _mark(sources, strict, size)
     progress = _read_progress(folder, mark)
     continued = progress.groups > 0
+    if not continued:
+        # Before the first shard: the next run then knows which list the shards belong to.
+        _write_progress(folder, progress)
     for number, group in enumerate(_groups(sources)):
         if number >= progress.groups:
             _make_group(folder, number, group, progress, strict=strict, size=size)
@@ -118,17 +121,25 @@ def _mark(sources: Sequence[Source], strict: bool, size: int) -> str:
 
 
 def _read_progress(folder: Path, mark: str) -> _Progress:
-    """Reads how far an earlier run came."""
+    """Reads how far an earlier run came.
+
+    A run that was interrupted in a group has left some of its shards. They are written again
+    under the same names.
+    """
     path = folder / PROGRESS
+    has_shards = any(folder.glob(f"*{SUFFIX}"))
+    fresh = _Progress(mark, 0, [], Report().to_plain())
     if not path.exists():
-        if any(folder.glob(f"*{SUFFIX}")):
+        if has_shards:
             raise ShardingError(f"{folder} holds shards, but no {PROGRESS}. Choose another folder.")
-        return _Progress(mark, 0, [], Report().to_plain())
+        return fresh
     try:
         progress = _Progress(**json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError):
         raise ShardingError(f"{path} is damaged. Delete {folder}, or choose another.") from None
     if progress.mark != mark:
+        if not has_shards:
+            return fresh
         raise ShardingError(
             f"{folder} holds shards of another list, or the list, a file or an option changed "
             "since, or another version of pydlshogi made it. Delete it, or choose another folder."
@@ -162,6 +173,11 @@ def _make_group(
         progress.shards.append(name)
     progress.report = _add(Report.from_plain(progress.report), report).to_plain()
     progress.groups = number + 1
+    _write_progress(folder, progress)
+
+
+def _write_progress(folder: Path, progress: _Progress) -> None:
+    """Writes the progress atomically."""
     with write_beside(folder / PROGRESS) as file:
         # A file name may have bytes that are no text.
         file.write(json.dumps(dataclasses.asdict(progress)).encode())

@@ -182,7 +182,27 @@ def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPosi
         return
     if all(numpy.isnan(value_target(chunk)).all() for chunk in chunks(positions)):
         logger.warning("no training game has a known result: the value head learns nothing")
-    if value_target.value_lambda < 1 and all(
-        (chunk["evaluation"] == NO_EVALUATION).all() for chunk in chunks(positions)
-    ):
+    if value_target.value_lambda < 1:
+        _warn_of_missing_evaluations(positions)
+
+
+def _warn_of_missing_evaluations(positions: AnyPositions) -> None:
+    """Warns if no position has an evaluation, or none but 0.
+
+    HCPE and PSV files cannot say that a position has no evaluation. Programs write 0 instead.
+    """
+    if not _have_only(positions, 0, NO_EVALUATION):
+        return
+    if _have_only(positions, NO_EVALUATION):
         logger.warning("no training position has an evaluation: the results alone are the target")
+        return
+    logger.warning(
+        "every training position has the evaluation 0 or none, as files have that were converted "
+        "from records without evaluations: the evaluation 0 moves the target of the value head "
+        "towards 0.5; give --value_lambda 1"
+    )
+
+
+def _have_only(positions: AnyPositions, *evaluations: int) -> bool:
+    """Checks that all positions have one of some evaluations."""
+    return all(numpy.isin(chunk["evaluation"], evaluations).all() for chunk in chunks(positions))

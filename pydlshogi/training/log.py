@@ -161,7 +161,8 @@ def _number(value: float) -> str:
     return str(numpy.float32(value))
 
 
-_RECIPE = re.compile(r"network = (?P<network>\S+), batch size = (?P<size>\d+)")
+# The file name of an own network may have blanks.
+_RECIPE = re.compile(r"network = (?P<network>.+), batch size = (?P<size>\d+)")
 #: A line with the results of an evaluation or a validation.
 POINT = re.compile(
     r"epoch = (?P<epoch>\d+), iteration = (?P<iteration>\d+), (?P<values>\w[\w ]* = .*)"

@@ -41,7 +41,8 @@ class LiveState:
         self._optimizer = optimizer
         self._iterator = iterator
         self._means = means
-        self._train = checksum(positions, options.get("value_lambda", 1) < 1)
+        self._positions = positions
+        self._train = checksum(positions, _uses_evaluations(options))
         self._options = options
         self._start = time.perf_counter()
         self._seconds_before = 0.0
@@ -83,7 +84,7 @@ class LiveState:
             self._iterator.go_to(self._iterator.seed, self._optimizer.epoch)
             return
         self._seconds_before = place.seconds
-        if place.train != self._train:
+        if place.train != self._checksum_for(place.options):
             self._iterator.go_to(place.seed, self._optimizer.epoch)
             logger.warning(
                 "the training positions are not those of the resumed run: epoch %d starts again",
@@ -98,3 +99,15 @@ class LiveState:
         self._iterator.go_to(place.seed, place.epoch, place.position, place.order)
         for name, means in self._means.items():
             chainer.serializers.NpzDeserializer(place.losses[name]).load(means)
+
+    def _checksum_for(self, options: Mapping[str, Any]) -> int:
+        """Returns the checksum that a run with other options has for today's positions."""
+        used = _uses_evaluations(options)
+        if used == _uses_evaluations(self._options):
+            return self._train
+        return checksum(self._positions, used)
+
+
+def _uses_evaluations(options: Mapping[str, Any]) -> bool:
+    """Says whether a run trains on evaluations; earlier versions never did."""
+    return options.get("value_lambda", 1) < 1

@@ -80,6 +80,24 @@ def test_evaluations_of_records_are_written(folder):
     assert numpy.fromfile("c.psv", PSV.record)["score"].tolist() == [1, -11, 21, -31, 41]
 
 
+@pytest.mark.parametrize("name", ["c.hcpe", "c.psv"])
+def test_positions_without_an_evaluation_are_written_as_0_and_counted(folder, capsys, name):
+    moves = MOVES.splitlines()
+    moves.insert(2, "'** 30")  # only the second move has an evaluation
+    (folder / "c.csa").write_text(EVEN + "\n".join(moves) + "\n%TORYO\n")
+    (folder / "d.csa").write_text(EVEN + MOVES + "%CHUDAN\n")  # these positions are not written
+    (folder / "c.txt").write_text("c.csa\nd.csa\n")
+    assert main(["c.txt", name]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{name}: 5 positions written",
+        "  4 positions have no evaluation; their evaluation was written as 0",
+        "  5 not written: its result is not known",
+    ]
+    written = (folder / name).read_bytes()
+    positions = decode_records(written, HCPE if name == "c.hcpe" else PSV).positions
+    assert positions["evaluation"].tolist() == [0, -30, 0, 0, 0]
+
+
 def test_hcpe3_is_converted(folder):
     content, _ = write_games(EMBEDDED[:3])
     (folder / "c.hcpe3").write_bytes(content)

@@ -155,6 +155,34 @@ def test_the_program_prints_and_draws(kifu_list, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_evaluations_outside_of_the_picture_are_drawn_as_the_sigmoid_alone(tmp_path):
+    counts = eval_scale.Counts(*numpy.array([[-30_000, 30_000], [100, 100], [20, 80]], float))
+    scale = eval_scale.fit_scale(counts)
+    eval_scale.save_picture(tmp_path / "scale.png", counts, scale)
+    assert (tmp_path / "scale.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_missing_matplotlib_is_told_before_the_games_are_read(
+    kifu_list, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert fit_eval_scale.main([str(kifu_list), "-o", str(tmp_path / "scale.png")]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("fit_eval_scale: error: matplotlib is not installed")
+
+
+def test_a_file_that_is_no_picture_is_refused_before_the_games_are_read(
+    kifu_list, tmp_path, capsys
+):
+    (tmp_path / "model").write_bytes(b"weights")
+    assert fit_eval_scale.main([str(kifu_list), "-o", str(tmp_path / "model")]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "model exists already and is no picture" in said.err.splitlines()[0]
+    assert (tmp_path / "model").read_bytes() == b"weights"
+
+
 def test_the_tsv_is_a_table_alone(kifu_list, capsys):
     assert fit_eval_scale.main([str(kifu_list), "--tsv"]) == 0
     said = capsys.readouterr()

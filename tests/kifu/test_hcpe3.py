@@ -282,7 +282,7 @@ def test_a_list_names_such_files(content, tmp_path):
     positions, report = read_positions(tmp_path / "list.txt")
     decoded = decode_games(content)
     assert (positions["label"][: len(decoded.positions)] == decoded.positions["label"]).all()
-    assert report.games == 2 * COUNT - 1
+    assert (report.records, report.games) == (2 * COUNT, 2 * COUNT - 1)
     reasons = [str(note) for note in report.excluded]
     assert f"b.hcpe3, record 4: at byte {start}: its result is not one of the format" in reasons
     assert f"a.hcpe3: {decoded.not_searched} moves without candidates are left out" in reasons

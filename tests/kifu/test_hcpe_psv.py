@@ -296,6 +296,27 @@ def test_a_truncated_file_loses_its_last_record_and_says_so(format_, games, tmp_
     (note,) = report.excluded
     assert f"it ends {size - 3} bytes after a whole record" in note.reason
     assert f"a multiple of {size} bytes" in note.reason
+    assert (report.records, report.games) == (4, 4)
+
+
+@FORMATS
+def test_a_file_without_a_whole_record_counts_as_one(format_, games, tmp_path):
+    files = {f"a__{format_.suffixes[0][1:]}": b"short", "b__csa": EMBEDDED[0].read_bytes()}
+    _, report = read_positions(write_list(tmp_path, **files))
+    assert (report.records, report.games, len(report.excluded)) == (2, 1, 1)
+
+
+@FORMATS
+def test_records_are_counted_once_where_not_all_wrong_ones_are_listed(
+    format_, games, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("pydlshogi.kifu.parts._MOST_NOTES", 2)
+    records = games[format_.name][:50].copy()
+    records[10:15][FIELDS[format_.name][2]] = 0
+    kifu_list = write_list(tmp_path, **{f"a__{format_.suffixes[0][1:]}": records.tobytes()})
+    _, report = read_positions(kifu_list)
+    assert "3 more records" in report.excluded[-1].reason
+    assert (report.records, report.games) == (50, 45)
 
 
 @FORMATS

@@ -9,6 +9,7 @@ from pydlshogi.commands import make_positions
 from pydlshogi.kifu import sharding, shards
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
+from pydlshogi.kifu.sharding import ShardingError
 from pydlshogi.kifu.shards import Shard, ShardError
 from pydlshogi.kifu.sources import KifuError, read_list
 
@@ -72,6 +73,52 @@ def test_an_interrupted_run_continues(kifu_list, monkeypatch):
     assert content(parts) == content(whole)
     assert again.report == made.report
     assert (made.continued, again.continued) == (False, True)
+
+
+def test_a_run_interrupted_in_its_first_group_continues(kifu_list, monkeypatch):
+    write = sharding.write_shard
+    written = []
+
+    def interrupted(path, positions, visits):
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        write(path, positions, visits)
+        written.append(path)
+
+    sources = read_list(kifu_list)
+    out = kifu_list.parent / "out"
+    out.mkdir()
+    monkeypatch.setattr(sharding, "write_shard", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sharding.make_shards(sources, out, size=100)
+    assert len(list(out.glob("*.shard"))) == 2
+    monkeypatch.setattr(sharding, "write_shard", write)
+    with pytest.raises(ShardingError, match="holds shards of another list"):
+        sharding.make_shards(sources[1:], out, size=100)
+    made = sharding.make_shards(sources, out, size=100)
+    positions, report = read_positions(kifu_list)
+    assert content(out) == positions.tobytes()
+    assert made.report == report
+    assert sorted(path.name for path in out.glob("*.shard")) == made.shards
+
+
+def test_shards_without_their_progress_are_not_mixed_with_others(kifu_list, capsys):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    Path("out/progress.json").unlink()
+    before = content(Path("out"))
+    assert make_positions.main(["train.txt", "out"]) == 1
+    assert "holds shards, but no progress.json" in capsys.readouterr().err
+    assert content(Path("out")) == before
+
+
+def test_a_corrected_list_uses_the_folder_of_a_run_without_shards(kifu_list, capsys):
+    games = kifu_list.read_text()
+    kifu_list.write_text("bad.csa\n")
+    assert make_positions.main(["train.txt", "out"]) == 1
+    assert "no record can be used" in capsys.readouterr().err
+    kifu_list.write_text(games)
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert content(Path("out")) == read_positions(kifu_list)[0].tobytes()
 
 
 def test_other_files_do_not_mix(kifu_list, capsys):

@@ -258,6 +258,14 @@ def test_positions_are_counted_where_the_log_tells_the_batch_size():
     assert (curve.network, positions(curve)) == ("policy", [640, 1280, 1600])
 
 
+@pytest.mark.parametrize(
+    "network", ["my networks/own net.py:Net", r"C:\my networks\own.py:Net", "a, batch size = 8"]
+)
+def test_the_file_name_of_an_own_network_may_have_blanks(network):
+    (curve,) = log.read_log([*READ, recipe(64, network), log.START, *points(10)])
+    assert (curve.network, positions(curve)) == (network, [640])
+
+
 def test_a_run_resumed_with_another_batch_size_counts_on():
     first = [*READ, recipe(64), log.START, *points(10, 20)]
     second = [*LOAD, *READ, recipe(32), log.START, *points(30)]

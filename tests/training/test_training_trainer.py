@@ -15,6 +15,7 @@ import pytest
 from training_helpers import (
     NormalizedNetwork,
     SmallNetwork,
+    SmallValueNetwork,
     assert_same_files,
     assert_same_parameters,
     make_network,
@@ -251,6 +252,37 @@ def test_other_training_positions_begin_the_epoch_anew(tmp_path, messages):
     _, optimizer, _ = run(tmp_path, resume=True, epoch=1, positions=make_positions(45, 8))
     assert messages()[0].startswith("the training positions are not those of the resumed run")
     assert (optimizer.t, optimizer.epoch) == (9 + 6, 2)
+
+
+@pytest.mark.parametrize(("before", "now"), [(1.0, 0.5), (0.5, 1.0), (0.5, 0.25)])
+def test_another_value_lambda_continues_within_the_epoch(tmp_path, messages, before, now):
+    positions = make_positions(45, 1)
+    positions["evaluation"] = 100
+    run_value(tmp_path, before, positions, iterations=2)
+    messages()
+    _, optimizer, _ = run_value(tmp_path, now, positions, resume=True, epoch=1)
+    assert not [line for line in messages() if "training positions" in line]
+    assert (optimizer.t, optimizer.epoch) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "field"), [(1.0, 0.5, "label"), (0.5, 1.0, "label"), (0.5, 0.5, "evaluation")]
+)
+def test_other_positions_are_noticed_with_any_value_lambda(tmp_path, messages, before, now, field):
+    positions = make_positions(45, 1)
+    run_value(tmp_path, before, positions, iterations=2)
+    messages()
+    positions[field][30] += 1
+    _, optimizer, _ = run_value(tmp_path, now, positions, resume=True, epoch=1)
+    assert messages()[0].startswith("the training positions are not those of the resumed run")
+    assert (optimizer.t, optimizer.epoch) == (2 + 6, 1)
+
+
+def run_value(folder, value_lambda, positions, **options):
+    """Trains a small value network."""
+    recipe = Recipe(value_lambda=value_lambda)
+    network = SmallValueNetwork()
+    return run(folder, network=network, positions=positions, recipe=recipe, lr=0.01, **options)
 
 
 def test_a_state_of_another_version_gets_one_sentence(tmp_path):

@@ -4,8 +4,11 @@ import math
 
 import numpy
 import pytest
+from training_helpers import SmallValueNetwork
 
 from pydlshogi.positions import DRAW, LOSS, NO_EVALUATION, POSITION, UNKNOWN, WIN
+from pydlshogi.training.datasets import warn_of_missing_targets
+from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.value_target import ValueTarget
 
 
@@ -45,6 +48,26 @@ def test_without_an_evaluation_the_result_is_the_target():
 def test_without_a_result_the_evaluation_is_the_target():
     target = ValueTarget(0.5, 326)(records([UNKNOWN], [326]))
     assert target[0] == pytest.approx(sigmoid(1))
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "value_lambda", "warning"),
+    [
+        ([NO_EVALUATION, NO_EVALUATION], 0.5, "no training position has an evaluation"),
+        ([0, 0], 0.5, "every training position has the evaluation 0 or none"),
+        ([0, NO_EVALUATION], 0.0, "every training position has the evaluation 0 or none"),
+        ([0, 1], 0.5, None),
+        ([NO_EVALUATION, -1], 0.5, None),
+        ([0, 0], 1.0, None),
+    ],
+)
+def test_training_without_evaluations_warns_if_they_count(
+    caplog, evaluations, value_lambda, warning
+):
+    positions = records([WIN, LOSS], evaluations)
+    recipe = Recipe(value_lambda=value_lambda)
+    warn_of_missing_targets(SmallValueNetwork(), recipe, positions)
+    assert [line[: len(warning or "")] for line in caplog.messages] == [warning] * bool(warning)
 
 
 @pytest.mark.parametrize("value_lambda", [0.0, 0.4, 1.0])
