@@ -10,6 +10,8 @@ set "RESUME="
 if exist "run\state_policy" set "RESUME=--initmodel run\model_policy --resume run\state_policy"
 if defined RESUME echo Continuing the run in the folder run.
 if not exist "run" mkdir "run"
+rem The training names this command if it is interrupted.
+set "PYDLSHOGI_CONTINUE=bat\train.bat"
 echo Ctrl-C stops the training. To continue, start this file again. To start over, remove the folder run.
 set "FILES=--model run\model_policy --state run\state_policy --log run\log.txt"
 set "RECIPE=--network policy_hand1x1_bn --dirac --batchsize 64 --lr 0.03 --momentum 0.9 --nesterov --weight_decay 1e-4 --warmup 40 --lr_schedule cosine --eval_interval 50"

@@ -95,7 +95,7 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
     if record is None:
         raise AnalysisError(f"record {name} has no game number {number}. Choose another number.")
     try:
-        return _checked(record.parse())
+        return checked_game(record.parse())
     except RecordError as error:
         note = record.note(error.line, error.reason)
         raise AnalysisError(
@@ -103,7 +103,7 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
         ) from None
 
 
-def _checked(game: Game) -> GameRecord:
+def checked_game(game: Game) -> GameRecord:
     """Plays the moves of a parsed game.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import sys
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     import numpy
 
     from pydlshogi.training.compare import Variant
+
+_ON_WINDOWS = os.name == "nt"
 
 _CONTINUE = "The same command continues the comparison."
 
@@ -150,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.commands.computation import apply_computation
     from pydlshogi.device import in_words, select_device
     from pydlshogi.lock import lock_outputs
-    from pydlshogi.training.compare import Comparison, check_variants, compare
+    from pydlshogi.training.compare import Comparison, check_variants, compare, counted
 
     device = select_device(args.gpu)
     apply_computation(args)
@@ -160,8 +163,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     train_set, test_set, tested_on = _read_positions(args)
     options = [f"- {line.name}: {f'`{line.words}`' if line.words else '-'}" for line in lines]
     caption = "\n".join(options) + (
-        f"\n\n{len(train_set)} training positions, {_epochs(args.epoch)}, tested on "
-        f"{len(test_set)} positions of {tested_on}, seed {args.seed}, on the {in_words(device)}."
+        f"\n\n{counted(len(train_set), 'training position')}, {counted(args.epoch, 'epoch')}, "
+        f"tested on {counted(len(test_set), 'position')} of {tested_on}, seed {args.seed}, "
+        f"on the {in_words(device)}."
     )
     comparison = Comparison(variants, output, train_set, test_set, device, caption)
     with lock_outputs(output / "table.md"):
@@ -186,7 +190,7 @@ def _variant(line: Line, output: Path) -> Variant:
 
 def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray, str]:
     """Reads the training and the test positions, and says in words where the latter come from."""
-    from pydlshogi.training.compare import first, hold_out
+    from pydlshogi.training.compare import counted, first, hold_out
 
     positions, source = load_games(args.kifulist_train).positions, args.kifulist_train
     if args.kifulist_test:
@@ -195,17 +199,13 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
     else:
         games = args.held_out or _HELD_OUT
         positions, test_set = hold_out(positions, games)
-        tested_on = f"{games} games held out of the training list"
+        tested_on = f"{counted(games, 'game')} held out of the training list"
         source, test_source = f"{source} without the games held out", "the games held out"
     return (
         first(positions, args.positions, source),
         first(test_set, args.test_positions, test_source),
         tested_on,
     )
-
-
-def _epochs(number: int) -> str:
-    return "1 epoch" if number == 1 else f"{number} epochs"
 
 
 def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
@@ -242,11 +242,24 @@ def _split_lines(path: str) -> Iterator[tuple[str, str, list[str]]]:
     for number, line in enumerate(lines, 1):
         place = f"{path}, line {number}"
         try:
-            name, *options = shlex.split(line, comments=True) or [""]
+            name, *options = _split_words(line) or [""]
         except ValueError as error:
             raise RecipesError(f"{place} cannot be read ({error}). Close the quotes.") from None
         if name:
             yield place, name, options
+
+
+def _split_words(line: str) -> list[str]:
+    """Splits a line as a POSIX shell does, but on Windows a backslash is part of a path.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    words = shlex.shlex(line, posix=True)
+    words.whitespace_split = True
+    if _ON_WINDOWS:
+        words.escape = ""
+    return list(words)
 
 
 def _check_name(place: str, name: str, earlier: Sequence[Line]) -> None:

@@ -51,7 +51,8 @@ def build_parser() -> ArgumentParser:
         "-o",
         default="run/gpu",
         metavar="FOLDER",
-        help="folder of the results (default: %(default)s)",
+        help="folder of the results: a new or empty one, or that of an earlier check "
+        "(default: %(default)s)",
     )
     add(
         "--kifulist_train",
@@ -133,21 +134,16 @@ def _require_gpu(number: int) -> None:
 
 def _request(args: argparse.Namespace) -> Request:
     """Makes the folder and what the run is asked to do."""
-    from pydlshogi.gpu_check.job import ROOT, Request
+    from pydlshogi.gpu_check.job import Request
+    from pydlshogi.gpu_check.table import claim
 
     output = Path(args.output).resolve()
-    output.mkdir(parents=True, exist_ok=True)
-    lists = {}
-    for name in ("train", "test"):
-        given = getattr(args, f"kifulist_{name}")
-        path = Path(given).resolve() if given else ROOT / "kifu" / f"kifulist_{name}.txt"
-        if not path.is_file():
-            raise CannotCheck(f"{path}: the list does not exist. Check its path.")
-        lists[name] = path
-        if args.gpu < 0 and not given:
-            lists[name] = output / f"rehearsal_{name}.txt"
-            game = min((ROOT / "kifu" / name).glob("*.csa"), key=lambda path: path.stat().st_size)
-            lists[name].write_text(f"{game}\n", encoding="utf-8")
+    given = {"train": args.kifulist_train, "test": args.kifulist_test}
+    lists = {name: _list(name, path) for name, path in given.items()}
+    claim(output)
+    if args.gpu < 0:
+        short = {name: _shortest_game(name, output) for name, path in given.items() if not path}
+        lists.update(short)
     return Request(
         gpu=args.gpu,
         minutes=args.minutes,
@@ -157,3 +153,23 @@ def _request(args: argparse.Namespace) -> Request:
         kifulist_test=lists["test"],
         torch_python=args.torch_python,
     )
+
+
+def _list(name: str, given: str | None) -> Path:
+    """Returns the path of a list: the given one, or that of the clone."""
+    from pydlshogi.gpu_check.job import ROOT
+
+    path = Path(given).resolve() if given else ROOT / "kifu" / f"kifulist_{name}.txt"
+    if not path.is_file():
+        raise CannotCheck(f"{path}: the list does not exist. Check its path.")
+    return path
+
+
+def _shortest_game(name: str, output: Path) -> Path:
+    """Writes a list with the shortest game of the clone, for a rehearsal."""
+    from pydlshogi.gpu_check.job import ROOT
+
+    path = output / f"rehearsal_{name}.txt"
+    game = min((ROOT / "kifu" / name).glob("*.csa"), key=lambda path: path.stat().st_size)
+    path.write_text(f"{game}\n", encoding="utf-8")
+    return path

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,9 +48,6 @@ def build_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A file name that the terminal cannot show must not end the program.
-        sys.stdout.reconfigure(errors="backslashreplace")
     return make_lists(args.dir, args.filename, args.ratio, args.seed, args.absolute)
 
 

@@ -129,10 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _check_environment(args.output)
     tournament = _tournament(args, opponents)
     tournament.check()
-    for series in tournament.series():
-        _play(series, tournament, args.concurrency)
-        table = tournament.write_tables()
-    print(table, end="")
+    print(_play_all(tournament, args.concurrency), end="")
     print(f"{args.output}: table.md, table.tsv and a folder of records for each pair")
     return 0
 
@@ -174,6 +171,22 @@ def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> To
     limit = Limit(kind, getattr(args, kind) or 1000)
     conditions = Conditions(limit, args.plies, args.seed, args.max_plies)
     return Tournament(args.engine, opponents, args.games, conditions, args.output, args.timeout)
+
+
+def _play_all(tournament: Tournament, concurrency: int) -> str:
+    """Plays the missing games of all series; returns the table."""
+    from pydlshogi.match.usi_client import EngineError
+
+    table = ""
+    for series in tournament.series():
+        try:
+            _play(series, tournament, concurrency)
+        except (KeyboardInterrupt, EngineError):
+            if tournament.output.is_dir():  # an interruption may come before the first game
+                tournament.write_tables()
+            raise
+        table = tournament.write_tables()
+    return table
 
 
 def _play(series: Series, tournament: Tournament, concurrency: int) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import io
 import logging
 import os
 import select
@@ -115,6 +116,7 @@ def program(
         def call(argv: Sequence[str] | None = None) -> int:
             try:
                 with terminable(), _flushed_output():
+                    _print_every_character()
                     return main(argv)
             except Reported as reported:
                 return reported.status
@@ -232,6 +234,19 @@ def _flushed_output() -> Iterator[None]:
             raise
         _discard_output()
         raise _ClosedOutput from None
+
+
+def _print_every_character() -> None:
+    r"""Lets standard output show a character that its encoding lacks as ``\uXXXX``.
+
+    Names of files and players would otherwise end a program, for example on Windows if the
+    output goes to a file. Python treats standard error in this way already.
+    """
+    output = sys.stdout
+    if not isinstance(output, io.TextIOWrapper) or output.closed:
+        return
+    if output.errors in ("strict", "surrogateescape"):  # others are a choice of the user
+        output.reconfigure(errors="backslashreplace")
 
 
 def _flush_output() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from pydlshogi.errors import UserError
-from pydlshogi.gpu_check.division import divide_large_files
+from pydlshogi.gpu_check.division import divide_large_files, how_to_join
 from pydlshogi.gpu_check.job import Job, PartError, Request
 from pydlshogi.gpu_check.parts import PARTS
 from pydlshogi.gpu_check.table import OUTCOME, Row, Table
@@ -20,7 +21,7 @@ def check(request: Request, names: Sequence[str]) -> None:
     """Runs parts, and prints and writes their results.
 
     Args:
-        request: What to do; its folder exists.
+        request: What to do; its folder belongs to the check (:func:`table.claim`).
         names: The parts, among ``PARTS``.
 
     Raises:
@@ -30,6 +31,7 @@ def check(request: Request, names: Sequence[str]) -> None:
     """
     (request.output / "logs").mkdir(exist_ok=True)
     table = Table(request.output)
+    jobs: list[Job] = []
     end = time.monotonic() + 60 * request.minutes
     weights = [PARTS[name].weight for name in names]
     failed = []
@@ -37,20 +39,28 @@ def check(request: Request, names: Sequence[str]) -> None:
         for number, name in enumerate(names):
             share = weights[number] / sum(weights[number:])
             seconds = max(0.0, end - time.monotonic()) * share
-            if not _run_part(Job(name, request, seconds), seconds, table):
+            jobs.append(Job(name, request, seconds))
+            if not _run_part(jobs[-1], seconds, table):
                 failed.append(name)
                 if name == "machine":  # nothing else can work
                     break
     finally:
-        names_divided = divide_large_files(request.output)
+        divided = divide_large_files(path for job in jobs for path in job.files)
         print(f"\n{table.markdown()}", flush=True)
-        for name in names_divided:
-            print(f"{name} is divided; to join it: cat {name}.part* > {name}", flush=True)
+        for path, parts in divided.items():
+            _print_divided(request.output, path, parts)
     if failed:
         raise ChecksFailed(
             f"{len(failed)} of {len(names)} parts failed: {', '.join(failed)}. "
             f"{request.output / 'table.md'} says why, and the folder logs has their output."
         )
+
+
+def _print_divided(folder: Path, path: Path, parts: Sequence[Path]) -> None:
+    """Tells how to join a divided file."""
+    name = path.relative_to(folder)
+    command = how_to_join(name, [part.relative_to(folder) for part in parts])
+    print(f"{name} is divided. To join it, run in the folder {folder}: {command}", flush=True)
 
 
 def _run_part(job: Job, seconds: float, table: Table) -> bool:

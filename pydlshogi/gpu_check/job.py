@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydlshogi.errors import UserError
+from pydlshogi.gpu_check.checksums import make_room, note
 from pydlshogi.gpu_check.process import Ended, run
 from pydlshogi.gpu_check.table import Row
 
@@ -79,12 +81,14 @@ class Job:
 
     Attributes:
         rows: The results so far.
+        files: Files that the part writes. Large ones are divided at the end of the run.
     """
 
     def __init__(self, name: str, request: Request, seconds: float) -> None:
         self.name = name
         self.request = request
         self.rows: list[Row] = []
+        self.files: list[Path] = []
         self._end = time.monotonic() + seconds
 
     @property
@@ -97,6 +101,27 @@ class Job:
         row = Row(self.name, item, result)
         self.rows.append(row)
         print(f"  {item}: {result}", flush=True)
+
+    @contextlib.contextmanager
+    def writing(self, *paths: Path) -> Iterator[None]:
+        """Makes room for files that the block writes, and notes them afterwards.
+
+        Files of an earlier run are removed. Other files are kept under another name.
+
+        Raises:
+            OutputError: a file cannot be kept.
+            OSError: a file cannot be removed or read.
+        """
+        folder = self.request.output
+        for path in paths:
+            copy = make_room(folder, path)
+            if copy:
+                print(f"  {path} is not of an earlier check; it is kept as {copy}", flush=True)
+        try:
+            yield
+        finally:
+            note(folder, paths)
+            self.files.extend(paths)
 
     def run(
         self,
@@ -113,11 +138,13 @@ class Job:
             share: Share of the time left that the command may take.
             variables: More environment variables.
         """
-        logs = self.request.output / "logs"
+        name = "-".join(filter(None, (self.name, label)))
+        log = self.request.output / "logs" / f"{name}.txt"
+        self.files.append(log)
         return run(
             [sys.executable, *map(str, command)],
             self.left * share,
-            logs / f"{'-'.join(filter(None, (self.name, label)))}.txt",
+            log,
             folder=ROOT,
             environment={**self.request.environment(), **(variables or {})},
         )

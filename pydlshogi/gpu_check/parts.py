@@ -132,7 +132,8 @@ def _search_model(job: Job) -> Path:
     """Returns a model with a value head: the shipped one, else that of this run."""
     shipped = ROOT / "model" / "model_policy_value"
     trained = job.request.output / "two_heads" / "model"
-    join_file(trained)
+    if join_file(trained):
+        job.files.append(trained)  # divided again at the end
     for model in (shipped, trained):
         if model.exists():
             return model
@@ -194,8 +195,8 @@ def benchmark(job: Job) -> None:
     options = ["--tsv", str(tsv), "--seconds", f"{0.7 * job.left:.0f}"]
     options += ["--dry_run"] if request.is_rehearsal else []
     options += ["--torch_python", request.torch_python] if request.torch_python else []
-    tsv.unlink(missing_ok=True)
-    ended = job.run("", "benchmarks/gpu.py", *options)
+    with job.writing(tsv):
+        ended = job.run("", "benchmarks/gpu.py", *options)
     if tsv.exists():
         for item, text in _by_task(tsv.read_text(encoding="utf-8").splitlines()[1:]):
             job.add(item, text)
@@ -242,8 +243,23 @@ def _train(job: Job, network: str, recipe: Sequence[str], *, warms_up: bool) -> 
     folder = request.output / job.name.removeprefix("train_")
     folder.mkdir(exist_ok=True)
     files = {name: folder / name for name in ("model", "state", "log.txt", "log.png")}
-    for file in files.values():
-        file.unlink(missing_ok=True)
+    with job.writing(*files.values()):
+        try:
+            _train_files(job, network, recipe, files, warms_up=warms_up)
+        finally:
+            # The state is as large as the model, and nobody continues this run.
+            files["state"].unlink(missing_ok=True)
+
+
+def _train_files(
+    job: Job, network: str, recipe: Sequence[str], files: dict[str, Path], *, warms_up: bool
+) -> None:
+    """Trains and draws the curve.
+
+    Args:
+        files: The files to write: ``model``, ``state``, ``log.txt`` and ``log.png``.
+    """
+    request = job.request
     if request.is_rehearsal:
         recipe = (*recipe, "--batchsize", "4")
     # The last word counts, as on the command line.
@@ -262,8 +278,6 @@ def _train(job: Job, network: str, recipe: Sequence[str], *, warms_up: bool) -> 
     )
     # The curve is drawn in the last seconds.
     ended = job.run("", *command, share=0.9)
-    # The state is as large as the model, and nobody continues this run.
-    files["state"].unlink(missing_ok=True)
     if _add_results(job, files["log.txt"], ended.seconds):
         job.run("curve", "utils/plot_log.py", files["log.txt"], "--output", files["log.png"])
     if ended.status != 0:

@@ -7,12 +7,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 
 #: Item of the row that says how a part ended.
 OUTCOME = "outcome"
 
+#: The table that later runs read, and the mark of their folder.
+_TSV = "table.tsv"
+
 _TITLES = ("part", "item", "result")
+
+
+class FolderError(UserError):
+    """The output folder does not belong to the check."""
 
 
 class Row(NamedTuple):
@@ -40,8 +48,18 @@ class Table:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._rows: dict[str, list[Row]] = {}
-        for row in _read(folder / "table.tsv"):
+        for row in _read(folder / _TSV):
             self._rows.setdefault(row.part, []).append(row)
+
+    def write(self) -> None:
+        """Writes both files.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        for name, text in (("table.md", self.markdown()), (_TSV, self._tsv())):
+            with write_beside(self._folder / name) as file:
+                file.write(text.encode("utf-8"))
 
     def replace(self, part: str, rows: Iterable[Row]) -> None:
         """Replaces the rows of a part and writes both files.
@@ -50,9 +68,7 @@ class Table:
             OSError: a file cannot be written.
         """
         self._rows[part] = [Row(*map(_one_line, row)) for row in rows]
-        for name, text in (("table.md", self.markdown()), ("table.tsv", self._tsv())):
-            with write_beside(self._folder / name) as file:
-                file.write(text.encode("utf-8"))
+        self.write()
 
     def markdown(self) -> str:
         """Formats the table in Markdown."""
@@ -63,10 +79,47 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def _tsv(self) -> str:
-        return "".join("\t".join(row) + "\n" for row in (_TITLES, *self._all()))
+        return "".join(_line(row) + "\n" for row in (_TITLES, *self._all()))
 
     def _all(self) -> list[Row]:
         return [row for rows in self._rows.values() for row in rows]
+
+
+def claim(folder: Path) -> None:
+    """Makes an output folder, or accepts that of an earlier run.
+
+    The table marks such a folder. The parts replace files in it, so a folder with files of the
+    user is refused.
+
+    Raises:
+        FolderError: the path is a file, or the folder holds other files.
+        OSError: the folder or the table cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise FolderError(f"--output {folder} is a file. Name a folder; it is made if missing.")
+    if _has_table(folder):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    # Hidden files are those of a desktop, or locks that a killed run has left.
+    if any(not name.startswith(".") for name in os.listdir(folder)):
+        raise FolderError(
+            f"--output {folder} holds files, and no {_TSV} of an earlier check. "
+            "Name a new or an empty folder."
+        )
+    Table(folder).write()
+
+
+def _has_table(folder: Path) -> bool:
+    """Tests whether a folder has the table of an earlier run."""
+    path = folder / _TSV
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        return lines.readline().rstrip("\n") == _line(_TITLES)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "\t".join(cells)
 
 
 def _one_line(text: str) -> str:

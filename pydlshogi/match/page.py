@@ -1,4 +1,4 @@
-"""Pages of the games of a match, beside their records."""
+"""Pages of the games of a match."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pydlshogi.analysis.page import page_of_record
-from pydlshogi.analysis.record import read_record
+from pydlshogi.analysis.record import checked_game
 from pydlshogi.drawing.page import write_page
+from pydlshogi.kifu.csa import parse_game
 from pydlshogi.player.strategy import PONANZA_CONSTANT
 
 
 def write_match_page(
-    path: Path, seconds: Sequence[float], evaluations: Sequence[int | None], notes: Sequence[str]
+    path: Path,
+    record: bytes,
+    seconds: Sequence[float],
+    evaluations: Sequence[int | None],
+    notes: Sequence[str],
 ) -> None:
-    """Writes the page of a recorded game: the record's name with ``.html``.
+    """Writes the page of a game.
 
     Args:
-        path: The record, with at least one move.
+        path: The page.
+        record: The game as a CSA file, with at least one move.
         seconds: The time of each move.
         evaluations: Evaluation of each position, from the start, in centipawns for Black; None
             if it is unknown.
@@ -28,8 +34,8 @@ def write_match_page(
         UserError: the page cannot be written.
     """
     wins = [None if value is None else _probability(value) for value in evaluations]
-    page = page_of_record(read_record(path), seconds, wins, notes, "en")
-    write_page(page, path.with_suffix(".html"))
+    page = page_of_record(checked_game(parse_game(record)), seconds, wins, notes, "en")
+    write_page(page, path)
 
 
 def _probability(evaluation: int) -> float:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import shogi
 
-from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
@@ -38,22 +37,18 @@ class Outcome:
         return 0.5 if self.winner is None else float(self.winner == colour)
 
 
-def write_record(
-    path: Path, names: Sequence[str], event: str, notes: Iterable[str], game: PlayedGame
-) -> None:
-    """Writes a game as CSA V2.2, atomically.
+def format_record(
+    names: Sequence[str], event: str, notes: Iterable[str], game: PlayedGame
+) -> bytes:
+    """Formats a game as CSA V2.2 in UTF-8.
 
     The evaluations are comments such as floodgate's: ``'** 120`` after the move, for Black.
 
     Args:
-        path: The file.
         names: Names of Black and White.
         event: Name of the match.
         notes: Comment lines for the head of the record.
         game: The game. Times are rounded down to whole seconds.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     lines = ["V2.2", f"N+{names[shogi.BLACK]}", f"N-{names[shogi.WHITE]}", f"$EVENT:{event}"]
     lines.append(time.strftime("$END_TIME:%Y/%m/%d %H:%M:%S"))
@@ -65,9 +60,7 @@ def write_record(
             lines.append(f"'** {evaluation}")
     lines += [game.verdict.end_mark, f"T{int([*game.seconds, 0.0][len(game.moves)])}"]
     lines.append(f"'{_one_line(game.verdict.reason)}")
-    text = "".join(f"{line}\n" for line in lines)
-    with write_beside(path) as file:
-        file.write(text.encode("utf-8"))
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
 def _one_line(text: str) -> str:

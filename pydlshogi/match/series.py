@@ -16,7 +16,7 @@ from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.limit import Limit
 from pydlshogi.match.openings import random_opening
 from pydlshogi.match.page import write_match_page
-from pydlshogi.match.record import Outcome, read_outcome, write_record
+from pydlshogi.match.record import Outcome, format_record, read_outcome
 from pydlshogi.match.referee import Verdict
 from pydlshogi.match.table import Row
 from pydlshogi.match.usi_client import UsiClient
@@ -89,13 +89,20 @@ class Series:
         """Checks that the folder is empty or belongs to this series.
 
         Raises:
-            SeriesError: The folder holds games of other engines or other conditions, or
-                its settings cannot be read.
+            SeriesError: The folder holds games of other engines or other conditions, games
+                without settings, or settings that cannot be read.
         """
         path = self.folder / SETTINGS
+        # Listed first: another match may start now, and writes its settings before its games.
+        games = self._games()
         try:
             found = path.read_text(encoding="utf-8")
         except FileNotFoundError:
+            if games:
+                raise SeriesError(
+                    f"{self.folder} holds game records, but no {SETTINGS} that describes them. "
+                    "Choose another --output, or move that folder elsewhere."
+                ) from None
             return
         except (OSError, ValueError) as error:
             raise SeriesError(f"{path} cannot be read ({error}).") from None
@@ -131,8 +138,7 @@ class Series:
     def row(self, games: int | None = None) -> Row:
         """Returns the results of the first ``games`` games, or of all."""
         if games is None:
-            numbers = (path.stem for path in self.folder.glob("*.csa"))
-            games = max((int(number) for number in numbers if number.isdecimal()), default=0)
+            games = max(self._games(), default=0)
         outcomes = {number: self.outcome(number) for number in range(1, games + 1)}
         played = {number: outcome for number, outcome in outcomes.items() if outcome}
         return Row(self.engine.name, self.opponent.name, played)
@@ -183,7 +189,10 @@ class Series:
         return play_game(players, opening, conditions.limit, conditions.max_plies)
 
     def _write(self, number: int, game: PlayedGame) -> None:
-        """Writes the record of a game, and its page."""
+        """Writes the page of a game, and its record.
+
+        The record comes last, because a game with a record is not played again.
+        """
         conditions = self.conditions
         pair, specs = _pairing(number, self.engine, self.opponent)
         notes = [
@@ -193,10 +202,18 @@ class Series:
         ]
         names = [spec.name for spec in specs]
         path = self._path(number)
-        write_record(path, names, f"{self.folder.name} {number}", notes, game)
+        record = format_record(names, f"{self.folder.name} {number}", notes, game)
         if game.moves:
             notes.append(game.verdict.reason)
-            write_match_page(path, game.seconds, game.evaluations, notes)
+            page = path.with_suffix(".html")
+            write_match_page(page, record, game.seconds, game.evaluations, notes)
+        with write_beside(path) as file:
+            file.write(record)
+
+    def _games(self) -> list[int]:
+        """Lists the numbers of the records in the folder."""
+        names = (path.stem for path in self.folder.glob("*.csa"))
+        return [int(name) for name in names if name.isdecimal()]
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:04}.csa"

@@ -117,6 +117,11 @@ def check_variants(variants: Sequence[Variant], output: Path) -> None:
     prepare_outputs({"--output": str(output / "table.md")}, {})
 
 
+def counted(number: int, noun: str) -> str:
+    """Formats a number of things, such as ``1 game`` or ``2 games``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndarray:
     """Returns the first positions of an array.
 
@@ -130,7 +135,7 @@ def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndar
     """
     if most is not None and most > len(positions):
         raise CompareError(
-            f"{source} has {len(positions)} positions, fewer than {most}. "
+            f"{source}: {counted(len(positions), 'position')}, fewer than {most}. "
             "Ask for fewer, or leave the option out to use all."
         )
     return positions[:most]
@@ -160,8 +165,8 @@ def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy
         )
     if games >= len(starts):
         raise CompareError(
-            f"--held_out {games} leaves none of the {len(starts)} games for training. "
-            "Hold out fewer games."
+            f"--held_out {games} leaves no game for training, because the list has "
+            f"{counted(len(starts), 'game')}. Hold out fewer games."
         )
     return positions[: starts[-games]], positions[starts[-games] :]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shlex
+import subprocess
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,8 @@ from pydlshogi.training.state import State, differences
 from pydlshogi.training.trainer import Settings, Task, train
 
 logger = logging.getLogger(__name__)
+
+_ON_WINDOWS = os.name == "nt"
 
 
 class FirstWeightsError(UserError):
@@ -102,15 +105,20 @@ def _train(task: Task) -> int | None:
 
 
 def _how_to_continue(options: str) -> str:
-    """Names the command that continues; the Makefile tells its own in a variable."""
+    """Names the command that continues; make and train.bat tell theirs in a variable."""
     command = os.environ.get("PYDLSHOGI_CONTINUE")
     return f"run: {command}" if command else f"add {options} to the same command"
 
 
 def _files(settings: Settings) -> str:
     """Formats the options that resume a run from its files."""
-    model, state = (shlex.quote(os.fspath(path)) for path in (settings.model, settings.state))
+    model, state = (_quoted(os.fspath(path)) for path in (settings.model, settings.state))
     return f"--initmodel {model} --resume {state}"
+
+
+def _quoted(path: str) -> str:
+    """Quotes a path for the shell of the system; cmd.exe knows double quotes only."""
+    return subprocess.list2cmdline([path]) if _ON_WINDOWS else shlex.quote(path)
 
 
 def _left(settings: Settings, iterations: int, epochs: int) -> str:

@@ -141,6 +141,12 @@ def test_windows_trains_by_the_recipe_of_make_train():
     assert f'-e "{packages}"' in (ROOT / "bat" / "setup.bat").read_text()
 
 
+def test_an_interrupted_training_names_train_bat_as_make_train_names_itself():
+    text = lines(ROOT / "bat" / "train.bat")
+    command = text.index(r'set "PYDLSHOGI_CONTINUE=bat\train.bat"')
+    assert command < next(i for i, line in enumerate(text) if "train_policy.py" in line)
+
+
 @pytest.fixture
 def wine(tmp_path):
     """Runs a .bat file of a copied clone by Wine's cmd; its Python only prints its arguments."""

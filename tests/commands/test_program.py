@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -160,7 +161,7 @@ def test_a_program_runs_outside_the_main_thread():
     assert statuses == [7]
 
 
-def run(code, *options, **streams):
+def run(code, *options, environment=None, **streams):
     """Runs a program whose ``main`` has this body."""
     text = (
         "import os, sys\n"
@@ -169,7 +170,7 @@ def run(code, *options, **streams):
         f"def main(argv=None):\n    {code}\n    return 0\n"
         "sys.exit(main())\n"
     )
-    environment = {**os.environ}
+    environment = {**os.environ, **(environment or {})}
     environment.pop("PYTHONUNBUFFERED", None)
     return subprocess.run(
         [sys.executable, *options, "-c", text],
@@ -210,6 +211,39 @@ def test_a_full_disk_behind_standard_output_is_an_error():
         result = run("print('x')", stdout=full)
     assert result.returncode == 1
     assert result.stderr == "tool: error: standard output: No space left on device.\n"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "cp932", "ascii", "utf-8"])
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_a_character_that_standard_output_lacks_does_not_end_a_program(encoding, errors):
+    name = "羽生善治 \u00e9 \udc81"  # the last one: a byte of a file name that is no text
+    code = f"print({ascii(name)}); print('after')"
+    environment = {"PYTHONIOENCODING": f"{encoding}:{errors}", "PYTHONUTF8": "0"}
+    result = run(code, environment=environment, stdout=subprocess.PIPE, encoding="latin-1")
+    assert (result.returncode, result.stderr) == (0, "")
+    shown, after = result.stdout.splitlines()
+    assert (shown.encode("latin-1"), after) == (name.encode(encoding, "backslashreplace"), "after")
+
+
+def test_a_choice_of_the_user_for_such_characters_is_kept():
+    environment = {"PYTHONIOENCODING": "ascii:replace"}
+    result = run("print('\u7fbd')", environment=environment, stdout=subprocess.PIPE)
+    assert (result.returncode, result.stdout) == (0, "?\n")
+
+
+def test_a_player_whose_name_cannot_be_shown_is_searched_for_all_the_same(tmp_path):
+    script = Path(__file__).resolve().parents[2] / "utils" / "filter_csa.py"
+    (tmp_path / "games").mkdir()
+    (tmp_path / "games" / "a.csa").write_text("V2.2\nN+a\nN-b\nPI\n+\n+7776FU\n%TORYO\n")
+    result = subprocess.run(
+        [sys.executable, script, "games", "--player", "羽生善治", "--min_rating", "0"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252"},
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in result.stderr
+    assert r"\u7fbd\u751f\u5584\u6cbb" in result.stdout
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows starts programs with all three files")

@@ -100,6 +100,18 @@ def test_under_make_the_hint_is_the_command_of_the_makefile(folder, small, inter
     assert messages()[-1] == "to continue, run: make train"
 
 
+def test_on_windows_the_hint_has_double_quotes_which_cmd_knows(
+    folder, small, interrupt, monkeypatch
+):
+    monkeypatch.setattr(run, "_ON_WINDOWS", True)
+    interrupt(2)
+    command = r"train.txt test.txt --gpu -1 --state run\s --log log"
+    assert main([*command.split(), "--model", r"a run\m"]) == 130
+    assert messages()[-1] == (
+        r'to continue, add --initmodel "a run\m" --resume run\s to the same command'
+    )
+
+
 def test_the_same_seed_gives_the_same_files(folder):
     for name in ("one", "other"):
         call(f"--iterations 2 -b 4 --model {name} --state {name}.state --seed 3")

@@ -10,7 +10,7 @@ from pydlshogi.match.evaluation import MATE, Answer, evaluation_of
 from pydlshogi.match.game import play_game
 from pydlshogi.match.limit import Limit
 from pydlshogi.match.page import write_match_page
-from pydlshogi.match.record import write_record
+from pydlshogi.match.record import format_record
 from pydlshogi.positions import EVALUATION_MAX, NO_EVALUATION
 
 
@@ -70,7 +70,7 @@ def test_a_game_has_the_evaluations_for_black(game):
 
 def test_a_record_has_the_evaluations_and_training_reads_them(game, tmp_path):
     path = tmp_path / "game.csa"
-    write_record(path, ["a", "b"], "test", [], game)
+    path.write_bytes(format_record(["a", "b"], "test", [], game))
     lines = path.read_text(encoding="utf-8").splitlines()
     comments = [line for line in lines if line.startswith("'** ")]
     assert comments == ["'** 40", "'** -25", f"'** {MATE}"]
@@ -79,10 +79,10 @@ def test_a_record_has_the_evaluations_and_training_reads_them(game, tmp_path):
 
 
 def test_a_page_shows_the_probability_of_winning(game, tmp_path):
-    path = tmp_path / "game.csa"
-    write_record(path, ["a", "b"], "test", [], game)
-    write_match_page(path, game.seconds, game.evaluations, [])
-    text = path.with_suffix(".html").read_text(encoding="utf-8")
+    path = tmp_path / "game.html"
+    record = format_record(["a", "b"], "test", [], game)
+    write_match_page(path, record, game.seconds, game.evaluations, [])
+    text = path.read_text(encoding="utf-8")
     data = json.loads(re.search(r'type="application/json"[^>]*>(.*?)</script>', text, re.S)[1])
     wins = [position["win"] for position in data["positions"]]
     assert wins[:2] == [None, None]

@@ -16,6 +16,7 @@ cshogi = pytest.importorskip("cshogi")
 from pydlshogi.commands.match import main  # noqa: E402
 from pydlshogi.kifu.csa import parse_game  # noqa: E402
 from pydlshogi.lock import lock_outputs  # noqa: E402
+from pydlshogi.match import series  # noqa: E402
 from pydlshogi.match.limit import Limit  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
@@ -184,6 +185,7 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
     assert b"Traceback" not in stderr
     played = len(records(output))
     assert 2 <= played < 200
+    assert row(output)["games"] == str(played)
     assert two_random_movers(output) == 0
     expected = records(finished)
     assert {path: records(output)[path] for path in expected} == expected
@@ -284,6 +286,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
     assert last.startswith("match: error: engine fake ended at 'usi' with status 2 (")
     assert all(" game " in line for line in faults)
     assert 1 <= len(faults) == len(records(output)) <= concurrency
+    assert row(output)["games"] == str(len(faults))
 
 
 @pytest.mark.parametrize(
@@ -394,6 +397,7 @@ def test_a_match_does_not_join_one_that_began_after_its_check(
     monkeypatch.setattr(Tournament, "check", check_and_lose_the_race)
     assert run(output, *arguments, "--games", games) == 1
     assert "holds games of other engines, options or conditions" in capsys.readouterr().err
+    assert row(output)["games"] == "2"
     settings = json.loads((output / "random_fake" / "settings.json").read_text())
     assert settings["limit"] == {"kind": "nodes", "value": 50}
 
@@ -438,6 +442,55 @@ def test_a_broken_record_is_named(fake, tmp_path, capsys):
     path.write_text("V2.2\nPI\n+\n+7776FU\n", encoding="utf-8")
     assert run(output, *arguments) == 1
     assert f"{path} is no record (the game has no end). Remove it" in capsys.readouterr().err
+
+
+def test_records_that_no_settings_describe_are_refused_and_kept(fake, tmp_path, capsys):
+    output = tmp_path / "match"
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
+    assert run(output, *arguments) == 0
+    (output / "random_fake" / "settings.json").unlink()
+    for name in ("table.md", "table.tsv"):
+        (output / name).unlink()
+    before = records(output)
+    assert run(output, *arguments) == 1
+    error = capsys.readouterr().err
+    assert f"{output / 'random_fake'} holds game records, but no settings.json" in error
+    assert records(output) == before
+    assert not (output / "table.md").exists()
+    # Records with names of another kind are not in the way.
+    for path in (output / "random_fake").glob("*.csa"):
+        path.rename(path.with_name(f"mine{path.name}"))
+    assert run(output, *arguments) == 0
+
+
+def test_a_game_whose_page_was_not_written_is_played_again(fake, tmp_path, monkeypatch):
+    output = tmp_path / "match"
+    arguments = ("--engine", fake("3c3d", "sane"), "--opponent", fake("resign"), "--games", 2)
+
+    def killed(*arguments):
+        raise OSError(5, "killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(series, "write_match_page", killed)
+        assert run(output, *arguments, "--plies", 1) == 1
+    assert run(output, *arguments, "--plies", 1) == 0
+    names = sorted(path.name for path in (output / "sane_fake").glob("0*"))
+    assert names == ["0001.csa", "0001.html", "0002.csa", "0002.html"]
+
+
+def test_after_ctrl_c_the_tables_have_the_games_so_far(fake, tmp_path, monkeypatch):
+    output, play = tmp_path / "match", series.Series.play
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games")
+    assert run(output, *arguments, 2) == 0
+
+    def interrupted(self, numbers, *others):
+        play(self, numbers[:2], *others)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(series.Series, "play", interrupted)
+    assert run(output, *arguments, 20) == 130
+    assert (len(records(output)), row(output)["games"]) == (4, "4")
+    assert "| random | fake | 4 |" in (output / "table.md").read_text(encoding="utf-8")
 
 
 def test_an_output_that_cannot_be_written(fake, tmp_path, capsys):

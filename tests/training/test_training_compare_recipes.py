@@ -13,12 +13,13 @@ import numpy
 import pytest
 from training_helpers import assert_same_files, complaints
 
+from pydlshogi.commands import compare_recipes
 from pydlshogi.commands.compare_recipes import build_parser, main, read_recipes
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training import compare, trainer
-from pydlshogi.training.compare import CompareError, hold_out
+from pydlshogi.training.compare import CompareError, counted, hold_out
 from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
 from pydlshogi.training.log import Curve, EpochPoint, ProgressPoint, read_log
 
@@ -55,7 +56,8 @@ def test_recipes_are_trained_and_their_table_written(folder, capsys, monkeypatch
     rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")]
     assert rows == ["| recipe", "| published", "| fast", "| large"]
     assert "- fast: `--lr 0.1 --momentum 0.9`" in table
-    assert "seed 0, on the CPU." in table
+    assert "40 training positions, 1 epoch, tested on " in table
+    assert " of 1 game held out of the training list, seed 0, on the CPU." in table
     settings = json.loads(Path("out/large/settings.json").read_text(encoding="utf-8"))
     assert (settings["batchsize"], settings["warmup"], settings["lr"]) == (20, 1, 0.01)
     # All were trained and tested on the same: the first positions, and the last game.
@@ -169,6 +171,25 @@ def test_the_file_of_recipes_may_be_of_any_editor(folder, encode, ending):
     }
 
 
+@pytest.mark.parametrize(
+    "on_windows, path", [(True, r"nets\own.py:Net"), (False, r"nets\\own.py:Net")]
+)
+def test_a_backslash_in_a_recipe_is_part_of_a_path_on_windows(
+    folder, monkeypatch, on_windows, path
+):
+    monkeypatch.setattr(compare_recipes, "_ON_WINDOWS", on_windows)
+    recipes = f'own --network {path}  # mine\nquoted --network "a dir\\own.py" --lr 0.1'
+    Path("recipes.txt").write_text(recipes)
+    words = SMALL.split()
+    own, quoted = read_recipes(build_parser().parse_args(words), words)
+    assert own.args.network == r"nets\own.py:Net"
+    assert (quoted.args.network, quoted.args.lr) == (r"a dir\own.py", 0.1)
+    # What the table shows can be put into a file again.
+    Path("recipes.txt").write_text(f"own {own.words}\nquoted {quoted.words}")
+    again = read_recipes(build_parser().parse_args(words), words)
+    assert [line.args for line in again] == [own.args, quoted.args]
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_recipes_of_the_documentation_are_accepted(folder, number):
     page = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
@@ -195,8 +216,8 @@ def test_records_left_out_are_named(folder, capsys):
         ("a --seed 3", "", "--seed"),
         ("a '--lr", "", "line 1"),
         ("a", "--held_out 3", "3 games"),
-        ("a", "--positions 100000", "train.txt without the games held out has"),
-        ("a", "--test_positions 100000", "the games held out has"),
+        ("a", "--positions 100000", "train.txt without the games held out: "),
+        ("a", "--test_positions 100000", "the games held out: "),
         ("a --dirac", "", "policy_value_small has none. Leave it out."),
         ("a", "--gpu 99", "GPU 99"),
         ("a", "-o train.txt", "--output"),
@@ -226,6 +247,14 @@ def test_games_are_told_apart_by_their_move_numbers():
         assert (len(others), len(held_out)) == (9 - length, length)
     with pytest.raises(CompareError, match="5 games"):
         hold_out(positions, 5)
+
+
+def test_one_thing_is_singular():
+    assert [counted(number, "game") for number in (0, 1, 2)] == ["0 games", "1 game", "2 games"]
+    positions = numpy.zeros(3, POSITION)
+    positions["ply"] = [1, 2, 3]
+    with pytest.raises(CompareError, match="because the list has 1 game. "):
+        hold_out(positions, 1)
 
 
 def test_networks_are_compared_on_a_test_list(folder, capsys):
