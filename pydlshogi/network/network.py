@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydlshogi.compat import chainer
+from pydlshogi.errors import UserError
 from pydlshogi.features import PLANE_NUM
 from pydlshogi.network.value_kind import ValueKind
+
+
+class OutputsError(UserError):
+    """A user's network returns other outputs than its attributes say."""
 
 
 class Network(chainer.Chain):
@@ -53,7 +58,17 @@ def split_output(network: Network, output: Any) -> tuple[Any, Any]:
 
     Returns:
         Variables (batch, 2187) and (batch, 1); None in place of a head that is missing.
+
+    Raises:
+        OutputsError: the number of outputs is not the number of heads.
     """
+    heads = int(network.has_policy) + (network.value_kind is not None)
+    found = len(output) if isinstance(output, (tuple, list)) else 1
+    if found != heads:
+        raise OutputsError(
+            f"the class {type(network).__name__} returns {found} output(s), and its attributes "
+            f"has_policy and value_kind say {heads}. Correct the attributes or its forward."
+        )
     if network.value_kind is None:
         return output, None
     return output if network.has_policy else (None, output)
