@@ -253,6 +253,8 @@ def test_a_file_may_have_dataclasses_and_import_its_neighbours(file, tmp_path):
         ({}, (1, 2), r"class Mine returns 2 output\(s\).* say 1"),
         ({"value_kind": WinLogit}, 1, r"returns 1 output\(s\).* say 2"),
         ({"has_policy": False}, 1, r"say 0"),
+        ({}, numpy.zeros((7, 27, 9, 9)), r"logits of the shape \(7, 27, 9, 9\) in place of"),
+        ({"value_kind": WinLogit}, (numpy.zeros((7, 81)), 1), r"shape \(7, 81\) in place of"),
     ],
 )
 def test_attributes_that_do_not_fit_the_outputs_are_one_sentence(attributes, output, message):
