@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,7 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
     format_ = output.suffix[1:].lower() or "png"
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context(_SETTINGS), write_beside(output) as file:
+        with matplotlib.rc_context(_SETTINGS), _boxes(), write_beside(output) as file:
             figure.savefig(file, format=format_, dpi=_DPI, metadata=_METADATA.get(format_))
     except (OSError, ValueError, RuntimeError) as error:
         # ValueError: unknown format. RuntimeError: a format that needs TeX.
@@ -85,6 +87,17 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
             f"the picture {output} cannot be written ({reason}). Choose another --output. Name a "
             ".png, .svg or .pdf file in a folder that can be written to."
         ) from None
+
+
+@contextlib.contextmanager
+def _boxes() -> Iterator[None]:
+    """Silences the warnings of characters that the font lacks; they become boxes.
+
+    The name of a player or a file may have any character.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield
 
 
 def check_picture(output: str | os.PathLike[str]) -> None:

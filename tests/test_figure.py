@@ -1,6 +1,7 @@
 """Figures and their files."""
 
 import sys
+import warnings
 
 import pytest
 
@@ -23,6 +24,17 @@ def test_the_suffix_chooses_the_format_and_the_same_figure_gives_the_same_file(
         written.append((tmp_path / name).read_bytes())
     assert written[0].startswith(start)
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_a_character_that_the_font_lacks_gives_no_warning(tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    figure = new_figure(2, 1)
+    figure.suptitle("\U0001f3c6 a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_figure(figure, tmp_path / f"a{suffix}")
+    assert (tmp_path / f"a{suffix}").exists()
 
 
 @pytest.mark.parametrize("name", ["a.xyz", "file/a.png"])

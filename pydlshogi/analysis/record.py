@@ -98,9 +98,8 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
         return checked_game(record.parse())
     except RecordError as error:
         note = record.note(error.line, error.reason)
-        raise AnalysisError(
-            f"record {note}. Correct that line, or choose another record."
-        ) from None
+        remedy = "Correct that line, or choose" if error.line else "Choose"
+        raise AnalysisError(f"record {note}. {remedy} another record.") from None
 
 
 def checked_game(game: Game) -> GameRecord:

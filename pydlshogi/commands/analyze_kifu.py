@@ -61,15 +61,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     from pydlshogi.analysis.record import read_record
     from pydlshogi.drawing.font import required_font
+    from pydlshogi.outputs import prepare_outputs
 
     record = read_record(args.record, args.game)
-    required_font()  # found missing only after the analysis, it would cost the user minutes
+    # What is found missing only after the analysis costs the user minutes.
+    required_font()
+    paths = _outputs(args)
+    for path in paths:
+        prepare_outputs({"--output": str(path)}, {})
     network = load_model(args)
-    game = _analyze(record, network, args.seconds)
-    stem = Path(args.record).stem + (f"_{args.game}" if args.game > 1 else "")
-    for path in _write(game, network.name, args.output / f"{stem}_analysis", args):
+    _write(_analyze(record, network, args.seconds), network.name, paths, args)
+    for path in paths:
         print(path)
     return 0
+
+
+def _outputs(args: argparse.Namespace) -> list[Path]:
+    """Returns the paths of the three files."""
+    stem = Path(args.record).stem + (f"_{args.game}" if args.game > 1 else "")
+    return [args.output / f"{stem}_analysis{suffix}" for suffix in (".kif", ".png", ".html")]
 
 
 def _analyze(record: GameRecord, network: Network, seconds: float | None) -> AnalyzedGame:
@@ -87,8 +97,8 @@ def _analyze(record: GameRecord, network: Network, seconds: float | None) -> Ana
     return analyze(record, tqdm(opinions, total=total, unit="position", disable=None))
 
 
-def _write(game: AnalyzedGame, model: str, stem: Path, args: argparse.Namespace) -> list[Path]:
-    """Writes the three files and returns their paths."""
+def _write(game: AnalyzedGame, model: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
+    """Writes the three files."""
     from pydlshogi.analysis.kif import write_kif
     from pydlshogi.analysis.page import page_of_game, title_of
     from pydlshogi.analysis.pictures import course_of
@@ -100,8 +110,6 @@ def _write(game: AnalyzedGame, model: str, stem: Path, args: argparse.Namespace)
     notes = [word("model", language, name=model)]
     if args.seconds is not None:
         notes.append(word("searched", language, seconds=args.seconds))
-    paths = [stem.with_name(stem.name + suffix) for suffix in (".kif", ".png", ".html")]
     write_kif(game, paths[0], model)
     save_graph(course_of(game, title_of(game.record)), paths[1], language=language)
     write_page(page_of_game(game, notes, language), paths[2], language=language)
-    return paths

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
+from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
 
@@ -39,6 +40,7 @@ def build_parser() -> ArgumentParser:
         help="store numbers of 16 bits: the file has half the size; the computation still uses "
         "32 bits (compare both files with evaluate_model)",
     )
+    add_own_network(parser)
     return parser
 
 
@@ -54,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
 
+    use_own_network(args)
     network = load_network(args.model)
     if not args.no_fold:
         try:

@@ -69,10 +69,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     import numpy
 
     from pydlshogi.network.fold import FoldError
-    from pydlshogi.network.model_file import load_network, save_derived_model
+    from pydlshogi.network.model_file import UnnamedNetwork, load_network, save_derived_model
     from pydlshogi.network.transfer import TransferError
 
-    policy = load_network(args.model_policy)
+    try:
+        policy = load_network(args.model_policy)
+    except UnnamedNetwork:
+        raise TransferError(
+            f"model file {args.model_policy} is of a network that is not part of this package. "
+            "Only layers of its own networks can be copied. Choose another model."
+        ) from None
     numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
     make = _unfold if args.unfold else _transfer
     try:

@@ -127,11 +127,12 @@ def render_page(page: GamePage, language: str) -> str:
     data: dict[str, Any] = dataclasses.asdict(page)
     del data["title"]
     data["words"] = {key: word(key, language) for key in _WORDS}
-    content = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    content = _valid(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+    title = _valid(page.title)
     parts = {
         "language": language,
-        "title": html.escape(page.title),
-        "font": _font_face(content + page.title),
+        "title": html.escape(title),
+        "font": _font_face(content + title),
         "style": _read("viewer.css"),
         # "<" could end the element, or begin a comment.
         "data": content.replace("<", "\\u003c"),
@@ -140,6 +141,11 @@ def render_page(page: GamePage, language: str) -> str:
     # Split first: what is filled in may contain a mark itself.
     pieces = _read("page.html").split("@")
     return "".join(parts[piece] if n % 2 else piece for n, piece in enumerate(pieces))
+
+
+def _valid(text: str) -> str:
+    """Replaces what is no text by "?": bytes of a file name in another encoding."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _read(name: str) -> str:

@@ -46,7 +46,7 @@ def add_identity(network: Any) -> int:
         block.bn2.gamma.array[...] = 0
     residual = {id(parameter) for block in blocks for parameter in block.params()}
     weights = [parameter.array for parameter in network.params() if id(parameter) not in residual]
-    layers = [W for W in weights if W.shape[1:] == (len(W), 3, 3)]
+    layers = [W for W in weights if W.ndim == 4 and W.shape[1:] == (len(W), 3, 3)]
     for W in layers:
         own = numpy.arange(len(W))
         W *= math.sqrt(1 / len(layers))

@@ -84,7 +84,7 @@ class Evaluator:
             outputs = self._program(batch)
         else:
             variables = self._network(self._device.send(batch))
-            pair = variables if isinstance(variables, tuple) else (variables,)
+            pair = variables if isinstance(variables, (tuple, list)) else (variables,)
             outputs = [variable.array for variable in pair]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

@@ -41,6 +41,10 @@ class ModelFileError(UserError):
     """A model file cannot be used or written."""
 
 
+class UnnamedNetwork(ModelFileError):
+    """A model file is of a user's network whose Python file was not named."""
+
+
 def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False) -> None:
     """Writes a network's parameters atomically, in the format of Chainer's ``save_npz``.
 
@@ -141,7 +145,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
 
     Raises:
         ModelFileError: the file does not exist, is not an npz, or does not hold the arrays of a
-            network of this package.
+            network of this package. ``UnnamedNetwork`` if it is of a user's network.
     """
     arrays, name = _read(path)
     name = DEFAULT if name is None else name
@@ -150,10 +154,12 @@ def load_network(path: str | os.PathLike[str]) -> Network:
         network = make_network(name, **sizes_in(name, arrays))
     except UnknownNetwork as error:
         remedy = own.remedy(name)
+        if remedy:
+            raise UnnamedNetwork(
+                f"model file {path} is of the network {name[:60]!r}. {remedy}"
+            ) from None
         raise ModelFileError(
-            f"model file {path} is of the network {name[:60]!r}. {remedy}"
-            if remedy
-            else f"model file {path} cannot be used: its {error}. "
+            f"model file {path} cannot be used: its {error}. "
             "Update pydlshogi, or choose another file."
         ) from None
     _fill(network, arrays, path)

@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import PLANE_NUM
+from pydlshogi.errors import UserError
+from pydlshogi.features import LABEL_NUM, PLANE_NUM
 from pydlshogi.network.value_kind import ValueKind
+
+
+class OutputsError(UserError):
+    """A user's network returns other outputs than its attributes say."""
 
 
 class Network(chainer.Chain):
@@ -53,7 +58,24 @@ def split_output(network: Network, output: Any) -> tuple[Any, Any]:
 
     Returns:
         Variables (batch, 2187) and (batch, 1); None in place of a head that is missing.
+
+    Raises:
+        OutputsError: the number of outputs is not the number of heads, or the logits have another
+            shape.
     """
-    if network.value_kind is None:
-        return output, None
-    return output if network.has_policy else (None, output)
+    heads = int(network.has_policy) + (network.value_kind is not None)
+    found = len(output) if isinstance(output, (tuple, list)) else 1
+    if found != heads:
+        raise OutputsError(
+            f"the class {type(network).__name__} returns {found} output(s), and its attributes "
+            f"has_policy and value_kind say {heads}. Correct the attributes or its forward."
+        )
+    if not network.has_policy:
+        return None, output
+    logits, values = (output, None) if network.value_kind is None else output
+    if logits.shape[1:] != (LABEL_NUM,):
+        raise OutputsError(
+            f"the class {type(network).__name__} returns logits of the shape {logits.shape} in "
+            f"place of (batch, {LABEL_NUM}). Correct its forward."
+        )
+    return logits, values

@@ -28,7 +28,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.network import Network
-from pydlshogi.network.trace import BATCH, trace
+from pydlshogi.network.trace import BATCH, any_batch, trace
 from pydlshogi.network.value_kind import ExpectedResult, WinLogit
 
 #: Operator set and format version: of 2020, so that older runtimes read the file too.
@@ -88,7 +88,7 @@ class GraphBuilder:
     def constant(self, array: Any) -> str:
         """Adds a constant; returns its name."""
         name = f"constant_{len(self.constants)}"
-        tensor = onnx_library().numpy_helper.from_array(numpy.ascontiguousarray(array), name)
+        tensor = onnx_library().numpy_helper.from_array(numpy.asarray(array, order="C"), name)
         self.constants.append(tensor)
         return name
 
@@ -113,7 +113,10 @@ class GraphBuilder:
         opset = self._helper.make_opsetid("", OPSET)
         model = self._helper.make_model(graph, producer_name="pydlshogi", opset_imports=[opset])
         model.ir_version = IR_VERSION
-        onnx.checker.check_model(model)
+        try:
+            onnx.checker.check_model(model)
+        except onnx.checker.ValidationError as error:
+            raise _refused("onnx refuses the converted model", error) from None
         return model
 
 
@@ -238,8 +241,7 @@ def _linear(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
 
 
 def _reshape(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
-    # -1 in place of the traced batch: any size.
-    shape = [-1 if size == BATCH else size for size in function.outputs[0]().shape]
+    shape = any_batch(function.outputs[0]().shape)
     return builder.add("Reshape", [inputs[0], builder.constant(numpy.array(shape, numpy.int64))])
 
 
@@ -250,14 +252,43 @@ def _broadcast(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
 
 def _get_item(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
     (name,) = inputs
-    for axis, index in enumerate(function.slices):
+    axis = 0
+    for index in _indices(function):
         if isinstance(index, slice):
             if index != slice(None):
                 name = _slice(builder, name, axis, index)
+            axis += 1
         else:
-            indices = builder.constant(numpy.asarray(index, numpy.int64))
+            indices = builder.constant(index)
             name = builder.add("Gather", [name, indices], axis=axis)
+            axis += index.ndim  # a single number removes its axis
     return name
+
+
+def _indices(function: Any) -> list[Any]:
+    """Returns the index of each axis: a slice, or an int64 array of one dimension or none.
+
+    Raises:
+        ExportError: the index is of another kind.
+    """
+    found = list(function.slices)
+    for place in [n for n, index in enumerate(found) if index is Ellipsis]:
+        rest = len(function.inputs[0].shape) - (len(found) - 1)
+        found[place : place + 1] = [slice(None)] * rest
+    indices = [index if isinstance(index, slice) else _numbers(index) for index in found]
+    arrays = [index for index in indices if not isinstance(index, slice)]
+    # numpy combines several arrays element by element.
+    if len(arrays) > 1 and any(array.ndim for array in arrays):
+        raise ExportError("the network uses an index of several arrays, not supported")
+    return indices
+
+
+def _numbers(index: Any) -> numpy.ndarray:
+    """Returns a number, a list or a mask as an int64 array of one dimension or none."""
+    numbers = numpy.asarray(index)
+    if numbers.dtype.kind not in "biu" or numbers.ndim > 1:
+        raise ExportError(f"the network uses the index {index}, not supported")
+    return numpy.flatnonzero(numbers) if numbers.dtype.kind == "b" else numbers.astype(numpy.int64)
 
 
 def _slice(builder: GraphBuilder, name: str, axis: int, index: slice) -> str:
@@ -351,19 +382,38 @@ def run(model: Any, inputs: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray
     """Computes the outputs of a model by ONNX Runtime, on the CPU.
 
     Raises:
-        ExportError: ONNX Runtime is not installed.
+        ExportError: ONNX Runtime is not installed, or cannot compute the model.
     """
     try:
         import onnxruntime
     except ImportError:
         raise ExportError(f"onnxruntime is not installed. Install it: {_INSTALL}") from None
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 4  # it would also print the errors that it raises
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
+        )
+        names = [output.name for output in session.get_outputs()]
+        return dict(zip(names, session.run(names, inputs)))
+    except Exception as error:  # the classes of its errors have no other base class
+        raise _refused("ONNX Runtime cannot compute the converted model", error) from None
+
+
+def _refused(what: str, error: Exception) -> ExportError:
+    """Makes the error for a model that other software does not accept."""
+    reason = " ".join(str(error).split())[:300]
+    return ExportError(
+        f"{what} ({reason}). Nothing was written. The network may use a function in a way that the "
+        "conversion does not know."
     )
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, inputs)))
 
 
 def largest_difference(results: numpy.ndarray, expected: numpy.ndarray) -> float:
-    """Returns the largest difference, relative to the largest expected number."""
+    """Returns the largest difference, relative to the largest expected number.
+
+    It is infinite if the shapes differ.
+    """
+    if results.shape != expected.shape:
+        return float("inf")
     return float(numpy.abs(results - expected).max() / numpy.abs(expected).max())

@@ -8,8 +8,10 @@ it: a model file alone can never make it run anything.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -95,12 +97,19 @@ def _run(path: Path) -> ModuleType:
         return _modules[path]
     if not path.is_file():
         raise OwnNetworkError(f"there is no file {path}. Write {FORM}, with the path of the file.")
-    spec = importlib.util.spec_from_file_location(f"pydlshogi_own_{path.stem}", path)
+    # Two files may have the same name.
+    name = f"pydlshogi_own_{len(_modules)}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up there
+    # The file may import others of its folder, as if Python ran it.
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's code raises
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        del sys.modules[name]
         raise OwnNetworkError(
             f"the file {path} cannot be imported: {type(error).__name__}: {error}. Correct it, and "
             f"try it with: python {path}"
@@ -130,6 +139,7 @@ def _class_of(module: Any, path: Path, name: str | None) -> type[Network]:
             f"pydlshogi.network.network.Network. {found}"
         )
     _check_planes(own[name], path)
+    _check_constructor(own[name], path)
     return own[name]
 
 
@@ -143,4 +153,15 @@ def _check_planes(cls: type[Network], path: Path) -> None:
         raise OwnNetworkError(
             f"the class {cls.__name__} in the file {path} has no usable input: its {error}. "
             "Correct its plane_num."
+        ) from None
+
+
+def _check_constructor(cls: type[Network], path: Path) -> None:
+    """Refuses a class that cannot be made without arguments."""
+    try:
+        inspect.signature(cls).bind()
+    except TypeError as error:
+        raise OwnNetworkError(
+            f"the class {cls.__name__} in the file {path} cannot be made without arguments: "
+            f"{error}. Give each argument of its constructor a default."
         ) from None

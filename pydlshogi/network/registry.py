@@ -114,9 +114,28 @@ def make_network(name: str, **sizes: int) -> Network:
             f"the network {name} cannot be made in this size: it {error}. Leave the option out."
         ) from None
     network = factory(**sizes)
-    if sizes and own.known_class(name) is not None:
-        _check_stored(network, name, sizes)
+    if own.known_class(name) is not None:
+        _complete(network)
+        if sizes:
+            _check_stored(network, name, sizes)
     return network
+
+
+def _complete(network: Any) -> None:
+    """Makes the arrays that a user's network would make when it sees its first input.
+
+    Chainer's links accept None as the number of inputs. A model file cannot be loaded into a
+    network that has no arrays yet.
+    """
+    if all(parameter.is_initialized for parameter in network.params()):
+        return
+    import numpy
+
+    from pydlshogi.compat import chainer
+
+    planes = numpy.zeros((1, network.plane_num, 9, 9), numpy.float32)
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        network(planes)
 
 
 def _check_stored(network: Any, name: str, sizes: Mapping[str, int]) -> None:
@@ -150,7 +169,7 @@ def sizes_in(name: str, arrays: Mapping[str, Any]) -> dict[str, int]:
     """
     cls = network_class(name)
     try:
-        return cls.sizes_in(arrays)
+        return cls.sizes_in(arrays) or {}  # a user may forget the return
     except (LookupError, TypeError, ValueError, AttributeError):
         # A user's method may rely on arrays that another network does not have.
         if own.known_class(name) is None:

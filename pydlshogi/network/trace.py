@@ -14,8 +14,19 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.cpu.convolution import using_convolution
 from pydlshogi.network.network import Network, split_output
 
-#: Boards of the batch that translators trace: a number that no other dimension of a network has.
+#: Boards of the batch that translators trace: a number that few other dimensions have.
 BATCH = 7
+
+
+def any_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Replaces the batch dimension of a traced shape by −1, any size.
+
+    The batch comes first in a network's arrays. So another dimension of the same size stays.
+    """
+    if BATCH not in shape:
+        return shape
+    place = shape.index(BATCH)
+    return (*shape[:place], -1, *shape[place + 1 :])
 
 
 class Trace(NamedTuple):
@@ -71,7 +82,7 @@ def trace(network: Network, planes: numpy.ndarray) -> Trace:
     Args:
         network: Any network, on the CPU, with batch normalization folded.
         planes: (batch, plane_num, 9, 9) float32. Translators recognise the batch dimension by
-            its size :data:`BATCH`, so no other dimension of the network should have it.
+            its size :data:`BATCH` (:func:`any_batch`).
     """
     x = chainer.Variable(planes)
     recorder = _Recorder()

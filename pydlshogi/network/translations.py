@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import numpy
 
-from pydlshogi.network.trace import BATCH
+from pydlshogi.network.trace import BATCH, any_batch
 
 
 class UnknownFunction(Exception):
@@ -33,10 +33,6 @@ def translate(function: Any) -> Callable[..., Any]:
     if kind not in _TABLE or len(function.outputs) != 1:
         raise UnknownFunction
     return _TABLE[kind](function)
-
-
-def _any_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(-1 if size == BATCH else size for size in shape)
 
 
 def _pointwise(function: Any) -> Callable[..., Any]:
@@ -67,7 +63,7 @@ def _linear(function: Any) -> Callable[..., Any]:
 
 
 def _reshape(function: Any) -> Callable[..., Any]:
-    shape = _any_batch(function.outputs[0]().shape)
+    shape = any_batch(function.outputs[0]().shape)
     return lambda x: x.reshape(shape)
 
 

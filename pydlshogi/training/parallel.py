@@ -281,8 +281,13 @@ class Ranks(Alone):
             array[...] = total
 
     def gpu(self, gpu: int | None) -> int | None:
-        """As :meth:`Alone.gpu`: each rank of a host has a GPU of its own."""
-        return (gpu or 0) + self.local_rank if self._on_gpu else -1
+        """As :meth:`Alone.gpu`: each rank of a host has a GPU of its own.
+
+        A GPU that the user named stays, even if there is none: ``select_device`` refuses it.
+        """
+        if not self._on_gpu and (gpu is None or gpu < 0):
+            return -1
+        return (gpu or 0) + self.local_rank
 
     @contextlib.contextmanager
     def after_first(self) -> Iterator[None]:

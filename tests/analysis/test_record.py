@@ -63,6 +63,7 @@ def test_a_ply_outside_the_game_is_refused(ply):
         ("a.csa", "PI\n+\n+7775FU\n", "line 3: move 1 cannot be played"),
         ("a.csa", "nonsense\n", "line 1: "),
         ("a.hcpe", "", "holds single positions"),
+        ("a.csa", "PI\n+\n%CHUDAN\n", "a.csa: it has no moves. Choose another record.$"),
     ],
 )
 def test_a_bad_record_is_one_sentence(name, content, message, tmp_path):

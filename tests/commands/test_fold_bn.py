@@ -8,6 +8,7 @@ from network_helpers import make_trained
 
 from pydlshogi.commands.fold_bn import main
 from pydlshogi.compat import chainer
+from pydlshogi.network import own
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.registry import make_network
@@ -54,6 +55,19 @@ def test_any_network_can_be_stored_with_16_bits(tmp_path):
         found = chainer.serializers.npz.serialize(loaded)[key]
         numpy.testing.assert_allclose(found, array, rtol=1e-3, atol=1e-4)
     assert (tmp_path / "half").stat().st_size < 0.6 * (tmp_path / "model").stat().st_size
+
+
+def test_a_network_of_the_users_own_can_be_stored_with_16_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(own, "_known", {})
+    monkeypatch.setattr(own, "_modules", {})
+    code = "from pydlshogi.network.policy import PolicyNetwork\nclass Mine(PolicyNetwork): pass\n"
+    (tmp_path / "mine.py").write_text(code)
+    save_model(tmp_path / "model", make_network(own.use(tmp_path / "mine.py")))
+    monkeypatch.setattr(own, "_known", {})
+    files = [str(tmp_path / "model"), str(tmp_path / "half"), "--no_fold", "--float16"]
+    assert main(files) == 1
+    assert main([*files, "--network", f"{tmp_path / 'mine.py'}:Mine"]) == 0
+    assert (tmp_path / "half").stat().st_size < 0.51 * (tmp_path / "model").stat().st_size
 
 
 @pytest.mark.parametrize("options", [[], ["--float16", "--keep_value"]])

@@ -1,5 +1,6 @@
 """show_position, analyze_kifu and export_onnx as whole programs."""
 
+import re
 import subprocess
 import sys
 
@@ -114,6 +115,17 @@ def test_a_policy_model_analyzes_without_values(tmp_path):
     model = save_small(tmp_path / "policy", "policy")
     assert analyze_kifu.main([str(GAME), "-m", str(model), "-o", str(tmp_path)]) == 0
     assert "評価値" not in (tmp_path / "02027_analysis.kif").read_bytes().decode("cp932")
+
+
+@pytest.mark.parametrize("output, kind", [("file", "folder .* cannot be made"), ("", "a folder")])
+def test_an_output_that_cannot_be_written_is_found_before_the_analysis(
+    output, kind, model, tmp_path, capsys, monkeypatch
+):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "02027_analysis.html").mkdir()
+    monkeypatch.setattr(analyze_kifu, "load_model", None)
+    line = fails(analyze_kifu.main, GAME, "-m", model, "-o", tmp_path / output, capsys=capsys)
+    assert re.search(f"--output .*{kind}", line)
 
 
 @pytest.mark.parametrize("options", [[], ["--dlshogi"]])

@@ -7,7 +7,7 @@ import pytest
 
 from pydlshogi.commands.transfer_policy_to_value import TARGETS, main
 from pydlshogi.compat import chainer
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.network.model_file import MARK, load_network, save_model
 from pydlshogi.network.registry import NETWORKS, UNFOLDABLE, make_network, name_of
 
 KIFU = Path(__file__).resolve().parents[2] / "kifu"
@@ -118,6 +118,17 @@ def test_what_does_not_fit_gets_one_sentence_and_no_file(folder, capsys, source,
     assert line.startswith("transfer_policy_to_value: error: ")
     assert words in line
     assert not (folder / "out").exists()
+
+
+def test_a_model_of_a_users_network_is_refused_without_an_impossible_advice(folder, capsys):
+    content = {"a/W": numpy.zeros(3, "f"), MARK: numpy.array("mine:Mine")}
+    with open("model", "wb") as file:
+        chainer.serializers.save_npz(file, content)
+    assert main(["model", "value"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "model file model is of a network that is not part of this package" in line
+    assert "--network" not in line
+    assert not (folder / "value").exists()
 
 
 def test_the_policy_model_itself_is_not_replaced(folder, capsys):

@@ -1,6 +1,7 @@
 """The page of a game: complete, safe, and working in a browser."""
 
 import base64
+import dataclasses
 import html
 import io
 import json
@@ -50,6 +51,18 @@ def test_the_data_survive_names_that_look_like_html_or_marks(tmp_path):
     ]
     assert html.unescape(re.search("<title>(.*?)</title>", text, re.DOTALL)[1]) == name
     assert text.count("</script>") == 2
+
+
+@pytest.mark.parametrize("has_font", [True, False])
+def test_a_file_name_that_is_no_text_is_written_with_question_marks(
+    has_font, tmp_path, monkeypatch
+):
+    if not has_font:
+        monkeypatch.setattr("pydlshogi.drawing.page.font_subset", lambda text: None)
+    page = dataclasses.replace(make_page("\udcff"), notes=["model m\udcff"])
+    text = written(page, tmp_path)
+    assert data_of(text)["notes"] == ["model m?"]
+    assert "<title>?</title>" in text
 
 
 def test_the_font_in_the_page_has_all_characters_of_the_page(tmp_path):

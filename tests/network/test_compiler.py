@@ -221,12 +221,23 @@ def test_other_networks_get_no_program(function):
     assert compile_network(network) is None
 
 
-def test_a_network_with_another_dimension_of_the_size_of_the_traced_batch_is_no_error():
+def test_a_network_may_have_another_dimension_of_the_size_of_the_traced_batch():
     def sevens(h, x):
         part = F.reshape(h[:, :7], (-1, 7, 81))
         return F.concat((F.reshape(part, (-1, 7, 9, 9)), h[:, 7:]), axis=1)
 
-    assert compile_network(Other(sevens)) is None
+    network, planes = Other(sevens), some_planes(5)
+    (found,) = compile_network(network)(planes)
+    numpy.testing.assert_allclose(found, outputs(network, planes)[0], rtol=0, atol=1e-5)
+
+
+def test_a_network_that_moves_the_batch_behind_such_a_dimension_is_no_error():
+    def turned(h, x):
+        part = F.reshape(F.transpose(h[:, :7], (1, 0, 2, 3)), (7, -1, 81))
+        part = F.transpose(F.reshape(part, (7, -1, 9, 9)), (1, 0, 2, 3))
+        return F.concat((part, h[:, 7:]), axis=1)
+
+    assert compile_network(Other(turned)) is None
 
 
 def test_other_convolutions_than_ours_get_no_program():

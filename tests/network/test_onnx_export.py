@@ -119,6 +119,71 @@ def test_a_network_of_a_reader_is_converted():
         assert largest_difference(results[key], array) < TOLERANCE
 
 
+class Cut(Network):
+    """A network with a function of 6 planes that differs from test to test."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        with self.init_scope():
+            self.a = chainer.links.Convolution2D(104, 6, ksize=3, pad=1)
+            self.b = chainer.links.Convolution2D(None, 27, ksize=1)
+
+    def forward(self, x):
+        return F.reshape(self.b(self.function(F.relu(self.a(x)))), (-1, 2187))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda h: h[..., :5][:, :, :, [0, 1, 2, 3, 4, 0, 1, 2, 3]],
+        lambda h: F.reshape(h, (-1, 2, 3, 9, 9))[:, 1, 0:2],
+        lambda h: F.reshape(h, (-1, 2, 3, 9, 9))[:, -1, ..., ::1],
+        lambda h: h[:, numpy.array([True, False] * 3)],
+        lambda h: F.reshape(F.reshape(h[:, [0, 1, 2, 3, 4, 5, 0]], (-1, 7, 81)), (-1, 7, 9, 9)),
+    ],
+    ids=["dots", "number", "last number", "mask", "seven"],
+)
+def test_indices_of_all_kinds_are_converted(function):
+    numpy.random.seed(1)
+    network, planes = Cut(function), some_planes(3)
+    answers = expected(network, planes)
+    results = run(export(network), {"planes": planes})
+    assert largest_difference(results["policy"], answers["policy"]) < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (lambda h: F.reshape(h[:, None], (-1, 6, 9, 9)), "the index None, not supported"),
+        (
+            lambda h: F.reshape(h[:, [0] * 9, list(range(9))], (-1, 1, 9, 9)),
+            "index of several arrays, not supported",
+        ),
+        (lambda h: h[:, ::2], "a slice with step 2, not supported"),
+    ],
+)
+def test_another_index_is_one_sentence(function, message):
+    network = Cut(function)
+    network(some_planes(1))
+    with pytest.raises(ExportError, match=message):
+        export(network)
+
+
+def test_a_model_that_onnx_runtime_cannot_compute_is_one_sentence(capfd):
+    model = export(small("policy"))
+    for constant in model.graph.initializer:
+        if constant.dims == [8, 8, 3, 3]:
+            constant.dims[:] = [8, 4, 3, 6]
+    with pytest.raises(ExportError, match="ONNX Runtime cannot compute .* Nothing was written"):
+        run(model, {"planes": some_planes(2)})
+    assert "onnxruntime" not in capfd.readouterr().err
+
+
+def test_results_of_another_shape_differ_without_limit():
+    assert largest_difference(numpy.ones((3, 1)), numpy.ones((3, 2))) == float("inf")
+
+
 def test_an_unknown_function_is_named():
     class Unknown(Readers):
         def forward(self, x):

@@ -1,12 +1,16 @@
 """Networks of users, in files outside of the package."""
 
+import sys
+
 import numpy
 import pytest
 from network_helpers import outputs, some_planes
 
 from pydlshogi.compat import chainer
 from pydlshogi.network import own
+from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import MARK, ModelFileError, load_network, save_model
+from pydlshogi.network.network import Network, OutputsError, split_output
 from pydlshogi.network.npz import read_npz
 from pydlshogi.network.registry import (
     UnknownNetwork,
@@ -15,6 +19,7 @@ from pydlshogi.network.registry import (
     name_of,
     network_class,
 )
+from pydlshogi.network.value_kind import WinLogit
 
 CODE = """
 import chainer.functions as F
@@ -38,6 +43,7 @@ open({trace!r}, "a").write("x")
 def nothing_known(monkeypatch):
     monkeypatch.setattr(own, "_known", {})
     monkeypatch.setattr(own, "_modules", {})
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.fixture
@@ -165,6 +171,12 @@ def test_a_file_is_run_once(file):
             "plane_num is 105",
         ),
         (CODE, ":Other", "no network Other: .* Its networks: Tiny"),
+        ("import sys\nsys.exit(3)", "", "cannot be imported: SystemExit: 3"),
+        (
+            CODE.replace("__init__(self)", "__init__(self, channels)", 1),
+            "",
+            "Tiny .* cannot be made without arguments: .*'channels'.* a default",
+        ),
     ],
 )
 def test_a_file_without_the_network_is_one_sentence(code, name, message, tmp_path):
@@ -190,3 +202,62 @@ def test_two_files_of_one_name_are_refused(file, tmp_path):
 )
 def test_what_names_a_file(text, expected):
     assert own.is_spec(text) == expected
+
+
+LAZY = """
+import chainer.functions as F
+import chainer.links as L
+from pydlshogi.network.network import Network
+
+class Lazy(Network):
+    plane_num = 106
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Convolution2D(None, 3, ksize=3, pad=1)
+            self.scale = L.Scale(axis=0, W_shape=())
+            self.l2 = L.Linear(None, 2187)
+
+    def forward(self, x):
+        return self.l2(F.relu(self.scale(self.l1(x))))
+"""
+
+
+def test_a_network_that_learns_its_sizes_from_its_input_is_saved_and_loaded(tmp_path):
+    (tmp_path / "lazy.py").write_text(LAZY)
+    network = make_network(own.use(tmp_path / "lazy.py"))
+    assert network.l1.W.shape == (3, 106, 3, 3)
+    save_model(tmp_path / "model", network)
+    planes = some_planes(2, plane_num=106)
+    loaded = load_network(tmp_path / "model")
+    numpy.testing.assert_array_equal(outputs(loaded, planes)[0], outputs(network, planes)[0])
+
+
+def test_the_identity_passes_over_parameters_without_dimensions(tmp_path):
+    (tmp_path / "lazy.py").write_text(LAZY)
+    assert add_identity(make_network(own.use(tmp_path / "lazy.py"))) == 0
+
+
+def test_a_file_may_have_dataclasses_and_import_its_neighbours(file, tmp_path):
+    (tmp_path / "own_neighbour.py").write_text("SIZE = 3\n")
+    code = "import own_neighbour\nfrom dataclasses import dataclass\n"
+    code += "@dataclass\nclass Sizes:\n    size: int = own_neighbour.SIZE\n"
+    file.write_text("from __future__ import annotations\n" + code + file.read_text())
+    assert own.use(file) == "tiny:Tiny"
+
+
+@pytest.mark.parametrize(
+    "attributes, output, message",
+    [
+        ({}, (1, 2), r"class Mine returns 2 output\(s\).* say 1"),
+        ({"value_kind": WinLogit}, 1, r"returns 1 output\(s\).* say 2"),
+        ({"has_policy": False}, 1, r"say 0"),
+        ({}, numpy.zeros((7, 27, 9, 9)), r"logits of the shape \(7, 27, 9, 9\) in place of"),
+        ({"value_kind": WinLogit}, (numpy.zeros((7, 81)), 1), r"shape \(7, 81\) in place of"),
+    ],
+)
+def test_attributes_that_do_not_fit_the_outputs_are_one_sentence(attributes, output, message):
+    network = type("Mine", (Network,), attributes)()
+    with pytest.raises(OutputsError, match=message):
+        split_output(network, output)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -19,7 +20,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.cpu.normalization import _Normalization, _PlainNormalization
 from pydlshogi.network.npz import read_npz
 from pydlshogi.training import launcher
-from pydlshogi.training.parallel import ALONE, join
+from pydlshogi.training.parallel import ALONE, Ranks, join
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKER = REPOSITORY / "tests/training_together.py"
@@ -51,6 +52,17 @@ def numbers(folder):
     """The numbers in the lines of a log."""
     lines = [line.split("\t")[2] for line in (folder / "log").read_text().splitlines()]
     return [float(word) for line in lines for word in re.findall(r"= ([-\d.e]+|nan)", line)]
+
+
+@pytest.mark.parametrize(
+    "on_gpu, gpu, expected",
+    [(True, None, 3), (True, 2, 5), (False, None, -1), (False, -1, -1), (False, 2, 5)],
+)
+def test_a_rank_has_the_gpu_of_its_place_and_never_the_cpu_in_place_of_a_named_one(
+    on_gpu, gpu, expected
+):
+    communicator = SimpleNamespace(mpi_comm=None, rank=7, size=8, intra_rank=3, intra_size=4)
+    assert Ranks(communicator, on_gpu).gpu(gpu) == expected
 
 
 def assert_equal_runs(one, other, tolerance=1e-6):
