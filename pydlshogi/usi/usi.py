@@ -44,7 +44,7 @@ def _dialogue(player: Any, output: Output, log: DialogueLog) -> Dialogue:
     player of the reader's own.
     """
     if not getattr(player, "is_plain", False):
-        return BookEngine(player, output)
+        return BookEngine(player, output, log)
     player.send = output.send
     return Engine(
         player.name, AUTHOR, player.options, lambda send: player, output, log, PROGRAM_FOLDER
