@@ -28,7 +28,13 @@ def usi(player: Any) -> None:
     Args:
         player: A player of this package, or one of your own with the methods of
             :class:`pydlshogi.player.base_player.BasePlayer`, which answers by ``print``.
+
+    Raises:
+        TypeError: A class was given.
     """
+    if isinstance(player, type):
+        name = player.__name__
+        raise TypeError(f"usi needs a player, not its class: write usi({name}()), not usi({name})")
     with _streams() as (lines, stream):
         log = DialogueLog()
         dialogue = _dialogue(player, Output(stream, log), log)

@@ -585,6 +585,11 @@ def test_a_readers_subclass_of_our_player_keeps_its_own_go(reader, model_of, tmp
     assert engine.until("bestmove")[-1] == "bestmove resign"
 
 
+def test_usi_refuses_a_class():
+    with pytest.raises(TypeError, match=r"write usi\(BasePlayer\(\)\)"):
+        usi(BasePlayer)
+
+
 def test_usi_talks_on_streams_that_a_script_has_put_in_place(monkeypatch):
     class Player(BasePlayer):
         def go(self):
