@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
-engine = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+# UTF-8, because the encoding of the system may lack a character of the model's path.
+engine = subprocess.Popen(
+    sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+)
 
 
 def ask(command: str, answer: str) -> str:

@@ -119,5 +119,11 @@ def _fail(name, sentence):
     """Prints a sentence, for a GUI also as a USI line, and returns the status 1."""
     sys.stderr.write("%s: error: %s\n" % (name, sentence))
     if name.endswith("_usi"):
-        sys.stdout.write("info string %s\n" % sentence)
+        sys.stdout.write("info string %s\n" % _ascii(sentence))
     return 1
+
+
+def _ascii(text):
+    # type: (str) -> str
+    """Escapes all that is not ASCII: the encoding of standard output may lack a character."""
+    return "".join(c if ord(c) < 128 else "\\u%04x" % ord(c) for c in text)

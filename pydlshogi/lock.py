@@ -7,6 +7,7 @@ releases it when the process ends, also after a kill.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import time
@@ -17,6 +18,9 @@ from pydlshogi.errors import UserError
 
 #: Seconds that another run may take between its lock and the file that names it.
 _PATIENCE = 0.5
+
+#: What a file system without locks answers, for example a network drive without a lock service.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class LockedError(UserError):
@@ -66,7 +70,10 @@ def _lock(path: Path) -> Iterator[None]:
         lock.acquire()
     except filelock.Timeout:
         raise LockedError(path, _read_owner(owner)) from None
-    except NotImplementedError:  # a file system without locks
+    except (NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+            raise
+        _remove(Path(lock.lock_file))
         yield
         return
     try:

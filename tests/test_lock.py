@@ -1,5 +1,6 @@
 """Two runs never write the same files."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -129,11 +130,14 @@ def test_a_lock_that_cannot_be_made_is_an_error_of_the_system(tmp_path):
         pass
 
 
-def test_a_file_system_without_locks_does_not_stop_a_run(model, monkeypatch):
+@pytest.mark.parametrize(
+    "error", [NotImplementedError(), OSError(errno.ENOLCK, "No locks available")], ids=repr
+)
+def test_a_file_system_without_locks_does_not_stop_a_run(model, monkeypatch, error):
     import filelock
 
     def acquire(self):
-        raise NotImplementedError
+        raise error
 
     monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
     with lock_outputs(model):

@@ -58,7 +58,7 @@ class BasePlayer:
         Raises:
             CommandError: The position or a move is impossible. The board is unchanged.
         """
-        self.board = make_board(*parse_position(" ".join(_without("position", words))))
+        self.board = make_board(*parse_position(" ".join(without("position", words))))
 
     def go(self) -> None:
         """Prints ``bestmove`` and a move. This one resigns."""
@@ -68,6 +68,6 @@ class BasePlayer:
         """Ends what the player has started."""
 
 
-def _without(command: str, words: Sequence[str]) -> Sequence[str]:
+def without(command: str, words: Sequence[str]) -> Sequence[str]:
     """Removes the command from the front of its words, if it is there."""
     return words[1:] if list(words[:1]) == [command] else words

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Callable
 
-from pydlshogi.player.base_player import BasePlayer
-from pydlshogi.player.position import change_moves, make_board
+from pydlshogi.player.base_player import BasePlayer, without
+from pydlshogi.player.position import change_moves, make_board, start_and_moves
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.protocol import Go, parse_position, parse_setoption
 
@@ -38,6 +38,7 @@ class EnginePlayer(BasePlayer):
         self.send = send
         self._sfen: str | None = None
         self._moves: list[str] = []
+        self._known = self.board.sfen()
 
     @property
     def is_plain(self) -> bool:
@@ -64,12 +65,20 @@ class EnginePlayer(BasePlayer):
         Raises:
             CommandError: The position or a move is impossible. The board is unchanged.
         """
+        self._take_over_board()
         # During a game each list of moves is the last one and two more.
         if sfen == self._sfen:
             change_moves(self.board, self._moves, moves)
         else:
             self.board = make_board(sfen, moves)
-        self._sfen, self._moves = sfen, moves
+        self._sfen, self._moves, self._known = sfen, moves, self.board.sfen()
+
+    def _take_over_board(self) -> None:
+        """Learns the start position and the moves of a board that a script has changed."""
+        board = self.board
+        if board.sfen() != self._known or len(board.move_stack) != len(self._moves):
+            self._sfen, self._moves = start_and_moves(board)
+            self._known = board.sfen()
 
     def choose(self, go: Go) -> str:
         """Chooses a move in the position on the board.
@@ -112,8 +121,8 @@ class EnginePlayer(BasePlayer):
         self.new_game()
 
     def position(self, words: Sequence[str]) -> None:
-        """Sets up the board, given the words behind ``position``."""
-        self.set_position(*parse_position(" ".join(words)))
+        """Sets up the board; ``words`` as in :meth:`BasePlayer.position`."""
+        self.set_position(*parse_position(" ".join(without("position", words))))
 
     def go(self) -> None:
         """Sends ``bestmove`` and a move."""

@@ -285,6 +285,7 @@ class MCTSPlayer(NetworkPlayer):
 
     def _make_game(self) -> Game:
         """Sets up the game on a board of the search."""
+        self._take_over_board()
         sfen = self._sfen
         if sfen is not None and len(sfen.split()) == 3:
             sfen += " 1"

@@ -54,6 +54,16 @@ def make_board(sfen: str | None, moves: Iterable[str]) -> shogi.Board:
     return board
 
 
+def start_and_moves(board: shogi.Board) -> tuple[str | None, list[str]]:
+    """Returns how a position came about, as :func:`make_board` takes it."""
+    moves = [board.pop() for _ in range(len(board.move_stack))]
+    sfen = board.sfen()
+    for move in reversed(moves):
+        board.push(move)
+    start = None if sfen == shogi.STARTING_SFEN else sfen
+    return start, [move.usi() for move in reversed(moves)]
+
+
 def change_moves(board: shogi.Board, before: Sequence[str], after: Sequence[str]) -> None:
     """Replaces the last moves on a board. Only those that differ are taken back and played.
 

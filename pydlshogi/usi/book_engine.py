@@ -18,7 +18,11 @@ from typing import Any, Callable
 
 from pydlshogi.errors import UserError
 from pydlshogi.usi.dialogue import Dialogue
+from pydlshogi.usi.dialogue_log import DialogueLog
+from pydlshogi.usi.engine import open_log
+from pydlshogi.usi.options import EMPTY, Options
 from pydlshogi.usi.output import Output
+from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import CommandError, FatalError, Go, parse_position, parse_setoption
 
 #: First words of the lines that a GUI understands between a command and its answer.
@@ -41,11 +45,14 @@ class BookEngine(Dialogue):
         player: Has ``usi()``, ``setoption(words)``, ``isready()``, ``usinewgame()``,
             ``position(words)``, ``go()`` and ``quit()``. Missing methods do nothing.
         output: Receives the answers.
+        log: Receives the dialogue if the player is a subclass of one of ours, and its option
+            ``debug_log`` names a file.
     """
 
-    def __init__(self, player: Any, output: Output) -> None:
+    def __init__(self, player: Any, output: Output, log: DialogueLog) -> None:
         super().__init__(output)
         self._player = player
+        self._log = log
         self._answers: list[str] = []
         self._is_ready = False
         self._settings = _chainer_settings()
@@ -65,7 +72,10 @@ class BookEngine(Dialogue):
     def _setoption(self, rest: str) -> None:
         name, value = parse_setoption(rest)
         # The value is one word, whatever it contains: the book's players read words[3].
-        self._call("setoption", ["name", name, "value", value])
+        self._call("setoption", ["name", name, "value", "" if value == EMPTY else value])
+        options = getattr(self._player, "options", None)
+        if name.lower() == "debug_log" and isinstance(options, Options):
+            open_log(self._log, options, PROGRAM_FOLDER)
 
     def _prepare(self) -> None:
         try:

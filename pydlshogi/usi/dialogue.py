@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import os
 import queue
+import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
@@ -141,7 +142,7 @@ class Dialogue(abc.ABC):
         self._release()
         try:
             self._close()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._report(error, "quit")
 
     def _obey(self, line: str) -> None:
@@ -153,8 +154,11 @@ class Dialogue(abc.ABC):
             self._output.info_string(str(error))
         except UserError as error:
             self._output.info_string(str(error))
+            # For the log of a .bat file: many GUIs do not show an info string before readyok.
+            with _perhaps_without_reader():
+                print(f"error: {error}", file=sys.stderr, flush=True)
             self._die()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._report(error, line)
             if command in ("isready", "go"):
                 # The GUI would wait for ever for the answer.
@@ -165,9 +169,10 @@ class Dialogue(abc.ABC):
             raise CommandError(f"unknown command {quote(command)}")
         return self._commands[command] if command else _ignore
 
-    def _report(self, error: Exception, line: str) -> None:
+    def _report(self, error: BaseException, line: str) -> None:
         """Shows an error that is a fault of the program."""
-        traceback.print_exception(type(error), error, error.__traceback__)
+        with _perhaps_without_reader():
+            traceback.print_exception(type(error), error, error.__traceback__)
         self._output.info_string(
             f"internal error at {quote(line)}: {type(error).__name__}: {error}"
         )
@@ -267,6 +272,11 @@ class _Signals:
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
+
+
+def _perhaps_without_reader() -> contextlib.suppress:
+    """Ignores errors of a write to standard error, which may be closed or have no reader."""
+    return contextlib.suppress(OSError, ValueError)
 
 
 def _stop_all(thinking: list[_Signals]) -> None:

@@ -20,6 +20,24 @@ from pydlshogi.usi.protocol import (
 )
 
 
+def open_log(log: DialogueLog, options: Options, folder: Path) -> None:
+    """Opens the log that the option ``debug_log`` names, or closes it if the option is empty.
+
+    Args:
+        log: The log.
+        options: The options of the player.
+        folder: Relative paths start here.
+
+    Raises:
+        CommandError: The log cannot be written.
+    """
+    path = options["debug_log"]
+    try:
+        log.open(folder / path if path else None)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"debug_log cannot be written: {error}") from None
+
+
 class Engine(Dialogue):
     """A USI engine around a player.
 
@@ -63,7 +81,7 @@ class Engine(Dialogue):
             except ImportError as error:
                 raise FatalError(
                     f"{sys.executable} cannot import what the player needs ({error}). "
-                    "Run make train once, or install it into this Python as README.md says."
+                    "Install the packages as docs/install.md says, or use the .venv of the clone."
                 ) from error
         return self._player
 
@@ -80,11 +98,7 @@ class Engine(Dialogue):
         name, value = parse_setoption(rest)
         self.options.set(name, value)
         if name.lower() == "debug_log":
-            path = self.options["debug_log"]
-            try:
-                self._log.open(self._folder / path if path else None)
-            except (OSError, ValueError) as error:
-                raise CommandError(f"debug_log cannot be written: {error}") from None
+            open_log(self._log, self.options, self._folder)
 
     def _prepare(self) -> None:
         self.player.prepare()

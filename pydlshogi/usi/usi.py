@@ -28,7 +28,13 @@ def usi(player: Any) -> None:
     Args:
         player: A player of this package, or one of your own with the methods of
             :class:`pydlshogi.player.base_player.BasePlayer`, which answers by ``print``.
+
+    Raises:
+        TypeError: A class was given.
     """
+    if isinstance(player, type):
+        name = player.__name__
+        raise TypeError(f"usi needs a player, not its class: write usi({name}()), not usi({name})")
     with _streams() as (lines, stream):
         log = DialogueLog()
         dialogue = _dialogue(player, Output(stream, log), log)
@@ -44,7 +50,7 @@ def _dialogue(player: Any, output: Output, log: DialogueLog) -> Dialogue:
     player of the reader's own.
     """
     if not getattr(player, "is_plain", False):
-        return BookEngine(player, output)
+        return BookEngine(player, output, log)
     player.send = output.send
     return Engine(
         player.name, AUTHOR, player.options, lambda send: player, output, log, PROGRAM_FOLDER

@@ -129,6 +129,16 @@ def test_without_packages_each_script_ends_with_one_sentence(path, clone, tmp_pa
     assert result.stdout.splitlines(True) == (said if path.stem.endswith("_usi") else [])
 
 
+def test_a_gui_is_told_in_ascii_what_the_encoding_lacks(clone):
+    folder = clone.rename(clone.with_name("将棋"))
+    code = {"PYTHONIOENCODING": "cp1252"}
+    result = run([sys.executable, "-S", folder / "policy_player_usi.py"], environment=code)
+    assert result.returncode == 1
+    assert result.stdout.startswith("info string This Python ")
+    assert "\\u5c06\\u68cb" in result.stdout
+    assert "Traceback" not in result.stderr
+
+
 @POSIX_ONLY
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
 def test_without_packages_each_script_goes_over_to_the_clones_venv(

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import cshogi
 import numpy
 import pytest
+import shogi
 from uct_helpers import FakeNetwork, endgames, searched
 
 from pydlshogi import files
@@ -144,6 +145,15 @@ def test_the_default_model_is_the_policy_model_until_there_is_one_with_two_heads
     assert player.model_path() == tmp_path / "model_policy_value"
     player.options.set("modelfile", "/other")
     assert player.model_path() == Path("/other")
+
+
+def test_the_board_that_a_script_has_changed_is_searched():
+    player = make_player(moves=["7g7f"], nodes=20)
+    player.board.push_usi("3c3d")
+    legal(player.choose(Go()), moves=["7g7f", "3c3d"])
+    player.board = shogi.Board(MATE_IN_ONE)
+    assert player.choose(Go()) == "G*5b"
+    assert player.find_mate(Go(mate=True)) == "G*5b"
 
 
 def test_the_books_go_visits_as_often_as_the_books_player(capsys):

@@ -308,6 +308,18 @@ def test_the_book_methods_of_a_player_answer_by_print(monkeypatch, capsys, tmp_p
     assert player.board.turn == shogi.WHITE
 
 
+def test_a_script_may_change_the_board():
+    player = Played("8c8d", "2g2f")
+    player.position(["position", "startpos", "moves", "7g7f"])
+    player.board.push_usi("3c3d")
+    player.position(["startpos", "moves", "7g7f", "3c3d", "6g6f"])
+    assert player.choose(Go()) == "8c8d"
+    player.board = shogi.Board(player.board.sfen())
+    player.position(["startpos", "moves", "7g7f", "3c3d", "6g6f", "8c8d"])
+    assert player.choose(Go()) == "2g2f"
+    assert len(player.board.move_stack) == 4
+
+
 def test_a_go_before_isready_loads(monkeypatch):
     monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
     said = []

@@ -473,6 +473,12 @@ def test_setoption_gives_the_value_as_one_word(short):
     assert engine.ask("setoption name Press", "info")[-1].startswith("info string ['name', 'Press'")
 
 
+def test_setoption_gives_the_empty_value_of_usi_as_an_empty_word(short):
+    engine = short("def setoption(self, words):\n    print(words)")
+    said = engine.ask("setoption name modelfile value <empty>", "info string")
+    assert said[-1] == "info string ['name', 'modelfile', 'value', '']"
+
+
 @pytest.mark.parametrize("end", [["quit"], []], ids=["quit", "end of input"])
 def test_quit_and_the_end_of_input_end_the_player(short, end):
     engine = short("def quit(self):\n    print('info string goodbye')")
@@ -551,7 +557,7 @@ def test_our_players_run_through_usi_as_through_their_programs(reader, start, mo
     assert answers[0] == answers[1] == answers[2]
 
 
-def test_a_readers_subclass_of_our_player_keeps_its_own_go(reader, model_of):
+def test_a_readers_subclass_of_our_player_keeps_its_own_go(reader, model_of, tmp_path):
     engine = reader(
         "from pydlshogi.usi.usi import *\n"
         "from pydlshogi.player.policy_player import *\n"
@@ -568,9 +574,20 @@ def test_a_readers_subclass_of_our_player_keeps_its_own_go(reader, model_of):
     engine.until("readyok")
     answers = engine.ask("go", "bestmove")
     assert answers[0] == "info string mine"
+    log = tmp_path / "dialogue.log"
+    engine.send(f"setoption name debug_log value {log}")
+    engine.send("setoption name Debug_Log value <empty>")
+    engine.ask("usi", "usiok")
+    assert "> info string mine\n" in log.read_text()
+    assert log.read_text().count("> usiok\n") == 1  # the one before the log was closed
     assert cshogi.Board().is_legal(cshogi.Board().move_from_usi(answers[-1].split()[1]))
     engine.send("position startpos moves 7g7c", "go")
     assert engine.until("bestmove")[-1] == "bestmove resign"
+
+
+def test_usi_refuses_a_class():
+    with pytest.raises(TypeError, match=r"write usi\(BasePlayer\(\)\)"):
+        usi(BasePlayer)
 
 
 def test_usi_talks_on_streams_that_a_script_has_put_in_place(monkeypatch):

@@ -256,6 +256,38 @@ def test_isready_names_threads_that_are_no_number(start, environment):
     assert b"Traceback" not in engine.stderr
 
 
+def test_isready_names_a_network_file_that_ends_the_program(start, tmp_path):
+    script = tmp_path / "my_training.py"
+    script.write_text("import argparse\np = argparse.ArgumentParser()\np.add_argument('list')\n")
+    with script.open("a") as file:
+        file.write("p.parse_args([])\n")
+    engine = start()
+    engine.send(f"setoption name network_file value {script}", "isready")
+    (said,) = engine.until(None)
+    assert said.startswith(f"info string the file {script} ends the program when it is imported")
+    assert engine.process.wait(60) == 1
+    # The log file of a .bat file receives it, too.
+    assert said.partition("string ")[2].encode() in engine.stderr
+
+
+@pytest.mark.parametrize("stderr", ["2>&2", "2>&7"], ids=["open", "a broken pipe"])
+@pytest.mark.parametrize("fault", ["sys.exit('no more')", "1 / 0"])
+def test_go_an_internal_error_ends_the_engine_with_a_line(start, fault, stderr):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = patched(
+        "from pydlshogi.player import policy_player",
+        f"policy_player.PolicyPlayer.choose = lambda self, go: {fault}",
+    )
+    shell = f'exec 7>&{writer}; exec "$@" {stderr}'
+    engine = start(["bash", "-c", shell, "bash", *command], pass_fds=[writer])
+    os.close(writer)
+    engine.send("go")
+    (said,) = engine.until(None)
+    assert said.startswith("info string internal error at 'go': ")
+    assert engine.process.wait(60) == 1
+
+
 # position
 
 
@@ -497,7 +529,7 @@ def test_a_python_without_chainer_is_named(start):
     answers = engine.until(None)
     assert engine.process.wait(60) == 1
     assert answers[-2] == "usiok"
-    assert "make train" in answers[-1]
+    assert "docs/install.md" in answers[-1]
 
 
 @pytest.mark.parametrize("way", ["argument", "environment"])
@@ -542,14 +574,14 @@ def test_option_changes_take_effect_at_the_next_go(ready):
         assert answers[-2].endswith(f" pv {bestmoves(answers)[0]}")
 
 
-@pytest.mark.parametrize("name", ["policy_player", "search1_player"])
+@pytest.mark.parametrize("name", ["mcts_player", "policy_player", "search1_player"])
 def test_the_windows_launcher_starts_what_is_there_and_keeps_errors(name):
     text = (REPOSITORY / "bat" / f"{name}.bat").read_bytes().decode("ascii")
     assert text.count("\r\n") == text.count("\n")
     lines = text.split("\r\n")
     assert 'cd /d "%~dp0"' in lines
     assert (REPOSITORY / "bat" / ".." / f"{name}_usi.py").exists()
-    assert lines[-2] == f'"%PYTHON%" ..\\{name}_usi.py 2>>"%LOG%"'
+    assert lines[-2] == f'"%PYTHON%" ..\\{name}_usi.py %* 2>>"%LOG%"'
     assert "nul" not in text.lower().split()
 
 
