@@ -108,7 +108,13 @@ def _run(path: Path) -> ModuleType:
         sys.path.append(str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's code raises
+    except SystemExit:
+        del sys.modules[name]
+        raise OwnNetworkError(
+            f"the file {path} ends the program when it is imported, for example by sys.exit or by "
+            "reading arguments. Move such code below if __name__ == '__main__'."
+        ) from None
+    except Exception as error:  # whatever the user's code raises
         del sys.modules[name]
         raise OwnNetworkError(
             f"the file {path} cannot be imported: {type(error).__name__}: {error}. Correct it, and "

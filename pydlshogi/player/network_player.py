@@ -141,12 +141,6 @@ class NetworkPlayer(EnginePlayer):
             raise FatalError(f"{error} The option modelfile chooses it.") from None
         except own.OwnNetworkError as error:
             raise FatalError(f"{error} The option network_file chooses it.") from None
-        except SystemExit:  # it would end only this thread, and the GUI would wait for ever
-            raise FatalError(
-                f"the file {self.options['network_file']} ends the program when it is imported, "
-                "for example by sys.exit or by reading arguments. Move such code below if "
-                "__name__ == '__main__'. The option network_file chooses the file."
-            ) from None
         self.check_network()
         # The first pass is slow (buffers, a GPU's kernels): it must not cost game time.
         self.evaluate(shogi.Board())
