@@ -23,8 +23,9 @@ HEADER = "#YANEURAOU-DB2016 1.00"
 
 _NO_MOVE = "none"
 
-#: What stands in place of a move in a position that has none.
+#: First words of lines that name no move to play. The books of other programs have them.
 _NO_MOVES = (_NO_MOVE, "resign", "win")
+
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
