@@ -1,6 +1,7 @@
 """The mate searches at the root."""
 
 import itertools
+import time
 
 import cshogi
 import pytest
@@ -90,6 +91,44 @@ def test_no_mate_is_told_from_a_stopped_search():
     assert find_mate(CshogiBoard("9/9/9/9/9/9/9/9/9 b G 1"), never, 16) == []
     middle = list(endgames(1, plies=40))[0]
     assert find_mate(PythonShogiBoard(middle), lambda: True, 16) in (None, [])
+
+
+class SlicedBoard(CshogiBoard):
+    """A board whose mate search finds nothing, and writes down how many nodes it may visit.
+
+    Attributes:
+        now: A clock, in seconds.
+        node_seconds: Time of a node.
+        slices: The numbers of nodes.
+    """
+
+    def __init__(self, node_seconds=0.0):
+        super().__init__()
+        self.now = 0.0
+        self.node_seconds = node_seconds
+        self.slices = []
+
+    def search_mate(self, nodes, plies):
+        self.slices.append(nodes)
+        self.now += nodes * self.node_seconds
+        return [], False
+
+
+@pytest.mark.parametrize(
+    ("node_seconds", "most"), [(0, 32000), (1e-6, 32000), (4e-6, 8000), (30e-6, 1000)]
+)
+def test_no_slice_of_a_mate_search_is_long(monkeypatch, node_seconds, most):
+    board = SlicedBoard(node_seconds)
+    monkeypatch.setattr(time, "perf_counter", lambda: board.now)
+    assert find_mate(board, never, 16) == []
+    assert max(board.slices) == most
+    assert board.slices == sorted(board.slices)
+
+
+def test_a_mate_search_stops_between_two_slices():
+    board = SlicedBoard()
+    find_mate(board, lambda: True, 16)
+    assert board.slices == [1000]
 
 
 def test_mates_are_found_with_their_lines():
