@@ -4,7 +4,8 @@ Two threads share the work. The main thread only reads, so the GUI never waits f
 engine to read. The engine also notices ``quit`` while it loads a model. The other thread
 obeys the lines in their order. While it thinks, the main thread tells it of lines that
 want the move at once. After ``go infinite`` and ``go ponder`` the move is held back until
-``stop``, ``ponderhit`` or the next command that needs the player.
+``stop``, ``ponderhit`` or the next command that needs the player. If a GUI forgets ``stop``,
+the next ``position`` or ``go`` ends these searches, too.
 """
 
 from __future__ import annotations
@@ -118,11 +119,14 @@ class Dialogue(abc.ABC):
                 text = decode(line)
                 self._output.log("<", text)
                 command, rest = _split(text)
+                if command in ("position", "go"):
+                    _stop_all([search for search in thinking if search.is_held])
                 if command == "go":
-                    signals = _Signals()
+                    signals = _Signals(parse_go(rest)[0].is_held)
                     thinking.append(signals)
                 elif command == "ponderhit":
                     signals.ponderhit.set(rest)
+                    signals.is_held = False
                 elif command in _STOPS:
                     _stop_all(thinking)
                 if command == "quit":
@@ -214,7 +218,7 @@ class Dialogue(abc.ABC):
             return
         self._held = f"bestmove {self._answer(go)}"
         self._held_for_ponder = go.ponder
-        if not (go.infinite or go.ponder):
+        if not go.is_held:
             self._release()
 
     def _answer(self, go: Go) -> str:
@@ -267,9 +271,14 @@ class Dialogue(abc.ABC):
 
 
 class _Signals:
-    """What the reading thread tells a search."""
+    """What the reading thread tells a search.
 
-    def __init__(self) -> None:
+    Args:
+        is_held: Whether the move is held back until the GUI asks for it.
+    """
+
+    def __init__(self, is_held: bool = False) -> None:
+        self.is_held = is_held
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
 

@@ -136,6 +136,11 @@ class Go:
     stop: threading.Event = dataclasses.field(default_factory=threading.Event, compare=False)
     ponderhit: PonderHit = dataclasses.field(default_factory=lambda: PonderHit(), compare=False)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the move is held back until the GUI asks for it."""
+        return self.infinite or self.ponder
+
     def clock(self, color: int) -> Clock:
         """Returns the clock of a side, ``shogi.BLACK`` (0) or ``shogi.WHITE`` (1)."""
         return (self.black, self.white)[color]

@@ -220,8 +220,25 @@ def test_quit_at_any_time(start, two_heads, lines, end):
     assert b"Traceback" not in program.stderr
 
 
+@pytest.mark.parametrize("go", ["go infinite", "go ponder"])
+@pytest.mark.parametrize("position", [["position startpos moves 7g7f"], []])
+def test_the_next_go_ends_a_search_that_waits_for_stop(engine, go, position):
+    engine.send("position startpos", go)
+    engine.until("info depth")
+    engine.send(*position, "go nodes 20", "usi")
+    assert len(bestmoves(engine.until("usiok"))) == 2
+
+
+def test_the_next_go_does_not_cut_a_search_that_ends_itself(engine):
+    engine.send("position startpos", "go nodes 400", "position startpos", "go nodes 20", "usi")
+    answers = engine.until("usiok")
+    first = next(number for number, line in enumerate(answers) if line.startswith("bestmove"))
+    assert " nodes 400 " in answers[first - 1]
+    assert len(bestmoves(answers)) == 2
+
+
 def test_one_stop_ends_every_search_before_it(engine):
-    engine.send("position startpos", "go infinite", "position startpos moves 7g7f", "go infinite")
+    engine.send("position startpos", "go", "position startpos moves 7g7f", "go infinite")
     engine.until("info depth")
     engine.send("stop", "usi")
     assert len(bestmoves(engine.until("usiok"))) == 2
