@@ -18,7 +18,7 @@ import shogi
 from pydlshogi.analysis.game import AnalyzedGame, AnalyzedMove
 from pydlshogi.analysis.opinion import Opinion
 from pydlshogi.analysis.record import AnalysisError
-from pydlshogi.drawing.notation import MARKS, PIECES, line_text, move_text
+from pydlshogi.drawing.notation import PIECES, line_text, marked_move_text, move_text
 from pydlshogi.files import write_beside
 from pydlshogi.player.strategy import score
 
@@ -77,7 +77,7 @@ def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:
         yield f"{title}：{_one_line(name)}"
     yield "手数----指手---------消費時間--"
     yield f"**Engines 0 {_one_line(engine)}"
-    yield f"*pydlshogi {_one_line(engine)} による解析"
+    yield f"*pydlshogi（{_one_line(engine)}）による解析"
     yield from _summary_lines(game)
     board = record.board(0)
     yield from _value_lines(board, game.opinions[0], engine)
@@ -137,27 +137,27 @@ def _summary_lines(game: AnalyzedGame) -> Iterator[str]:
         summary = game.summary(color)
         if summary.moves:
             share = 100 * summary.first / summary.moves
-            yield f"*{name}: 第1候補との一致 {summary.first}/{summary.moves} ({share:.0f} %)"
+            yield f"*{name}：第1候補との一致 {summary.first}/{summary.moves}（{share:.0f}%）"
         if summary.loss is not None:
-            yield f"*{name}: 勝率の損 1手平均 {100 * summary.loss:.1f} %"
+            yield f"*{name}：勝率の低下 1手平均{100 * summary.loss:.1f}%"
 
 
 def _move_lines(board: shogi.Board, move: AnalyzedMove, opinion: Opinion) -> Iterator[str]:
     """Comments on a move; ``board`` is the position before it."""
     if move.rank is not None and move.probability is not None:
-        yield f"*第{move.rank}候補 {100 * move.probability:.1f} %"
+        yield f"*第{move.rank}候補 {100 * move.probability:.1f}%"
     shown = [
-        f"{move_text(board, row.move)} {100 * row.probability:.1f} %"
+        f"{marked_move_text(board, row.move)} {100 * row.probability:.1f}%"
         for row in opinion.candidates[:_SHOWN]
         if row.probability is not None
     ]
     if shown:
-        yield f"*候補: {MARKS[board.turn]} " + "、".join(shown)
+        yield "*候補手：" + "、".join(shown)
     if move.before is not None and move.after is not None:
         side = "先手後手"[2 * move.color : 2 * move.color + 2]
         change = 100 * (move.after - move.before)
         before, after = 100 * move.before, 100 * move.after
-        yield f"*{side}の勝率 {before:.1f} % → {after:.1f} % ({change:+.1f})"
+        yield f"*{side}の勝率 {before:.1f}% → {after:.1f}%（{change:+.1f}）"
 
 
 def _value_lines(board: shogi.Board, opinion: Opinion, engine: str) -> Iterator[str]:

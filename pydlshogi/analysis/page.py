@@ -98,7 +98,7 @@ def summary_text(summary: Summary, color: int, language: str) -> str:
         )  # fmt: skip
     if summary.loss is not None:
         parts.append(word("loss", language, loss=summary.loss))
-    return "; ".join(parts)
+    return word("and", language).join(parts)
 
 
 def end_text(record: GameRecord, language: str) -> str:

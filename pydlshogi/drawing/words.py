@@ -20,15 +20,15 @@ _WORDS: dict[str, tuple[str, str]] = {
     "hand": ("in hand", "持ち駒"),
     "hand note": (
         "The plane 歩 3 is 1 everywhere if at least 3 pawns are in hand.",
-        "平面「歩 3」は、歩を 3 枚以上持っているとき全マス 1",
+        "平面「歩 3」は、持ち駒の歩が3枚以上なら全マスが1",
     ),
     "planes": (
         "the 104 input planes, seen from the side to move",
-        "104 枚の入力平面（手番側から見る）",
+        "104枚の入力平面（手番側から見た局面）",
     ),
     "move number": ("move", "手数"),
-    "win of black": ("Black wins (%)", "先手の勝率 (%)"),
-    "probability": ("probability of the move played (%)", "指された手の確率 (%)"),
+    "win of black": ("Black wins (%)", "先手の勝率（%）"),
+    "probability": ("probability of the move played (%)", "実際の指し手の確率（%）"),
     "best": ("first choice of the model", "モデルの第1候補と一致"),
     "other": ("another move", "それ以外"),
     "moves": ("Moves", "指し手"),
@@ -36,7 +36,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "policy": ("policy", "確率"),
     "before": ("before", "指す前"),
     "change": ("change", "変化"),
-    "time": ("time", "時間"),
+    "time": ("time", "消費時間"),
     "candidates": ("The model's moves here", "この局面でのモデルの候補手"),
     "line": ("line", "読み筋"),
     "flip": ("turn the board", "盤を反転"),
@@ -46,16 +46,17 @@ _WORDS: dict[str, tuple[str, str]] = {
     "last": ("end", "最後"),
     "keys": (
         "Keys: ← → one move, Home and End. Click a move or the graph.",
-        "キー: ← → で1手、Home と End で最初と最後。指し手やグラフもクリックできます。",
+        "←→キーで1手ずつ、Home・Endキーで最初・最後に移動。指し手やグラフのクリックでも移動できます。",
     ),
     "agreement": (
         "{side}: {count} of {total} moves are the model's first choice ({share:.0%})",
-        "{side}: {total} 手中 {count} 手がモデルの第1候補と一致 ({share:.0%})",
+        "{side}：{total}手中{count}手がモデルの第1候補と一致（{share:.0%}）",
     ),
     "wins": ("{side} wins", "{side}の勝ち"),
-    "loss": ("mean loss of winning probability {loss:.1%}", "1手あたりの勝率の損 平均 {loss:.1%}"),
-    "model": ("model {name}", "モデル {name}"),
-    "searched": ("{seconds:g} s of search a position", "1局面 {seconds:g} 秒の探索"),
+    "loss": ("mean loss of winning probability {loss:.1%}", "勝率の低下は1手平均{loss:.1%}"),
+    "and": ("; ", "、"),
+    "model": ("model {name}", "モデル：{name}"),
+    "searched": ("{seconds:g} s of search a position", "探索：1局面{seconds:g}秒"),
 }
 
 

@@ -9,7 +9,8 @@ from analysis_helpers import GAME, ROOT, game_of, small_network
 
 from pydlshogi.analysis.game import analyze
 from pydlshogi.analysis.kif import kif_lines, write_kif
-from pydlshogi.analysis.opinion import Opinion
+from pydlshogi.analysis.opinion import Candidate, Opinion
+from pydlshogi.analysis.page import summary_text
 from pydlshogi.analysis.record import GameRecord, read_record
 from pydlshogi.kifu.kif import parse_kif
 
@@ -103,6 +104,36 @@ def test_the_values_are_centipawns_for_black(network):
 def test_a_model_without_values_writes_none(network):
     lines = list(kif_lines(without_opinion(read_record(GAME)), "m"))
     assert not [line for line in lines if "評価値" in line or "勝率" in line]
+
+
+def candidates(probabilities):
+    return [Candidate(shogi.Move.from_usi(usi), p) for usi, p in probabilities.items()]
+
+
+def test_the_comments_give_rank_candidates_and_values():
+    opinions = [
+        Opinion(candidates({"2g2f": 0.5, "7g7f": 0.25}), 0.5),
+        Opinion(candidates({"8c8d": 0.6, "3c3d": 0.3}), 0.375),
+        Opinion([], 0.75),
+    ]
+    game = analyze(game_of("7g7f", "3c3d"), opinions)
+    comments = [line for line in kif_lines(game, "m") if re.match(r"\*[^*#]", line)]
+    assert comments == [
+        "*pydlshogi（m）による解析",
+        "*先手：第1候補との一致 0/1（0%）",
+        "*先手：勝率の低下 1手平均0.0%",
+        "*後手：第1候補との一致 0/1（0%）",
+        "*後手：勝率の低下 1手平均12.5%",
+        "*第2候補 25.0%",
+        "*候補手：▲２六歩(27) 50.0%、▲７六歩(77) 25.0%",
+        "*先手の勝率 50.0% → 62.5%（+12.5）",
+        "*第2候補 30.0%",
+        "*候補手：△８四歩(83) 60.0%、△３四歩(33) 30.0%",
+        "*後手の勝率 37.5% → 25.0%（-12.5）",
+    ]
+    text = summary_text(game.summary(shogi.WHITE), shogi.WHITE, "ja")
+    assert text == "後手：1手中0手がモデルの第1候補と一致（0%）、勝率の低下は1手平均12.5%"
+    assert "; mean loss" in summary_text(game.summary(shogi.WHITE), shogi.WHITE, "en")
 
 
 def test_names_cannot_add_lines():
