@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Callable, NoReturn
 
 
@@ -37,6 +38,10 @@ class ArgumentParser(argparse.ArgumentParser):
         if not name.startswith("--") or not known:
             return word
         return respelled + equals + value
+
+
+#: Most threads of an option; the engines' option Threads has the same limit.
+_MOST_THREADS = 512
 
 
 def positive_int(text: str) -> int:
@@ -75,6 +80,11 @@ def non_negative_int(text: str) -> int:
 def seed_number(text: str) -> int:
     """Reads a seed of numpy's RandomState, 0..2**32-1."""
     return whole_number(text, 0, 2**32 - 1)
+
+
+def thread_number(text: str) -> int:
+    """Reads a number of threads. A huge number of threads would use all memory."""
+    return whole_number(text, 1, _MOST_THREADS)
 
 
 def gpu_number(text: str) -> int:
@@ -122,3 +132,13 @@ def file_name(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("the name of the file is missing")
     return text
+
+
+def named_path(text: str) -> Path:
+    """Reads the path of a file or a folder.
+
+    ``Path("")`` is the current folder. A script whose variable is empty does not mean that.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("the path is missing")
+    return Path(text)
