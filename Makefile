@@ -37,7 +37,7 @@ retrain:
 # nothing is downloaded; else they are installed into .venv. Without internet, a Python that lacks
 # only the packages of the tests is good enough: that part fails, and the others run.
 # GPU_ARGS="--gpu -1" rehearses on the CPU and needs no CuPy.
-REHEARSAL := $(findstring --gpu -1,$(GPU_ARGS))
+REHEARSAL := $(filter -1 --gpu=-1 -g-1,$(GPU_ARGS))
 GPU_PACKAGES := pydlshogi.compat, $(if $(REHEARSAL),sys,cupy), numpy, shogi, filelock, tqdm
 gpu:
 	@test -n "$(REHEARSAL)" || nvidia-smi -L 2>/dev/null | grep -q GPU || \

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, NoReturn
 
+from pydlshogi.processors import MOST_THREADS
+
 
 class ArgumentParser(argparse.ArgumentParser):
     """Parser that reports a mistake in one sentence and takes old spellings.
@@ -38,10 +40,6 @@ class ArgumentParser(argparse.ArgumentParser):
         if not name.startswith("--") or not known:
             return word
         return respelled + equals + value
-
-
-#: Most threads of an option; the engines' option Threads has the same limit.
-_MOST_THREADS = 512
 
 
 def positive_int(text: str) -> int:
@@ -83,8 +81,8 @@ def seed_number(text: str) -> int:
 
 
 def thread_number(text: str) -> int:
-    """Reads a number of threads. A huge number of threads would use all memory."""
-    return whole_number(text, 1, _MOST_THREADS)
+    """Reads a number of threads."""
+    return whole_number(text, 1, MOST_THREADS)
 
 
 def gpu_number(text: str) -> int:
