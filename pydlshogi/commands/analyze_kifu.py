@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.outputs import prepare_outputs
 
     record = read_record(args.record, args.game)
-    # What is found missing only after the analysis costs the user minutes.
+    # Checked before the analysis, which may take minutes.
     required_font()
     paths = _outputs(args)
     for path in paths:
