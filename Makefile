@@ -33,11 +33,11 @@ retrain:
 	    echo "The earlier run is now in the folder $$kept."; fi
 	@$(MAKE) --no-print-directory train
 
-# Runs all that waits for an NVIDIA GPU. A Python that has the packages is used as it is, so that
-# nothing is downloaded; else they are installed into .venv. Without internet, a Python that lacks
-# only the packages of the tests is good enough: that part fails, and the others run.
-# GPU_ARGS="--gpu -1" rehearses on the CPU and needs no CuPy.
-REHEARSAL := $(findstring --gpu -1,$(GPU_ARGS))
+# Runs the tests, the benchmark, the trainings and the engine on an NVIDIA GPU. A Python that has
+# the packages is used as it is, so that nothing is downloaded; else they are installed into .venv.
+# Without internet, a Python that lacks only the packages of the tests is good enough: that part
+# fails, and the others run. GPU_ARGS="--gpu -1" rehearses on the CPU and needs no CuPy.
+REHEARSAL := $(filter -1 --gpu=-1 -g-1,$(GPU_ARGS))
 GPU_PACKAGES := pydlshogi.compat, $(if $(REHEARSAL),sys,cupy), numpy, shogi, filelock, tqdm
 gpu:
 	@test -n "$(REHEARSAL)" || nvidia-smi -L 2>/dev/null | grep -q GPU || \

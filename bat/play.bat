@@ -6,7 +6,7 @@ if not exist ".venv\.for-train" call "%~dp0setup.bat" nopause
 if not exist ".venv\.for-train" goto failed
 set "MODEL=%CD%\model\model_policy_value"
 if exist "run\model_policy" set "MODEL=%CD%\run\model_policy"
-echo The engine loads %MODEL% and plays a move.
+echo The engine loads "%MODEL%" and plays a move.
 ".venv\Scripts\python.exe" .ci\play.py "%MODEL%" ".venv\Scripts\python.exe" policy_player_usi.py || goto failed
 echo The engine works. Register this file as a USI engine in ShogiHome, ShogiGUI or Shogidokoro:
 echo     "%CD%\bat\policy_player.bat"

@@ -81,12 +81,15 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
         with matplotlib.rc_context(_SETTINGS), _boxes(), write_beside(output) as file:
             figure.savefig(file, format=format_, dpi=_DPI, metadata=_METADATA.get(format_))
     except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: unknown format. RuntimeError: a format that needs TeX.
-        reason = getattr(error, "strerror", None) or error
-        raise DrawingError(
-            f"the picture {output} cannot be written ({reason}). Choose another --output. Name a "
-            ".png, .svg or .pdf file in a folder that can be written to."
-        ) from None
+        # ValueError: a size that the format refuses. RuntimeError: a format that needs TeX.
+        raise _cannot_be_written(output, getattr(error, "strerror", None) or error) from None
+
+
+def _cannot_be_written(output: Path, reason: object) -> DrawingError:
+    return DrawingError(
+        f"the picture {output} cannot be written ({reason}). Choose another --output. Name a "
+        ".png, .svg or .pdf file in a folder that can be written to."
+    )
 
 
 @contextlib.contextmanager
@@ -101,16 +104,20 @@ def _boxes() -> Iterator[None]:
 
 
 def check_picture(output: str | os.PathLike[str]) -> None:
-    """Checks that a picture does not replace another file without a suffix, such as a model.
+    """Checks the format of a picture, and that it does not replace a file such as a model.
 
     Args:
-        output: The file, as for :func:`save_figure`.
+        output: The file, as for :func:`save_figure`. matplotlib must be installed.
 
     Raises:
-        DrawingError: the file has no suffix, is not empty and is no PNG.
+        DrawingError: matplotlib does not write that format; or the file has no suffix, is not
+            empty and is no PNG.
     """
     output = Path(output)
-    if output.suffix or not output.is_file():
+    if output.suffix:
+        _check_format(output)
+        return
+    if not output.is_file():
         return
     with contextlib.suppress(OSError), output.open("rb") as file:  # a write reports the error
         if file.read(len(_PNG)) not in (b"", _PNG):
@@ -118,3 +125,11 @@ def check_picture(output: str | os.PathLike[str]) -> None:
                 f"{output} exists already and is no picture. Choose another --output, a file with "
                 "the suffix .png, .svg or .pdf."
             )
+
+
+def _check_format(output: Path) -> None:
+    """Checks that matplotlib writes the format that a suffix names."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if output.suffix[1:].lower() not in FigureCanvasBase.get_supported_filetypes():
+        raise _cannot_be_written(output, f"{output.suffix} names no format of a picture")

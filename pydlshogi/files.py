@@ -55,7 +55,8 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Writes a file atomically: under another name in its folder, then renamed.
 
     ``path`` has either its old content or all of the new content, even after an error, a kill
-    or on a full disk. If two programs write the same path, the last one to finish wins.
+    or on a full disk. If two programs write the same path, the last one to finish wins. A file
+    that is replaced keeps its permissions.
 
     Args:
         path: The file to create or replace. Its folder must exist. If it is a symbolic link, the
@@ -100,11 +101,22 @@ def _write_beside(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        _keep_permissions(path, beside)
         replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(beside)
         raise
+
+
+def _keep_permissions(path: Path, beside: Path) -> None:
+    """Gives new content the permissions of the file that it replaces.
+
+    Windows has only the mark of read-only files, which cannot be replaced there.
+    """
+    if os.name != "nt":
+        with contextlib.suppress(OSError):  # there is no earlier file
+            os.chmod(beside, stat.S_IMODE(os.stat(path).st_mode))
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:

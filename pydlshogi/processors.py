@@ -7,6 +7,9 @@ import math
 import os
 from pathlib import Path
 
+#: Most threads that a user may ask for. Each takes memory, and no machine gains by more.
+MOST_THREADS = 512
+
 #: Files with the CPU quota and period of a Linux container: control groups version 2 have
 #: one file, version 1 has two. Other control groups have other files and are not read.
 _QUOTAS = (

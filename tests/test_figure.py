@@ -2,10 +2,11 @@
 
 import sys
 import warnings
+from contextlib import nullcontext
 
 import pytest
 
-from pydlshogi.figure import DrawingError, new_figure, save_figure
+from pydlshogi.figure import DrawingError, check_picture, new_figure, save_figure
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,10 @@ def test_without_matplotlib_the_error_tells_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(DrawingError, match="Install it: python -m pip install matplotlib"):
         new_figure(2, 1)
+
+
+@pytest.mark.parametrize("name, refused", [("a.txt", True), ("a.png", False), ("a.PDF", False)])
+def test_an_unknown_format_is_found_before_the_picture_is_drawn(tmp_path, name, refused):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(DrawingError, match=r"\.txt names no format") if refused else nullcontext():
+        check_picture(tmp_path / name)

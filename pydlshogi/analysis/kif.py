@@ -25,6 +25,9 @@ from pydlshogi.player.strategy import score
 #: Suffix of KIF in UTF-8; ``.kif`` stands for Shift_JIS, as GUIs expect.
 _UTF_8_SUFFIX = ".kifu"
 
+# Characters of Japanese text that Windows' Shift_JIS lacks, and those that it has in their place.
+_IN_CP932 = str.maketrans("〜−—‖¢£¬", "～－―∥￠￡￢")
+
 #: KIF's words for the ends of a game, by CSA's end marks.
 _ENDS = {
     "%TORYO": "投了",
@@ -57,12 +60,15 @@ def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -
     Raises:
         AnalysisError: the file cannot be written.
     """
-    encoding = "utf-8" if str(output).lower().endswith(_UTF_8_SUFFIX) else "cp932"
     text = "".join(f"{line}\r\n" for line in kif_lines(game, engine))
+    if str(output).lower().endswith(_UTF_8_SUFFIX):
+        data = text.encode("utf-8", "replace")
+    else:
+        data = text.translate(_IN_CP932).encode("cp932", "replace")
     try:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         with write_beside(output) as file:
-            file.write(text.encode(encoding, "replace"))
+            file.write(data)
     except OSError as error:
         raise AnalysisError(
             f"{output} cannot be written ({error.strerror}). Choose another --output."

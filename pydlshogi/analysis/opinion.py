@@ -90,11 +90,12 @@ class Network:
         Raises:
             AnalysisError: the network returns numbers that are not finite.
         """
-        inputs, moves, turns = [], [], []
+        inputs, moves, turns, declared = [], [], [], []
         for board in boards:
             inputs.append(self.evaluator.planes(board))
             moves.append(rules.legal_moves(board))
             turns.append(board.turn)
+            declared.append(rules.can_declare_win(board))
         opinions: list[Opinion] = []
         for first in range(0, len(inputs), _BATCH):
             rows = slice(first, first + _BATCH)
@@ -102,6 +103,8 @@ class Network:
             self._check(logits, wins)
             for index, legal in enumerate(moves[rows]):
                 win = None if wins is None else float(wins[index])
+                if win is not None and declared[first + index]:
+                    win = 1.0  # as the engines judge the position
                 row = None if logits is None else logits[index]
                 opinions.append(_opinion(legal, turns[first + index], row, win))
         return opinions

@@ -91,7 +91,9 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
         raise AnalysisError(
             f"record {name} cannot be read ({error.strerror}). Check its path."
         ) from None
-    record = next(itertools.islice(records_of(name, data), number - 1, None), None)
+    # No file has more records than bytes; islice refuses huge numbers.
+    first = min(number - 1, len(data))
+    record = next(itertools.islice(records_of(name, data), first, None), None)
     if record is None:
         raise AnalysisError(f"record {name} has no game number {number}. Choose another number.")
     try:
@@ -112,7 +114,7 @@ def checked_game(game: Game) -> GameRecord:
     board = copy_of(start)
     for number, parsed in enumerate(game.moves, 1):
         move = _move(board, parsed)
-        if not is_possible(board, move):
+        if not (_is_named_piece(board, move, parsed) and is_possible(board, move)):
             raise RecordError(parsed.line, f"move {number} cannot be played")
         board.push(move)
     black, white = game.names
@@ -129,6 +131,15 @@ def _move(board: shogi.Board, parsed: Move) -> shogi.Move:
     if is_drop:
         return shogi.Move(None, target, drop_piece_type=origin - SQUARE_NUM + 1)
     return shogi.Move(origin, target, promotion=board.piece_type_at(origin) != parsed.piece)
+
+
+def _is_named_piece(board: shogi.Board, move: shogi.Move, parsed: Move) -> bool:
+    """Says whether the record names the piece that moves, before and after the move."""
+    if move.drop_piece_type:
+        return True
+    piece = board.piece_type_at(move.from_square)
+    after = shogi.PIECE_PROMOTED[piece] if move.promotion else piece
+    return after == parsed.piece and parsed.claimed in (0, piece)
 
 
 def read_position(text: str) -> GameRecord:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, positive_int, positive_number
+from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int, positive_number
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
 
@@ -31,7 +31,7 @@ def build_parser() -> ArgumentParser:
     add(
         "--output",
         "-o",
-        type=Path,
+        type=named_path,
         default=Path(),
         metavar="FOLDER",
         help="folder of the three files (default: the current folder)",
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.outputs import prepare_outputs
 
     record = read_record(args.record, args.game)
-    # What is found missing only after the analysis costs the user minutes.
+    # Checked before the analysis, which may take minutes.
     required_font()
     paths = _outputs(args)
     for path in paths:

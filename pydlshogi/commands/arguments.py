@@ -6,7 +6,10 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Callable, NoReturn
+
+from pydlshogi.processors import MOST_THREADS
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -77,6 +80,11 @@ def seed_number(text: str) -> int:
     return whole_number(text, 0, 2**32 - 1)
 
 
+def thread_number(text: str) -> int:
+    """Reads a number of threads."""
+    return whole_number(text, 1, MOST_THREADS)
+
+
 def gpu_number(text: str) -> int:
     """Reads the number of a GPU, or -1 for the CPU."""
     return whole_number(text, -1)
@@ -122,3 +130,13 @@ def file_name(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("the name of the file is missing")
     return text
+
+
+def named_path(text: str) -> Path:
+    """Reads the path of a file or a folder.
+
+    ``Path("")`` is the current folder. A script whose variable is empty does not mean that.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("the path is missing")
+    return Path(text)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydlshogi.commands.arguments import positive_int, seed_number
+from pydlshogi.commands.arguments import named_path, positive_int, seed_number
 from pydlshogi.commands.program import program
 from pydlshogi.commands.recipe_options import add_recipe
 from pydlshogi.commands.train_options import (
@@ -95,7 +95,8 @@ def build_parser() -> TrainParser:
     add(
         "--output",
         "-o",
-        default="recipes",
+        type=named_path,
+        default=Path("recipes"),
         metavar="FOLDER",
         help="folder of all results (default: %(default)s)",
     )
@@ -157,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     device = select_device(args.gpu)
     apply_computation(args)
-    output = Path(args.output)
+    output: Path = args.output
     variants = [_variant(line, output) for line in lines]
     check_variants(variants, output)
     train_set, test_set, tested_on = _read_positions(args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pydlshogi.commands.arguments import gpu_number, positive_int
+from pydlshogi.commands.arguments import gpu_number, thread_number
 
 
 def add_computation(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--threads",
-        type=positive_int,
+        type=thread_number,
         metavar="N",
         help="threads that compute the network on a CPU (default: PYDLSHOGI_THREADS, else the "
         "number of processors that the process or its container may use)",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.arguments import ArgumentParser, named_path
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 
@@ -26,13 +26,16 @@ def build_parser() -> ArgumentParser:
     add = parser.add_argument
     add(
         "input",
-        type=Path,
+        type=named_path,
         metavar="IN",
         help="a file (.csa, .kif, .hcpe, .hcpe3, .psv, .bin for PSV), a folder or an archive "
         "(.zip, .7z); or a text file with one such path a line",
     )
     add(
-        "output", type=Path, metavar="OUT", help="file to write; an existing one is kept as OUT.old"
+        "output",
+        type=named_path,
+        metavar="OUT",
+        help="file to write; an existing one is kept as OUT.old",
     )
     add(
         "--format",
@@ -52,7 +55,7 @@ def build_parser() -> ArgumentParser:
         help="also leave out what has an illegal move, such as one that leaves the king in "
         "check; much slower",
     )
-    add("--report", type=Path, metavar="FILE", help="write what was left out and why, as TSV")
+    add("--report", type=named_path, metavar="FILE", help="write what was left out and why, as TSV")
     return parser
 
 

@@ -16,7 +16,7 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.computation import add_computation, apply_computation
 from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import load_games, refuse_inputs
+from pydlshogi.commands.written import check_picture_output, load_games
 from pydlshogi.errors import UserError
 from pydlshogi.training.defaults import EVAL_SCALE
 
@@ -93,11 +93,8 @@ def _check_output(args: argparse.Namespace, network: Network) -> None:
     """Checks that the calibration can be drawn, before the evaluation.
 
     Raises:
-        UserError: the network has no value head, ``--output`` is a file that must be kept, or
-            matplotlib is missing.
+        UserError: the network has no value head, or the picture cannot be written.
     """
-    from pydlshogi.figure import check_picture, new_figure
-
     if not args.output:
         return
     if network.value_kind is None:
@@ -105,9 +102,7 @@ def _check_output(args: argparse.Namespace, network: Network) -> None:
             f"--output is for the calibration of a value head, and {args.model} has none. "
             "Leave it out."
         )
-    refuse_inputs(args.output, args.model, args.kifulist)
-    check_picture(args.output)
-    new_figure(1, 1)
+    check_picture_output(args.output, args.model, args.kifulist)
 
 
 def _show_calibration(args: argparse.Namespace, bins: Sequence[Bin]) -> None:

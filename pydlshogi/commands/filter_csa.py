@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, non_negative_int
+from pydlshogi.commands.arguments import ArgumentParser, named_path, non_negative_int
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep_list, warn
 from pydlshogi.errors import UserError
@@ -83,7 +83,7 @@ def build_parser() -> ArgumentParser:
         "deletes files only if an option asks for it.",
     )
     add = parser.add_argument
-    add("dir", type=Path, help="folder with .csa files; subfolders are searched too")
+    add("dir", type=named_path, help="folder with .csa files; subfolders are searched too")
     add(
         "--player",
         type=_player,
@@ -105,12 +105,14 @@ def build_parser() -> ArgumentParser:
         help=f"accepted end marks (default: TORYO): {', '.join(_result_names())}; "
         "NONE: no end mark, ANY: every record",
     )
-    add("--report", type=Path, metavar="FILE", help="write what was left out and why, as TSV")
+    add("--report", type=named_path, metavar="FILE", help="write what was left out and why, as TSV")
     action = parser.add_mutually_exclusive_group()
-    action.add_argument("--list", type=Path, metavar="FILE", help="write a kifu list of what fits")
+    action.add_argument(
+        "--list", type=named_path, metavar="FILE", help="write a kifu list of what fits"
+    )
     action.add_argument(
         "--copy_to",
-        type=Path,
+        type=named_path,
         metavar="FOLDER",
         help="copy what fits to a folder; a FOLDER inside DIR is not searched",
     )
@@ -128,7 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.kifu.filter import Criteria, select
     from pydlshogi.outputs import check_report, prepare_outputs
 
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    _check_limits(parser, args)
     criteria = Criteria(
         args.min_rating,
         args.max_rating,
@@ -148,11 +152,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     prepare_outputs({"--report": report, "--list": kifu_list}, {})
     selection = select(files, criteria)
     print_summary(selection)
-    if args.player and not selection.fitting:
-        # A misspelt name would write an empty list, or delete every game.
-        raise UserError("No file fits, so nothing was written, copied or deleted. Check --player.")
+    if not selection.fitting and (args.player or args.delete):
+        # A misspelt name or limit would write an empty list, or delete every game.
+        raise UserError(
+            "No file fits, so nothing was written, copied or deleted. Check "
+            f"{'--player' if args.player else 'the limits and --result'}."
+        )
     write_outputs(outputs, args.dir, selection)
     return 0
+
+
+def _check_limits(parser: ArgumentParser, args: argparse.Namespace) -> None:
+    """Refuses limits that no game fits."""
+    for least, most in (("min_rating", "max_rating"), ("min_moves", "max_moves")):
+        low, high = getattr(args, least), getattr(args, most)
+        if high is not None and low > high:
+            parser.error(f"--{least} {low:g} is above --{most} {high:g}, so no game fits")
 
 
 def _check_list(path: str) -> None:
@@ -169,12 +184,15 @@ def find_files(folder: Path, copy_to: Path | None) -> list[Path]:
     """Finds the CSA files of a folder, except those in the folder that copies go to.
 
     Raises:
-        UserError: the folder does not exist or has no CSA file, or ``copy_to`` is the folder.
+        UserError: the folder does not exist or has no CSA file, or ``copy_to`` is the folder or
+            a file.
     """
     from pydlshogi.kifu.split import find_records
 
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder. Check its path.")
+    if copy_to is not None and copy_to.exists() and not copy_to.is_dir():
+        raise UserError(f"--copy_to {copy_to} is a file. Name a folder.")
     if copy_to is not None and folder.resolve() == copy_to.resolve():
         raise UserError(f"{copy_to.resolve()} is DIR itself. Name another folder.")
     found = find_records(folder)

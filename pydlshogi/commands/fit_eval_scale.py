@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.arguments import ArgumentParser, file_name
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import load_games, refuse_inputs
+from pydlshogi.commands.written import check_picture_output, load_games
 
 
 def build_parser() -> ArgumentParser:
@@ -24,7 +23,7 @@ def build_parser() -> ArgumentParser:
     add(
         "--output",
         "-o",
-        type=Path,
+        type=file_name,
         metavar="FILE",
         help="draw the table and the fit to a .png, .svg or .pdf file",
     )
@@ -39,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.kifu import eval_scale
 
     if args.output is not None:
-        _check_output(args.output, args.kifulist)
+        check_picture_output(args.output, args.kifulist)
     games = load_games(args.kifulist)
     counts = eval_scale.count_evaluations(games.positions)
     scale = eval_scale.fit_scale(counts)
@@ -56,16 +55,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         eval_scale.save_picture(args.output, counts, scale)
         print(f"{args.output}: picture", file=sys.stderr)
     return 0
-
-
-def _check_output(output: Path, kifulist: str) -> None:
-    """Checks that the picture can be drawn, before the games are read.
-
-    Raises:
-        UserError: ``--output`` is a file that must be kept, or matplotlib is missing.
-    """
-    from pydlshogi.figure import check_picture, new_figure
-
-    refuse_inputs(str(output), kifulist)
-    check_picture(output)
-    new_figure(1, 1)

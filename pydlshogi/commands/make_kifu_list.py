@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydlshogi.commands.arguments import ArgumentParser, proportion
+from pydlshogi.commands.arguments import ArgumentParser, named_path, proportion
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep_list, warn
 
@@ -25,7 +25,7 @@ def build_parser() -> ArgumentParser:
         prog="make_kifu_list",
         description="Split the game records of a folder at random into a training and a test list.",
     )
-    parser.add_argument("dir", type=Path, help="folder with .csa, .kif or .kifu files")
+    parser.add_argument("dir", type=named_path, help="folder with .csa, .kif or .kifu files")
     parser.add_argument(
         "filename",
         type=_name,

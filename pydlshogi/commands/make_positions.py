@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from pydlshogi.commands.arguments import ArgumentParser, positive_int
+from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
 
@@ -26,7 +25,7 @@ def build_parser() -> ArgumentParser:
     )
     add(
         "output",
-        type=Path,
+        type=named_path,
         metavar="OUTPUT",
         help="folder that receives the shards, and list.txt, which names them",
     )
@@ -43,7 +42,7 @@ def build_parser() -> ArgumentParser:
         help="leave out what has an illegal move, such as one that leaves the king in check "
         "(slower)",
     )
-    add("--report", type=Path, metavar="FILE", help="write what was left out and why, as TSV")
+    add("--report", type=named_path, metavar="FILE", help="write what was left out and why, as TSV")
     return parser
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, positive_int
+from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
@@ -54,7 +54,7 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--output",
-        type=Path,
+        type=named_path,
         required=True,
         metavar="FOLDER",
         help="folder of the game records and tables",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.arguments import ArgumentParser, file_name
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import refuse_inputs
+from pydlshogi.commands.written import check_picture_output
 
 
 def build_parser() -> ArgumentParser:
@@ -19,6 +19,7 @@ def build_parser() -> ArgumentParser:
     parser.add_argument(
         "--output",
         "-o",
+        type=file_name,
         metavar="FILE",
         help="picture to write: .png, .svg or .pdf (default: open a window)",
     )
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.training import plot
 
     if args.output:
-        refuse_inputs(args.output, *args.log)
+        check_picture_output(args.output, *args.log)
     curves = plot.read_curves(args.log)
     if args.output:
         plot.save(curves, args.output)

@@ -219,6 +219,8 @@ class _ClosedOutput(OSError):
 def _flushed_output() -> Iterator[None]:
     """Writes standard output before the program ends, while errors can still be reported.
 
+    An error of the program is reported, and not a second one of its output.
+
     Raises:
         _ClosedOutput: the reader has gone.
         OSError: the output cannot be written, for example on a full disk.
@@ -226,8 +228,14 @@ def _flushed_output() -> Iterator[None]:
     try:
         try:
             yield
-        finally:
+        except Exception:
+            with contextlib.suppress(OSError):
+                _flush_output()
+            raise
+        except BaseException:
             _flush_output()
+            raise
+        _flush_output()
     except BrokenPipeError:
         # Another pipe may be broken; then standard output still has a reader.
         if not _reader_has_gone():

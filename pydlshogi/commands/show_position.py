@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pydlshogi.commands.arguments import ArgumentParser, file_name, non_negative_int, positive_int
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import check_picture_output
 
 if TYPE_CHECKING:
     import shogi
@@ -85,7 +86,11 @@ def _add_picture(parser: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Draws a position as the command line says; returns the exit status."""
     args = build_parser().parse_args(argv)
+    from pydlshogi.drawing.font import required_font
+
     board = _board(args)
+    required_font()
+    check_picture_output(args.output)
     if args.planes:
         from pydlshogi.drawing.planes import save_planes
         from pydlshogi.features import make_input_features_from_board

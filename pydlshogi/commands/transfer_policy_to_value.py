@@ -114,11 +114,16 @@ def _transfer(policy: Network, args: argparse.Namespace) -> Network:
 
 
 def _unfold(policy: Network, args: argparse.Namespace) -> Network:
-    """Makes the new network with ``--unfold``; a wrong model is refused before the list is read."""
+    """Makes the new network with ``--unfold``.
+
+    A wrong model and a wrong output are refused before the list is read.
+    """
     from pydlshogi.network.fold import fold
     from pydlshogi.network.unfold import unfold
+    from pydlshogi.outputs import prepare_outputs
 
     plain = fold(policy, keep_value=policy.value_kind is not None)
+    prepare_outputs({"the new model": args.model_value}, {"--unfold": args.unfold})
     return unfold(plain, args.network, _some_planes(args.unfold))
 
 

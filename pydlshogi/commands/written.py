@@ -64,6 +64,26 @@ def refuse_inputs(output: str, *inputs: str) -> None:
         raise UserError(f"--output {output} is a file to read. Choose another name.")
 
 
+def check_picture_output(output: str, *inputs: str) -> None:
+    """Checks, before a long computation, that ``--output`` can receive its picture.
+
+    Args:
+        output: The value of ``--output``.
+        inputs: The files that the program reads.
+
+    Raises:
+        UserError: it is one of the inputs or another file to keep, its format is unknown, it
+            cannot be written, or matplotlib is missing.
+    """
+    from pydlshogi.figure import check_picture, new_figure
+    from pydlshogi.outputs import prepare_outputs
+
+    refuse_inputs(output, *inputs)
+    new_figure(1, 1)
+    check_picture(output)
+    prepare_outputs({"--output": output}, {})
+
+
 def warn(program: str, sentence: str) -> None:
     """Prints a warning of a program to standard error."""
     print(f"{program}: warning: {sentence}", file=sys.stderr)

@@ -14,10 +14,9 @@ from pydlshogi.player.options import (
     POLICY_VALUE_MODEL,
     THREADS_VARIABLE,
 )
-from pydlshogi.processors import processors
+from pydlshogi.processors import MOST_THREADS, processors
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
 
-_MOST_THREADS = 512
 _MOST_PLIES = 100000
 _MOST_NODES = 10**9
 
@@ -29,7 +28,7 @@ def mcts_options() -> Options:
         Filename("network_file"),
         Button("reload_model"),
         Combo("device", "auto", DEVICES),
-        Spin("Threads", _default_threads(), low=1, high=_MOST_THREADS),
+        Spin("Threads", _default_threads(), low=1, high=MOST_THREADS),
         Check("USI_Ponder", True),
         Spin("USI_Hash", 1024, low=16, high=1 << 20),
         Spin("MultiPV", 1, low=1, high=MOST_MOVES),
@@ -63,5 +62,5 @@ def _default_threads() -> int:
     """Returns the number that the environment sets, or that of the processors for this process."""
     text = os.environ.get(THREADS_VARIABLE, "").strip()
     if text.isdecimal() and int(text):
-        return min(int(text), _MOST_THREADS)
-    return min(processors(), _MOST_THREADS)
+        return min(int(text), MOST_THREADS)
+    return min(processors(), MOST_THREADS)

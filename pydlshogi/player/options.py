@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from pydlshogi.processors import MOST_THREADS
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Option, Options, Spin
 
 #: The default of ``modelfile`` stands for the default model. It is a short relative path:
@@ -29,7 +30,6 @@ MOST_MOVES = 593
 
 _GONE_STRATEGIES = (("value1", "play with the engine search1_player"),)
 
-_MOST_THREADS = 512
 _MOST_PLIES = 100000
 
 
@@ -48,7 +48,7 @@ def network_options(modelfile: str, *more: Option) -> Options:
         Filename("network_file"),
         Button("reload_model"),
         Combo("device", "auto", DEVICES),
-        Spin("Threads", _default_threads(), low=1, high=_MOST_THREADS),
+        Spin("Threads", _default_threads(), low=1, high=MOST_THREADS),
         *more,
         Spin("MultiPV", 5, low=1, high=MOST_MOVES),
         Check("mate_in_one", True),
@@ -89,4 +89,4 @@ def _default_threads() -> int:
     (benchmarks/engine_threads.py). So it is one, unless the environment says otherwise.
     """
     text = os.environ.get(THREADS_VARIABLE, "").strip()
-    return min(int(text), _MOST_THREADS) if text.isdecimal() and int(text) else 1
+    return min(int(text), MOST_THREADS) if text.isdecimal() and int(text) else 1

@@ -185,8 +185,9 @@ def _literal(label: str) -> str:
     """Escapes a label, so that matplotlib shows it unchanged.
 
     Matplotlib hides labels that begin with an underscore, and takes text between dollar
-    signs as a formula.
+    signs as a formula. It cannot show the bytes of a file name that are no text.
     """
+    label = label.encode("utf-8", "replace").decode("utf-8")
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 

@@ -140,3 +140,12 @@ def test_names_cannot_add_lines():
     record = GameRecord(("a\n   1 投了", "b"), shogi.Board(), game_of("7g7f").moves)
     lines = list(kif_lines(without_opinion(record), "m\r\nx"))
     assert all("\n" not in line and "\r" not in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "suffix, shown", [(".kif", ["～－―∥￠￡￢", "?"]), (".kifu", ["〜−—‖¢£¬", "🏆"])]
+)
+def test_names_keep_what_the_encoding_can_show(suffix, shown, tmp_path):
+    record = GameRecord(("〜−—‖¢£¬", "🏆"), shogi.Board(), game_of("7g7f").moves)
+    write_kif(without_opinion(record), tmp_path / f"a{suffix}", "m")
+    assert list(read_record(tmp_path / f"a{suffix}").names) == shown

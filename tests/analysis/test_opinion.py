@@ -82,6 +82,14 @@ def test_a_mated_side_has_lost(network):
     assert opinion == Opinion([], 0.0)
 
 
+def test_a_side_that_can_declare_has_won(network):
+    record = game_of(sfen="4K4/GGGGSSSSR/+R8/9/9/9/9/9/4k4 b 2B 1")
+    for opinions in (network.opinions(record.boards()), Searcher(network, 5).opinions(record)):
+        (opinion,) = opinions
+        assert opinion.win == 1.0
+        assert opinion.candidates
+
+
 def test_numbers_that_are_not_finite_are_refused(tmp_path):
     network = small_network(tmp_path, "policy")
     evaluate = network.evaluator.evaluate

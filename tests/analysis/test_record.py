@@ -61,6 +61,10 @@ def test_a_ply_outside_the_game_is_refused(ply):
         ("missing.csa", None, "missing.csa cannot be read .* Check its path"),
         ("a.csa", "PI\n+\n+7776FU\n-3334FU\n+2826HI\n", "line 5: move 3 cannot be played"),
         ("a.csa", "PI\n+\n+7775FU\n", "line 3: move 1 cannot be played"),
+        # The bishop becomes a horse; a promoted rook is no bishop's move.
+        ("a.csa", "PI\n+\n+7776FU\n-3334FU\n+8822RY\n", "line 5: move 3 cannot be played"),
+        # The record names the pawn, but a lance stands there.
+        ("a.kif", "手合割：平手\n   1 ９八歩(99)\n", "line 2: move 1 cannot be played"),
         ("a.csa", "nonsense\n", "line 1: "),
         ("a.hcpe", "", "holds single positions"),
         ("a.csa", "PI\n+\n%CHUDAN\n", "a.csa: it has no moves. Choose another record.$"),
@@ -68,7 +72,7 @@ def test_a_ply_outside_the_game_is_refused(ply):
 )
 def test_a_bad_record_is_one_sentence(name, content, message, tmp_path):
     if content is not None:
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(AnalysisError, match=message):
         read_record(tmp_path / name)
 
@@ -77,8 +81,9 @@ def test_another_game_of_a_file_is_chosen_by_its_number(tmp_path):
     path = tmp_path / "two.csa"
     path.write_text("PI\n+\n+7776FU\n%TORYO\n/\nPI\n+\n+2726FU\n%TORYO\n")
     assert read_record(path, 2).moves[0].usi() == "2g2f"
-    with pytest.raises(AnalysisError, match="no game number 3"):
-        read_record(path, 3)
+    for number in (3, 10**30):
+        with pytest.raises(AnalysisError, match=f"no game number {number}"):
+            read_record(path, number)
 
 
 @pytest.mark.parametrize("prefix", ["", "position "])

@@ -1,8 +1,11 @@
 """The parser that all programs use."""
 
+from pathlib import Path
+
 import pytest
 
-from pydlshogi.commands.arguments import ArgumentParser, positive_int
+from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int
+from pydlshogi.commands.computation import add_computation
 
 
 @pytest.fixture
@@ -41,3 +44,21 @@ def test_a_mistake_gets_one_sentence_without_the_usage(parser, capsys, words, na
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("prog: error: ")
     assert named in line
+
+
+def test_an_empty_path_is_not_the_current_folder(capsys):
+    parser = ArgumentParser(prog="prog")
+    parser.add_argument("dir", type=named_path)
+    assert parser.parse_args(["."]).dir == Path()
+    with pytest.raises(SystemExit):
+        parser.parse_args([""])
+    assert "argument dir: the path is missing" in capsys.readouterr().err
+
+
+def test_threads_that_would_use_all_memory_are_refused(capsys):
+    parser = ArgumentParser(prog="prog")
+    add_computation(parser)
+    assert parser.parse_args(["--threads", "512"]).threads == 512
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--threads", "1000000000"])
+    assert "--threads: '1000000000' is not a whole number from 1 to 512" in capsys.readouterr().err

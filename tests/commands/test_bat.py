@@ -63,8 +63,8 @@ def test_quotes_and_parentheses_are_balanced_on_each_line(path):
 @every_file
 def test_paths_from_outside_are_quoted(path):
     for line in lines(path):
-        if not line.startswith("echo "):
-            assert not re.search(r"%(~dp0|CD|TEMP|LOG|MODEL)\b", unquoted(line)), line
+        # Also in an echo: cmd runs what follows a & in a name such as R&D.
+        assert not re.search(r"%(~dp0|(CD|TEMP|LOG|MODEL)%)", unquoted(line)), line
 
 
 @every_file

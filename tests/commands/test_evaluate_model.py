@@ -6,6 +6,7 @@ import numpy
 import pytest
 from training_helpers import SmallValueNetwork, TwoHeads, make_network, make_positions
 
+from pydlshogi.commands import evaluate_model
 from pydlshogi.commands.evaluate_model import main
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import save_model
@@ -214,10 +215,15 @@ def test_the_picture_is_written_and_named(folder, capsys):
         ("policy_value_small", "test.txt", "--output test.txt is a file to read"),
         ("policy_value_small", "model", "--output model is a file to read"),
         ("policy_value_small", "a.xyz", "Choose another --output"),
+        ("policy_value_small", "test.txt/a.png", "cannot be made or written to"),
+        ("policy_value_small", "new/", "is a folder"),
     ],
 )
-def test_a_picture_that_cannot_be_drawn_gets_one_sentence(folder, capsys, network, output, named):
+def test_a_picture_that_cannot_be_drawn_gets_one_sentence(
+    folder, capsys, monkeypatch, network, output, named
+):
     pytest.importorskip("matplotlib")
+    monkeypatch.setattr(evaluate_model, "load_games", None)  # it is found before they are read
     save_model("model", make_named_network(network))
     before = (folder / "test.txt").read_bytes(), (folder / "model").read_bytes()
     assert main(["model", "test.txt", "--gpu", "-1", "--output", output]) == 1

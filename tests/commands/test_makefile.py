@@ -136,8 +136,9 @@ def test_make_gpu_says_in_one_sentence_that_there_is_no_gpu(clone):
         "make gpu: this machine has no NVIDIA GPU, or its driver is not installed.\n"
     )
     assert not (clone / "calls.txt").exists()
-    assert make(clone, "gpu", "GPU_ARGS=--gpu -1").returncode == 0
-    assert calls(clone)[-1] == "utils/gpu_check.py --gpu -1"
+    for rehearsal in ("--gpu -1", "-g -1", "-g-1", "--gpu=-1", "--minutes 3 --gpu  -1"):
+        assert make(clone, "gpu", f"GPU_ARGS={rehearsal}").returncode == 0
+        assert calls(clone)[-1] == "utils/gpu_check.py " + rehearsal.replace("  ", " ")
 
 
 def test_make_is_make_train(clone):

@@ -1,5 +1,6 @@
 """utils/plot_log.py: from logs to a picture."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,15 @@ def test_the_legend_of_several_logs_hides_no_curve(tmp_path):
         assert legend.x0 >= axes.bbox.x1
         assert legend.x1 <= figure.bbox.x1
         assert axes.bbox.width > figure.bbox.width / 2
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are always text there")
+def test_names_that_are_no_text_are_drawn_with_question_marks(tmp_path):
+    logs = [write_log(tmp_path / os.fsdecode(name), [5]) for name in (b"a\xff", b"b")]
+    assert main([*map(str, logs), "-o", str(tmp_path / "a.png")]) == 0
+    assert (tmp_path / "a.png").exists()
+    loss, _ = drawn(*logs)
+    assert {label.partition(":")[0] for label, *_ in loss} == {"a?", "b"}
 
 
 @pytest.mark.parametrize("kind, start", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])

@@ -199,6 +199,13 @@ def test_a_closed_standard_output_ends_quietly(closed_pipe, options, code):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a closed pipe is another error on Windows")
+def test_an_error_is_told_although_standard_output_is_closed(closed_pipe):
+    code = "from pydlshogi.errors import UserError; print('x'); raise UserError('a is empty.')"
+    result = run(code, stdout=closed_pipe)
+    assert (result.returncode, result.stderr) == (1, "tool: error: a is empty.\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a closed pipe is another error on Windows")
 def test_another_closed_pipe_is_an_error():
     code = "a, b = os.pipe(); os.close(a); os.write(b, b'x')"
     result = run(code, stdout=subprocess.DEVNULL)

@@ -196,6 +196,26 @@ def test_a_model_that_cannot_be_unfolded_is_named_before_the_list_is_read(capsys
 
 
 @pytest.mark.parametrize(
+    "output, message",
+    [
+        ("list.txt", "list.txt is the same file as --unfold"),
+        ("list.txt/new", "cannot be made or written to"),
+        (".", "is a folder"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_named_before_the_list_is_read(
+    folder, capsys, output, message
+):
+    save_model("plain", make("policy_value", channels=8))
+    (folder / "list.txt").write_text("no_such_game.csa\n")
+    options = ["--network", "policy_hand1x1_bn", "--unfold", "list.txt"]
+    assert main(["plain", output, *options]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert (folder / "list.txt").read_text() == "no_such_game.csa\n"
+
+
+@pytest.mark.parametrize(
     "source, target, is_told",
     [
         ("policy_value_history_bn", "policy_value_hand1x1_bn", True),

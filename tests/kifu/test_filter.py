@@ -168,6 +168,13 @@ def test_deletes_only_when_told_and_only_records(folder):
     assert names(folder) == {"good.csa", "sub/good too.CSA", "notes.txt"}
 
 
+def test_a_criterion_that_nothing_fits_does_not_delete_everything(folder, capsys):
+    before = names(folder)
+    assert filter_csa.main([str(folder), "--min_rating", "30000", "--delete"]) == 1
+    assert "No file fits, so nothing was" in capsys.readouterr().err
+    assert names(folder) == before
+
+
 def test_what_cannot_be_opened_is_not_deleted(folder, monkeypatch):
     whole = Path.read_bytes
 
@@ -258,6 +265,7 @@ def test_the_embedded_games_are_what_their_readme_says(tmp_path):
         (["nowhere"], "not a folder"),
         (["games/sub/none"], "holds no .csa"),
         (["games", "--list", "games/good.csa/list"], "File exists"),
+        (["games", "--copy_to", "games/good.csa"], "is a file. Name a folder."),
     ],
 )
 def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words):
@@ -275,6 +283,9 @@ def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words
         ["--min_rating", "nan"],
         ["--delete", "--copy_to", "x"],
         ["--player", " "],
+        ["--min_moves", "300", "--max_moves", "10", "--delete"],
+        ["--max_rating", "2000", "--delete"],  # below the default of --min_rating
+        ["--list", ""],
     ],
 )
 def test_unknown_values_are_refused(folder, capsys, flags):

@@ -19,7 +19,7 @@ import numpy
 import threadpoolctl
 
 from pydlshogi.errors import UserError
-from pydlshogi.processors import processors
+from pydlshogi.processors import MOST_THREADS, processors
 
 #: Environment variable with the number of threads; :func:`set_threads` overrides it.
 THREADS_VARIABLE = "PYDLSHOGI_THREADS"
@@ -61,16 +61,16 @@ def get_threads() -> int:
         ``PYDLSHOGI_THREADS``; else :func:`pydlshogi.processors.processors`.
 
     Raises:
-        ThreadsError: ``PYDLSHOGI_THREADS`` is not a whole number of at least 1.
+        ThreadsError: ``PYDLSHOGI_THREADS`` is not a whole number from 1 to ``MOST_THREADS``.
     """
     if _chosen is not None:
         return _chosen
     text = os.environ.get(THREADS_VARIABLE, "").strip()
     if text:
-        if not text.isdecimal() or int(text) < 1:
+        if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
             raise ThreadsError(
                 f"environment variable {THREADS_VARIABLE} is {text!r}. "
-                "Set it to a number of threads, at least 1, or unset it."
+                f"Set it to a number of threads from 1 to {MOST_THREADS}, or unset it."
             )
         return int(text)
     return processors()

@@ -76,7 +76,7 @@ def test_a_containers_quota_is_kept(monkeypatch, quotas, tmp_path, contents, num
     assert threads.get_threads() == number
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "513", "1000000000"])
 def test_a_wrong_environment_variable_is_named(monkeypatch, text):
     monkeypatch.setenv(threads.THREADS_VARIABLE, text)
     with pytest.raises(ValueError, match=f"PYDLSHOGI_THREADS is '{text}'"):
