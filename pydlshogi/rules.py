@@ -161,13 +161,17 @@ def repetition_after(board: shogi.Board, move: shogi.Move) -> Repetition:
     """
     board.push(move)
     try:
-        return _fourth_repetition(board)
+        return repetition(board)
     finally:
         board.pop()
 
 
-def _fourth_repetition(board: shogi.Board) -> Repetition:
-    """Returns the result for the side that has just moved."""
+def repetition(board: shogi.Board) -> Repetition:
+    """Returns the result of fourfold repetition for the side that has just moved.
+
+    Args:
+        board: The position, with the moves that led to it on its stack.
+    """
     repeated = board.zobrist_hash()
     if board.transpositions[repeated] < 4:
         return Repetition.NONE

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import shogi
 
+from pydlshogi import rules
 from pydlshogi.analysis.opinion import Opinion
 from pydlshogi.analysis.record import GameRecord
 from pydlshogi.drawing.notation import marked_move_text
@@ -97,11 +98,14 @@ def _seen_by_black(win: float | None, turn: int) -> float | None:
 def analyze(record: GameRecord, opinions: Iterable[Opinion]) -> AnalyzedGame:
     """Compares the moves of a game with the model's opinions.
 
+    If the game ends with a fourfold repetition, the rules replace the last opinion.
+
     Args:
         record: The game.
         opinions: The opinion on each position, from the start to the end.
     """
-    opinions = list(opinions)
+    *opinions, last = opinions
+    opinions.append(_by_repetition(record.board(), last))
     moves = []
     for ply, (board, move) in enumerate(zip(record.boards(), record.moves)):
         before, after = opinions[ply], opinions[ply + 1]
@@ -118,3 +122,13 @@ def analyze(record: GameRecord, opinions: Iterable[Opinion]) -> AnalyzedGame:
             )
         )
     return AnalyzedGame(record, opinions, moves)
+
+
+def _by_repetition(end: shogi.Board, opinion: Opinion) -> Opinion:
+    """Returns the result of a fourfold repetition, or the opinion if there is none."""
+    result = rules.repetition(end)
+    if result == rules.Repetition.NONE:
+        return opinion
+    # The result is that of the side that has just moved, the win that of the other side.
+    wins = {rules.Repetition.WIN: 0.0, rules.Repetition.DRAW: 0.5, rules.Repetition.LOSS: 1.0}
+    return Opinion([], None if opinion.win is None else wins[result])

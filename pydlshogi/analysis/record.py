@@ -19,6 +19,8 @@ from pydlshogi.player.position import make_board
 from pydlshogi.rules import is_possible
 from pydlshogi.usi.protocol import CommandError
 
+_ILLEGAL_MARKS = ("%ILLEGAL_MOVE", "%+ILLEGAL_ACTION", "%-ILLEGAL_ACTION")
+
 
 class AnalysisError(UserError):
     """A record or a position cannot be analyzed."""
@@ -107,18 +109,25 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
 def checked_game(game: Game) -> GameRecord:
     """Plays the moves of a parsed game.
 
+    If the end mark says that an illegal move decided the game, the last move may be that
+    move. It is then left out, and its side loses.
+
     Raises:
-        RecordError: a move is impossible.
+        RecordError: another move is impossible.
     """
     start = board_of(game.start, game.turn)
     board = copy_of(start)
+    end_mark, winner = game.end_mark, game.winner
     for number, parsed in enumerate(game.moves, 1):
         move = _move(board, parsed)
-        if not (_is_named_piece(board, move, parsed) and is_possible(board, move)):
+        if _is_named_piece(board, move, parsed) and is_possible(board, move):
+            board.push(move)
+        elif 1 < number == len(game.moves) and end_mark in _ILLEGAL_MARKS:
+            end_mark, winner = "%ILLEGAL_MOVE", board.turn ^ 1
+        else:
             raise RecordError(parsed.line, f"move {number} cannot be played")
-        board.push(move)
     black, white = game.names
-    return GameRecord((black, white), start, tuple(board.move_stack), game.end_mark, game.winner)
+    return GameRecord((black, white), start, tuple(board.move_stack), end_mark, winner)
 
 
 def _move(board: shogi.Board, parsed: Move) -> shogi.Move:

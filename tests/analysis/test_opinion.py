@@ -90,6 +90,30 @@ def test_a_side_that_can_declare_has_won(network):
         assert opinion.candidates
 
 
+QUIET = ["2h3h", "8b7b", "3h2h", "7b8b"]
+#: Black's rook checks from two files again and again, which loses.
+CHECKING = "5k3/9/9/9/9/9/9/9/K3R4 b - 1"
+CHECKS = ["5i4i", "4a5a", "4i5i", "5a4a"]
+
+
+@pytest.mark.parametrize(
+    ("sfen", "moves", "win"),
+    [
+        (None, QUIET * 3, 0.5),
+        (CHECKING, CHECKS * 3, 0.0),
+        (CHECKING, [*CHECKS * 3, "5i4i"], 1.0),
+    ],
+)
+def test_the_rules_value_a_game_that_ends_with_a_repetition(sfen, moves, win):
+    opinions = [Opinion([Candidate(shogi.Move.from_usi(move), 1.0)], 0.7) for move in moves]
+    opinions.append(Opinion([Candidate(shogi.Move.from_usi("9i9h"), 1.0)], 0.7))
+    game = analyze(game_of(*moves, sfen=sfen), opinions)
+    assert game.opinions == [*opinions[:-1], Opinion([], win)]
+    assert game.moves[-1].after == pytest.approx(1 - win)
+    shorter = analyze(game_of(*moves[:11], sfen=sfen), opinions[:12])
+    assert shorter.opinions == opinions[:12]
+
+
 def test_numbers_that_are_not_finite_are_refused(tmp_path):
     network = small_network(tmp_path, "policy")
     evaluate = network.evaluator.evaluate

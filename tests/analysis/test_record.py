@@ -77,6 +77,37 @@ def test_a_bad_record_is_one_sentence(name, content, message, tmp_path):
         read_record(tmp_path / name)
 
 
+SECOND_PAWN = "+7776FU -3334FU +7675FU -3435FU +7574FU -7374FU +2726FU -0033FU"
+KING_LEFT_IN_CHECK = "+7776FU -3334FU +8822UM -3122GI +2726FU -0095KA +2625FU"
+
+
+@pytest.mark.parametrize(
+    ("moves", "winner"), [(SECOND_PAWN, shogi.BLACK), (KING_LEFT_IN_CHECK, shogi.WHITE)]
+)
+@pytest.mark.parametrize("mark", ["%ILLEGAL_MOVE", "%+ILLEGAL_ACTION", "%-ILLEGAL_ACTION"])
+def test_an_illegal_move_that_ends_a_game_is_left_out_and_loses(moves, winner, mark, tmp_path):
+    path = tmp_path / "a.csa"
+    path.write_text("\n".join(["PI", "+", *moves.split(), mark, ""]))
+    record = read_record(path)
+    assert len(record.moves) == len(moves.split()) - 1
+    assert (record.end_mark, record.winner) == ("%ILLEGAL_MOVE", winner)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*SECOND_PAWN.split(), "%TORYO"],
+        [*SECOND_PAWN.split()],
+        [*SECOND_PAWN.split(), "+2625FU", "%ILLEGAL_MOVE"],
+    ],
+)
+def test_any_other_illegal_move_is_refused(lines, tmp_path):
+    path = tmp_path / "a.csa"
+    path.write_text("\n".join(["PI", "+", *lines, ""]))
+    with pytest.raises(AnalysisError, match="line 10: move 8 cannot be played"):
+        read_record(path)
+
+
 def test_another_game_of_a_file_is_chosen_by_its_number(tmp_path):
     path = tmp_path / "two.csa"
     path.write_text("PI\n+\n+7776FU\n%TORYO\n/\nPI\n+\n+2726FU\n%TORYO\n")
