@@ -92,8 +92,9 @@ class MCTSPlayer(NetworkPlayer):
         """Loads the network and the book, unless they are loaded already."""
         super().prepare()
         if self.options["Book_File"] != self._book_file:
-            self._book_file = self.options["Book_File"]
-            self._book = read_book(self._folder / self._book_file) if self._book_file else {}
+            file = self.options["Book_File"]
+            self._book = read_book(self._folder / file) if file else {}
+            self._book_file = file
         label_table()  # the first call takes 50 ms, and a search could not stop meanwhile
         if not self._has_told_board:
             self.send(f"info string the search uses the board of {board_library()}")
@@ -208,7 +209,7 @@ class MCTSPlayer(NetworkPlayer):
         """Says whether the result is proven or a limit other than the time is reached."""
         search = self._search
         root = search.root
-        if root.proof or root.visits >= most:
+        if root.proof or search.visits() >= most:
             return True
         if root.policy is None:
             return False  # without the network's answer, every move would be as good as another

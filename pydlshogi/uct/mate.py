@@ -28,14 +28,14 @@ class RootMate:
 
     Args:
         board: The position; it must be there again at each call of :meth:`step`.
-        plies: Longest mate to look for.
+        plies_left: Plies until the game is drawn by its length; later mates do not count.
     """
 
-    def __init__(self, board: SearchBoard, plies: int = _ROOT_PLIES) -> None:
+    def __init__(self, board: SearchBoard, plies_left: int) -> None:
         self._board = board
-        self._plies = min(plies, _ROOT_PLIES)
+        self._plies_left = plies_left
         self._nodes = _FIRST_SLICE
-        self._is_complete = self._plies < 1
+        self._is_complete = plies_left < 1
 
     def step(self) -> list[int]:
         """Searches the next slice, unless the search is complete.
@@ -45,10 +45,14 @@ class RootMate:
         """
         if self._is_complete:
             return []
-        line, is_complete = self._board.search_mate(self._nodes, self._plies)
+        plies = min(self._plies_left, _ROOT_PLIES)
+        line, is_complete = self._board.search_mate(self._nodes, plies)
         self._nodes *= 2
         self._is_complete = is_complete or self._nodes > _LAST_SLICE
-        return line if _ends_in_mate(self._board, line) else []
+        # The library may find a mate that is longer than the limit.
+        if len(line) > self._plies_left or not _ends_in_mate(self._board, line):
+            return []
+        return line
 
 
 def find_mate(

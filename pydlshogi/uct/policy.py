@@ -49,7 +49,10 @@ class Policy:
         """Makes a policy of some of the moves, at least one; this one must be sorted."""
         kept = numpy.isin(self.moves, list(moves))
         priors = self.priors[kept]
-        policy = Policy(self.moves[kept], priors / priors.sum(), self.value)
+        total = priors.sum()
+        # At a low temperature the probabilities of all these moves may have become 0.
+        priors = priors / total if total else numpy.full_like(priors, 1 / len(priors))
+        policy = Policy(self.moves[kept], priors, self.value)
         policy._is_sorted = True
         return policy
 

@@ -139,20 +139,23 @@ class Search:
         self._evaluations.begin_search(in_background=self.settings.batches > 1)
         self._game = game
         self._only = only
-        self._forget_proof()
+        self._forget_result()
         self._root_mate = RootMate(game.board, self.settings.plies_left(game.ply))
         self.mate: list[int] = []
         self.evaluations = self.collisions = self.deepest = 0
 
-    def _forget_proof(self) -> None:
+    def _forget_result(self) -> None:
         """Forgets a root's result from an earlier search if the tree does not show the move.
 
         At a leaf, a repetition ended the game, but now the GUI asks for a move. The mate search
         at the root leaves no moves in the tree; it will find the mate again.
         """
         root = self.root
-        is_derived = root.children is not None and root.derive_proof() == root.proof
-        if root.mate_move is None and not is_derived:
+        if root.mate_move is not None:
+            return
+        if root.policy is None:  # all its visits had the value of the result
+            root.visits, root.total = 0, 0.0
+        if root.children is None or root.derive_proof() != root.proof:
             root.proof = None
 
     def _change(self, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from uct_helpers import FakeNetwork, endgames, searched
 from pydlshogi import files
 from pydlshogi.network.evaluator import Evaluation
 from pydlshogi.player import search_info
-from pydlshogi.player.book import BookMove, write_book
+from pydlshogi.player.book import BookError, BookMove, write_book
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
@@ -642,6 +642,14 @@ def test_the_book_is_played_and_can_be_switched_off(tmp_path):
     legal(player.choose(Go(nodes=50)), moves=["7g7f"])
 
 
+def test_a_book_that_cannot_be_read_is_refused_at_every_isready(tmp_path):
+    player = make_player()
+    player.set(Book_File=tmp_path / "missing.db")
+    for _ in range(2):
+        with pytest.raises(BookError, match="cannot be read"):
+            player.prepare()
+
+
 def test_a_book_move_with_a_low_evaluation_is_not_played(tmp_path):
     start = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
     moves = [("9i9h", 50), ("2g2f", 45), ("1g1f", 10), ("1i1h", -900)]
@@ -700,6 +708,16 @@ def test_find_mate_keeps_its_time(monkeypatch):
 
 class FakeGpu(CpuDevice):
     xp = None
+
+
+@pytest.mark.parametrize("nodes", [20, 80, 100])
+def test_on_a_gpu_nodes_are_visited_exactly(nodes):
+    """Few moves are probable, so that pending batches contain collisions."""
+    options = {"mate_plies": 0, "Mate_Root_Search": "false"}
+    player = make_player(Softmax_Temperature=10, batch_size=16, **options)
+    player.device = FakeGpu()
+    player.choose(Go(nodes=nodes))
+    assert number(player, "nodes") == nodes
 
 
 def test_on_a_gpu_the_thread_of_the_search_evaluates_a_batch_before_the_game(monkeypatch):

@@ -125,6 +125,15 @@ def test_no_slice_of_a_mate_search_is_long(monkeypatch, node_seconds, most):
     assert board.slices == sorted(board.slices)
 
 
+def test_a_mate_that_comes_after_the_limit_of_plies_is_not_reported():
+    """cshogi's df-pn finds a mate in seven plies although it is limited to five."""
+    sfen = "l6k1/3g1G3/p1np3g1/2R6/3Pp1KL1/4sP1Pr/P1P+l2P2/6S+n1/L+p3G3 b B2S2N8Pb 143"
+    for plies in (5, 7):
+        search = RootMate(CshogiBoard(sfen), plies)
+        lines = [search.step() for _ in range(3)]
+        assert max(map(len, lines)) == (7 if plies == 7 else 0)
+
+
 def test_a_mate_search_stops_between_two_slices():
     board = SlicedBoard()
     find_mate(board, lambda: True, 16)
@@ -144,7 +153,7 @@ def test_mates_are_found_with_their_lines():
 def test_the_root_is_searched_in_slices_that_end():
     for sfen in endgames(60, plies=8):
         board = CshogiBoard(sfen)
-        search = RootMate(board)
+        search = RootMate(board, plies_left=31)
         lines = [search.step() for _ in range(7)]
         assert lines[5:] == [[], []] or any(lines)
         for line in filter(None, lines):

@@ -1,7 +1,7 @@
 """Repetitions inside the tree and of the game."""
 
 import pytest
-from uct_helpers import FakeNetwork, make_search, nodes_of
+from uct_helpers import FakeNetwork, make_search, nodes_of, shape
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game, Repetition
@@ -60,7 +60,7 @@ def test_judging_leaves_board_and_game_as_they_were():
 
 
 def search_after(moves, visits, sfen=None, **settings):
-    search = make_search(FakeNetwork(2), batch_size=1, **settings)
+    search = make_search(FakeNetwork(2), **{"batch_size": 1, **settings})
     search.begin(played(moves, sfen))
     while search.root.visits < visits and not search.root.proof:
         search.step(visits)
@@ -104,6 +104,19 @@ def test_the_root_is_searched_though_it_is_a_repetition():
     search = search_after(SHUFFLE * 3, 100)
     assert search.root.visits == 100
     assert search.root.proof is None
+
+
+def test_a_root_that_was_judged_as_a_repetition_is_searched_like_a_new_one():
+    settings = {"batch_size": 1, "c_init_root": 500, "temperature": 10}
+    search = make_search(FakeNetwork(2), **settings)
+    for moves, visits in ((SHUFFLE[:3], 600), (SHUFFLE, 200)):
+        search.tree.move_to("start", list(map(from_usi, moves)))
+        search.begin(played(moves))
+        judged = search.root.visits  # as a repetition, by the search before
+        while search.root.visits < visits:
+            search.step(visits)
+    assert search.root.policy is not None
+    assert shape(search.root) == shape(search_after(SHUFFLE, 200, **settings).root), judged
 
 
 def test_forecasts_are_not_kept_for_other_ways_to_the_position():

@@ -274,6 +274,13 @@ def test_only_the_moves_asked_for_are_visited():
     check_statistics(root)
 
 
+def test_moves_to_choose_from_without_any_probability_are_all_visited():
+    only = frozenset(map(from_usi, ["9g9f", "1g1f"]))
+    root = run(make_search(temperature=0.001), 50, only=only)
+    assert sorted(root.policy.priors.tolist()) == [0.5, 0.5]
+    assert min(root.child_visits) > 5
+
+
 def test_a_mate_is_not_played_where_its_move_is_excluded():
     sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
     root = run(make_search(), 50, sfen, only=frozenset([from_usi("5i4i")]))
