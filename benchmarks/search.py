@@ -46,9 +46,9 @@ from pydlshogi.network.cpu.threads import get_threads  # noqa: E402
 from pydlshogi.network.evaluator import Evaluator  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.registry import make_network  # noqa: E402
-from pydlshogi.uct.collector import no_collection  # noqa: E402
 from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
 from pydlshogi.uct.game import Game  # noqa: E402
+from pydlshogi.uct.garbage_collector import no_garbage_collection  # noqa: E402
 from pydlshogi.uct.node import Node  # noqa: E402
 from pydlshogi.uct.policy import Policy  # noqa: E402
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard  # noqa: E402
@@ -173,7 +173,7 @@ class Searching:
         search = self._search
         evaluations, visits = search.evaluations, search.visits()
         start, cpu = time.perf_counter(), time.process_time()
-        with no_collection():
+        with no_garbage_collection():
             while (spent := time.perf_counter() - start) < seconds:
                 search.step(10**9)
         cpu = time.process_time() - cpu
@@ -215,7 +215,7 @@ def measure_memory() -> None:
     tracemalloc.start()
     search = Search(evaluate, Settings(root_mate=False))
     search.begin(Game(CshogiBoard(sfen(POSITION))))
-    with no_collection():
+    with no_garbage_collection():
         search.step(200)  # what the first visits import and prepare is not the tree's
         before, known = tracemalloc.get_traced_memory()[0], search.evaluations
         while search.visits() < MEMORY_VISITS:

@@ -47,7 +47,7 @@ def make_search(evaluate=None, **settings):
 def run(search, visits, sfen=None, moves=(), board=CshogiBoard, only=None):
     """Searches a position until the root has a number of visits or a proven result."""
     game = Game(board(sfen, moves))
-    search.begin(game, only=only)
+    search.begin(game, root_moves=only)
     while search.root.visits < visits and not search.root.proof:
         before = search.root.visits
         search.step(visits)

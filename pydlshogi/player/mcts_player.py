@@ -19,9 +19,9 @@ from pydlshogi.player.mcts_options import mcts_options
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct.boards import board_library, make_board
-from pydlshogi.uct.collector import no_collection
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.garbage_collector import no_garbage_collection
 from pydlshogi.uct.line import Candidate, best_lines, candidates
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
@@ -86,7 +86,7 @@ class MCTSPlayer(NetworkPlayer):
     def warm_up(self) -> None:
         """Evaluates a batch in the thread of the search, which prepares a GPU for itself."""
         planes = self._evaluator.planes(shogi.Board())
-        self._search.prepare(numpy.stack([planes] * self._batch_size()))
+        self._search.warm_up(numpy.stack([planes] * self._batch_size()))
 
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""
@@ -117,16 +117,10 @@ class MCTSPlayer(NetworkPlayer):
         book_move = None if go.infinite or go.ponder else self._book_move(go.searchmoves)
         if book_move:
             return self._play_book(book_move)
-        with no_collection():
+        with no_garbage_collection():
             self._begin(go)
             nodes = self._run(go, timer)
-            return self._answer(timer, nodes)
-
-    def _is_on_gpu(self) -> bool:
-        return self.device.xp is not numpy
-
-    def _batch_size(self) -> int:
-        return self.options["batch_size"] or (_GPU_BATCH if self._is_on_gpu() else _CPU_BATCH)
+            return self._bestmove(timer, nodes)
 
     def find_mate(self, go: Go) -> str:
         """Searches a mate by df-pn."""
@@ -136,7 +130,7 @@ class MCTSPlayer(NetworkPlayer):
         def is_stopped() -> bool:
             return timer.is_over() or (seconds is not None and timer.elapsed() >= seconds)
 
-        with no_collection():
+        with no_garbage_collection():
             line = find_mate(self._make_game().board, is_stopped, self.options["USI_Hash"])
         if line is None:
             return "timeout"
@@ -155,12 +149,12 @@ class MCTSPlayer(NetworkPlayer):
         """Sets up the search of the position on the board."""
         game, settings = self._make_game(), self._settings(go)
         moves = [from_usi(move) for move in self._moves]
-        only = self._excluded(game, go.searchmoves)
-        if only is not None:
+        root_moves = self._root_moves(go.searchmoves)
+        if root_moves is not None:
             self._search.tree.clear()
         else:
             self._search.tree.move_to((self._sfen, settings), moves, keep=go.ponder)
-        self._search.begin(game, settings, only)
+        self._search.begin(game, settings, root_moves)
 
     def _run(self, go: Go, timer: Timer) -> int:
         """Searches until the time is over, a limit is reached, or the choice is settled.
@@ -171,11 +165,13 @@ class MCTSPlayer(NetworkPlayer):
             Number of visits.
         """
         search, known = self._search, self._search.root.visits
-        most = known + self._most_nodes(go)
+        max_visits = known + self._max_nodes(go)
         is_over = self._watch(timer, known)
         try:
-            while not (is_over() or self._is_done(go, most) or self._is_settled(go, timer, known)):
-                search.step(most, is_over)
+            while not (
+                is_over() or self._is_done(go, max_visits) or self._is_settled(go, timer, known)
+            ):
+                search.step(max_visits, is_over)
             search.finish(is_over)
         finally:
             search.give_up()
@@ -205,11 +201,11 @@ class MCTSPlayer(NetworkPlayer):
 
         return is_over
 
-    def _is_done(self, go: Go, most: int) -> bool:
+    def _is_done(self, go: Go, max_visits: int) -> bool:
         """Says whether the result is proven or a limit other than the time is reached."""
         search = self._search
         root = search.root
-        if root.proof or search.visits() >= most:
+        if root.proof or search.visits() >= max_visits:
             return True
         if root.policy is None:
             return False  # without the network's answer, every move would be as good as another
@@ -239,7 +235,7 @@ class MCTSPlayer(NetworkPlayer):
         limit = budget.planned if is_clear else budget.extended
         return limit - timer.spent()
 
-    def _answer(self, timer: Timer, nodes: int) -> str:
+    def _bestmove(self, timer: Timer, nodes: int) -> str:
         """Shows the result and returns the text after ``bestmove``."""
         self._report(timer, nodes)
         lines = best_lines(self._search, 1)
@@ -293,11 +289,11 @@ class MCTSPlayer(NetworkPlayer):
         moves = [from_usi(move) for move in self._moves]
         return Game(make_board(sfen, []), moves, self._ply() - len(moves))
 
-    def _excluded(self, game: Game, searchmoves: Sequence[str]) -> frozenset[int] | None:
+    def _root_moves(self, searchmoves: Sequence[str]) -> frozenset[int] | None:
         """Returns the moves to choose from; None for all.
 
-        It excludes moves that ``searchmoves`` does not name, and moves that lose at once by
-        perpetual check.
+        Moves that ``searchmoves`` does not name, and moves that lose at once by perpetual check,
+        are left out.
         """
         legal = rules.legal_moves(self.board)
         allowed = self._allowed(legal, tuple(searchmoves))
@@ -311,12 +307,18 @@ class MCTSPlayer(NetworkPlayer):
             return None
         return frozenset(from_usi(move.usi()) for move in allowed)
 
-    def _most_nodes(self, go: Go) -> int:
+    def _max_nodes(self, go: Go) -> int:
         """Largest number of visits; one without a value head, since it shows the whole policy."""
         if not self._evaluator.has_value:
             return 1
         limits = [go.nodes, self.options["nodes"] or None]
         return max(1, min((limit for limit in limits if limit is not None), default=10**12))
+
+    def _is_on_gpu(self) -> bool:
+        return self.device.xp is not numpy
+
+    def _batch_size(self) -> int:
+        return self.options["batch_size"] or (_GPU_BATCH if self._is_on_gpu() else _CPU_BATCH)
 
     def _settings(self, go: Go) -> Settings:
         """Reads the settings of the search from the options."""

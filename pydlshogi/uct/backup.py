@@ -11,7 +11,7 @@ import math
 from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import WIN, Proof
 
-#: From the root to a leaf: each node with the number of the child that was selected. The leaf
+#: From the root to a leaf: each node with the index of the child that was selected. The leaf
 #: itself is not in the path.
 Path = list[tuple[Node, int]]
 

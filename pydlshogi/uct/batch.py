@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy
 
 from pydlshogi.uct.backup import Path, remove_virtual_loss
-from pydlshogi.uct.evaluation import Pending
+from pydlshogi.uct.evaluation import PendingEvaluation
 from pydlshogi.uct.node import Node
 
 
@@ -41,14 +41,14 @@ class Batch:
         collisions: Path and leaf of each playout whose leaf was pending already. It brings no
             value, but its virtual loss sends later playouts of the batch elsewhere.
         planes: (size, plane_num, 9, 9) float32, the network's input; a row for each leaf.
-        pending: The evaluation of the leaves; None until the batch is complete.
+        evaluation: The evaluation of the leaves; None until the batch is complete.
     """
 
     def __init__(self, size: int, plane_num: int) -> None:
         self.leaves: list[Leaf] = []
         self.collisions: list[tuple[Path, Node]] = []
         self.planes = numpy.empty((size, plane_num, 9, 9), numpy.float32)
-        self.pending: Pending | None = None
+        self.evaluation: PendingEvaluation | None = None
 
     def is_full(self) -> bool:
         """Says whether the batch has no room for another leaf."""
@@ -68,7 +68,7 @@ class Batch:
         self.leaves.append(leaf)
 
     def input(self) -> numpy.ndarray:
-        """Returns the planes of all leaves."""
+        """Returns the planes of all leaves, (n, plane_num, 9, 9) float32."""
         return self.planes[: len(self.leaves)]
 
     def remove_collisions(self) -> None:

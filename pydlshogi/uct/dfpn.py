@@ -142,7 +142,7 @@ class MateSearch:
         """Computes the numbers of a position from those of its children.
 
         Returns:
-            The number of the child with the smallest ``delta``, the second smallest
+            The index of the child with the smallest ``delta``, the second smallest
             ``delta``, and the position's numbers.
         """
         if not children:

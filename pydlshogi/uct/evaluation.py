@@ -27,7 +27,7 @@ _POLL = 0.02
 _SHORT = 0.03
 
 
-class Pending(NamedTuple):
+class PendingEvaluation(NamedTuple):
     """An evaluation that has begun.
 
     Attributes:
@@ -65,19 +65,20 @@ class Evaluations:
                 search has other work to do meanwhile.
         """
         self._in_background = in_background
-        self._seconds = _SHORT  # of one position, in the last evaluation
+        # Time of one position in the last evaluation. Until it is known, evaluations count as long.
+        self._seconds = _SHORT
 
-    def begin(self, planes: numpy.ndarray) -> Pending:
+    def begin(self, planes: numpy.ndarray) -> PendingEvaluation:
         """Begins an evaluation, after those before it have ended."""
         is_short = len(planes) * self._seconds < _SHORT
         if is_short and not self._in_background and self._begun == self._ended:
-            return Pending(planes, None)
+            return PendingEvaluation(planes, None)
         self._begun += 1
         future: _Future = concurrent.futures.Future()
         self._waiting.put((planes, future))
-        return Pending(planes, future)
+        return PendingEvaluation(planes, future)
 
-    def wait(self, pending: Pending, is_stopped: Callable[[], bool]) -> Answer | None:
+    def wait(self, pending: PendingEvaluation, is_stopped: Callable[[], bool]) -> Answer | None:
         """Waits for an evaluation.
 
         Args:

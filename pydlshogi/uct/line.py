@@ -12,8 +12,8 @@ from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 
 #: Number of pending visits of each child of a node, by its index.
-Pending = Mapping[int, int]
-_NONE_PENDING: Pending = {}
+PendingVisits = Mapping[int, int]
+_NONE_PENDING: PendingVisits = {}
 
 
 class Candidate(NamedTuple):
@@ -58,7 +58,7 @@ class Line(NamedTuple):
         return (1 + self.proof.outcome) / 2 if self.proof else self.value
 
 
-def candidates(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
+def candidates(node: Node, pending: PendingVisits = _NONE_PENDING) -> list[Candidate]:
     """Lists all moves of a node, the best first; none before the node is expanded.
 
     Proven wins come first, the shortest before the others; proven losses last, the longest
@@ -132,7 +132,7 @@ def line_of(node: Node) -> tuple[list[int], Node]:
     return moves, node
 
 
-def _visited(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
+def _visited(node: Node, pending: PendingVisits = _NONE_PENDING) -> list[Candidate]:
     """Lists the moves of a node that have children."""
     value = _value(node, pending)
     visits = [number - pending.get(index, 0) for index, number in enumerate(node.child_visits)]
@@ -149,7 +149,7 @@ def _visited(node: Node, pending: Pending = _NONE_PENDING) -> list[Candidate]:
     ]
 
 
-def _value(node: Node, pending: Pending) -> float:
+def _value(node: Node, pending: PendingVisits) -> float:
     """Returns the mean of the values backed up at a node."""
     visits = node.visits - sum(pending.values())
     return node.total / visits if visits else 0.5

@@ -108,23 +108,29 @@ class Search:
 
     def any_move(self) -> int:
         """Returns a legal move to choose from, for lack of the network's answer."""
-        moves = self.board.moves().tolist()
-        return next(move for move in moves if self._only is None or move in self._only)
+        return next(move for move in self.board.moves().tolist() if self._may_choose(move))
 
     def forget(self) -> None:
         """Drops all evaluations: the network has changed."""
         self.tree.clear()
         self._cache.clear()
 
-    def prepare(self, planes: numpy.ndarray) -> None:
-        """Evaluates planes in the background, as on a GPU: the first evaluation there is slow."""
+    def warm_up(self, planes: numpy.ndarray) -> None:
+        """Evaluates planes in the background, as on a GPU: the first evaluation there is slow.
+
+        Args:
+            planes: (n, plane_num, 9, 9) float32.
+        """
         self._evaluations.begin_search(in_background=True)
         self._evaluations.wait(self._evaluations.begin(planes), never)
 
     # Control: a search is begun, goes on step by step, and is finished or given up.
 
     def begin(
-        self, game: Game, settings: Settings | None = None, only: frozenset[int] | None = None
+        self,
+        game: Game,
+        settings: Settings | None = None,
+        root_moves: frozenset[int] | None = None,
     ) -> None:
         """Begins to search the position that ``tree.root`` stands for.
 
@@ -132,13 +138,14 @@ class Search:
             game: The position with the moves that led to it. The search plays on it.
             settings: The settings from now on; None for those before. The tree must not have
                 been made with others.
-            only: The legal moves to choose from; None for all. With a set, the tree must be new.
+            root_moves: The legal moves to choose from; None for all. With a set, the tree must be
+                new.
         """
         if settings and settings != self.settings:
             self._change(settings)
         self._evaluations.begin_search(in_background=self.settings.batches > 1)
         self._game = game
-        self._only = only
+        self._root_moves = root_moves
         self._forget_result()
         self._root_mate = RootMate(game.board, self.settings.plies_left(game.ply))
         self.mate: list[int] = []
@@ -165,21 +172,22 @@ class Search:
         self._cache.resize(settings.cache_positions())
         self.settings = settings
 
-    def step(self, most: int, is_stopped: Callable[[], bool] = never) -> None:
+    def step(self, max_visits: int, is_stopped: Callable[[], bool] = never) -> None:
         """Collects batches until enough are pending, and completes the oldest one.
 
         Args:
-            most: Visits of the root at which to end.
+            max_visits: Visits of the root at which to end.
             is_stopped: Says every few milliseconds whether to give up the batch.
 
         Raises:
             Exception: what ``evaluate`` or the board raised; :meth:`give_up` must follow, and
                 :meth:`begin` with a new game before the next step.
         """
-        while len(self._pending) < self.settings.batches and self._collect(most, is_stopped):
+        while len(self._pending) < self.settings.batches and self._collect(max_visits, is_stopped):
             pass
+        # The rest is done while the network computes, if it does so in another thread.
         if self.fullness() >= 1:
-            self.tree.drop_the_rest()
+            self.tree.drop_unreachable()
         self.tree.free(_FREED)
         self._cache.trim(_FREED)
         if self.settings.root_mate and not self.root.proof:
@@ -204,13 +212,17 @@ class Search:
     def _search_root_mate(self) -> None:
         """Searches a slice of the mate search at the root."""
         line = self._root_mate.step()
-        if line and (self._only is None or line[0] in self._only):
+        if line and self._may_choose(line[0]):
             self.mate = line
             self.root.proof = Proof(WIN, len(line))
 
+    def _may_choose(self, move: int | None) -> bool:
+        """Says whether a move is one of those to choose from at the root."""
+        return self._root_moves is None or move in self._root_moves
+
     # Batches
 
-    def _collect(self, most: int, is_stopped: Callable[[], bool]) -> bool:
+    def _collect(self, max_visits: int, is_stopped: Callable[[], bool]) -> bool:
         """Collects a batch and begins its evaluation.
 
         Returns:
@@ -221,19 +233,19 @@ class Search:
         self._pending.append(batch)
         is_ready = False
         try:
-            is_ready = self._fill(batch, most, is_stopped)
+            is_ready = self._fill(batch, max_visits, is_stopped)
         finally:  # the board may raise an exception
             if not is_ready:
                 self._pending.pop().give_up()
         if is_ready:
-            batch.pending = self._evaluations.begin(batch.input())
+            batch.evaluation = self._evaluations.begin(batch.input())
         return is_ready
 
-    def _fill(self, batch: Batch, most: int, is_stopped: Callable[[], bool]) -> bool:
+    def _fill(self, batch: Batch, max_visits: int, is_stopped: Callable[[], bool]) -> bool:
         """Makes playouts until the batch is full; returns whether to evaluate it."""
         # Bounded, because playouts to leaves with a known value could go on forever.
         for number in range(2 * len(batch.planes)):
-            if batch.is_full() or self.root.visits >= most or self.root.proof:
+            if batch.is_full() or self.root.visits >= max_visits or self.root.proof:
                 break
             if number % _CHECK == _CHECK - 1 and is_stopped():
                 return False
@@ -245,8 +257,8 @@ class Search:
     def _receive(self, is_stopped: Callable[[], bool]) -> None:
         """Waits for the network's answer to the oldest batch, and completes the batch."""
         batch = self._pending[0]
-        assert batch.pending is not None
-        answer = self._evaluations.wait(batch.pending, is_stopped)
+        assert batch.evaluation is not None
+        answer = self._evaluations.wait(batch.evaluation, is_stopped)
         self._pending.popleft()
         if answer is None:
             batch.give_up()
@@ -333,7 +345,7 @@ class Search:
     def _judge(self, is_root: bool) -> Verdict | None:
         """Judges a leaf; at the root, a mate by an excluded move does not count."""
         verdict = judge(self._game, self.settings, is_root)
-        if is_root and verdict and self._only is not None and verdict.mate_move not in self._only:
+        if is_root and verdict and not self._may_choose(verdict.mate_move):
             return None
         return verdict
 
@@ -352,7 +364,7 @@ class Search:
 
     def _expand(self, leaf: Node, policy: Policy) -> None:
         """Gives a leaf its legal moves; the root only those to choose from."""
-        if self._only is not None and leaf is self.root:
+        if self._root_moves is not None and leaf is self.root:
             policy.sort(self.settings.temperature)
-            policy = policy.restrict(self._only)
+            policy = policy.restrict(self._root_moves)
         self.tree.expand(leaf, policy)

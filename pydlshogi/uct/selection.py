@@ -33,7 +33,7 @@ def select(node: Node, c_init: float, c_base: float, fpu_reduction: float) -> in
         fpu_reduction: Reduction for unvisited children.
 
     Returns:
-        Number of the child; the number of children for the first unvisited one.
+        Index of the child; the number of children for the first unvisited one.
     """
     visits = node.visits
     exploration = (math.log((visits + c_base + 1) / c_base) + c_init) * math.sqrt(visits)

@@ -11,6 +11,9 @@ from pydlshogi.uct.policy import Policy
 class Tree:
     """All nodes.
 
+    The anchor is the node from which the tree hangs. It is the root, except while the engine
+    ponders: then it is the last position of the game, and the root is an expected one below it.
+
     Attributes:
         root: The position to search.
         size: Memory in bytes, about, including dropped nodes that are not freed yet.
@@ -49,10 +52,10 @@ class Tree:
             return
         self.root, self._below = root, moves[known:]
         if not keep:
-            self.drop_the_rest()
+            self.drop_unreachable()
 
-    def drop_the_rest(self) -> None:
-        """Drops what :meth:`move_to` has kept beside the root and what is below it."""
+    def drop_unreachable(self) -> None:
+        """Drops the nodes that are not below the root: those that :meth:`move_to` has kept."""
         node = self._anchor
         for move in self._below:
             kept = node.child_after(move)
@@ -75,7 +78,7 @@ class Tree:
         self.size += LISTS_BYTES
 
     def child(self, node: Node, index: int) -> Node:
-        """Returns a child of a node; adds it where its number is that of the next new child."""
+        """Returns a child of a node; adds it if the index is that of the next new child."""
         children = node.children
         assert children is not None
         if index < len(children):

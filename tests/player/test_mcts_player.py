@@ -555,9 +555,9 @@ def test_a_won_position_is_not_resigned():
     player.choose(go)
     root, timer = player._search.root, Timer(go, 0, 0, 0.3)
     root.child_totals = [0.01 * visits for visits in root.child_visits]
-    assert player._answer(timer, 200) == "resign"
+    assert player._bestmove(timer, 200) == "resign"
     root.children[1].proof, root.proof = Proof(LOSS, 8), Proof(WIN, 9)
-    assert legal(player._answer(timer, 200)) == to_usi(root.move(1))
+    assert legal(player._bestmove(timer, 200)) == to_usi(root.move(1))
     assert " score mate 9 " in player.said[-1]
 
 

@@ -8,9 +8,9 @@ import pytest
 from uct_helpers import FakeNetwork, make_search, nodes_of, run, shape
 
 from pydlshogi.uct.cache import Cache
-from pydlshogi.uct.collector import no_collection
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.garbage_collector import no_garbage_collection
 from pydlshogi.uct.move import to_usi
 from pydlshogi.uct.tree import Tree, size_of
 
@@ -205,7 +205,7 @@ def test_a_full_tree_drops_what_ponder_has_kept():
 
 
 def test_the_collector_stays_away_from_the_tree():
-    with no_collection():
+    with no_garbage_collection():
         assert not gc.isenabled()
         search = searched_tree(6000)
     assert gc.isenabled()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def no_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """Suspends the collector; it will never visit the objects made meanwhile."""
     was_enabled = gc.isenabled()
     gc.disable()
