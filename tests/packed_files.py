@@ -13,7 +13,7 @@ from pydlshogi.kifu import hcpe, psv
 
 ROOT = Path(__file__).resolve().parents[1]
 EMBEDDED = sorted((ROOT / "kifu" / "train").glob("*.csa"))
-FLOODGATE = ROOT / "shared" / "kifu" / "floodgate2016.tar.xz"
+FLOODGATE = ROOT.parent / "shared" / "kifu" / "floodgate2016.tar.xz"
 
 
 def _games(paths):

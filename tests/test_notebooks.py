@@ -3,6 +3,9 @@
 import base64
 import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,52 @@ def test_the_saved_network_has_learned():
     text = TOUR.read_text(encoding="utf-8")
     accuracies = re.findall(r"test accuracy = ([0-9.]+), ([0-9.]+)", text)
     assert float(accuracies[-1][0]) > 0.15
+
+
+def install(folder, address):
+    """Runs the cell of the installation in a folder; it prints the clone that it found."""
+    pytest.importorskip("matplotlib_fontja")  # otherwise the cell would call pip
+    source = read_cells("code")[0].source
+    assert source.count('ADDRESS = ""') == 1
+    source = source.replace('ADDRESS = ""', f"ADDRESS = {address!r}")
+    return subprocess.run(
+        [sys.executable, "-c", f"{source}\nprint(os.getcwd(), sys.path[0])"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_outside_of_a_clone_the_notebook_asks_for_the_address(tmp_path):
+    result = install(tmp_path, "")
+    assert result.returncode == 1
+    assert result.stderr.startswith("Write the address of the repository into ADDRESS.")
+    assert result.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+def test_outside_of_a_clone_the_notebook_clones_once(tmp_path):
+    origin, folder = tmp_path / "origin", tmp_path / "elsewhere"
+    (origin / "pydlshogi").mkdir(parents=True)
+    (origin / "pydlshogi" / "launch.py").touch()
+    folder.mkdir()
+    git = ["git", "-C", str(origin), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    found = f"{folder / 'pydlshogi'} {folder / 'pydlshogi'}\n"
+    for _ in range(2):  # the second time after a restart of the kernel
+        result = install(folder, origin.as_uri())
+        assert (result.returncode, result.stdout) == (0, found), result.stderr
+
+
+def test_in_a_clone_the_notebook_needs_no_address(tmp_path):
+    (tmp_path / "pydlshogi").mkdir()
+    (tmp_path / "pydlshogi" / "launch.py").touch()
+    (tmp_path / "notebooks").mkdir()
+    result = install(tmp_path / "notebooks", "")
+    assert (result.returncode, result.stdout) == (0, f"{tmp_path} {tmp_path}\n"), result.stderr
 
 
 @pytest.mark.slow

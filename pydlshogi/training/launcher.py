@@ -35,7 +35,9 @@ def first_speaks() -> Iterator[None]:
         yield
         return
     with contextlib.ExitStack() as silence:
-        nothing = silence.enter_context(open(os.devnull, "w"))
+        nothing = silence.enter_context(
+            open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")
+        )
         silence.enter_context(contextlib.redirect_stdout(nothing))
         silence.enter_context(contextlib.redirect_stderr(nothing))
         yield

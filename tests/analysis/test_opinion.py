@@ -169,7 +169,9 @@ def test_a_search_finds_a_mate_that_the_network_does_not_see(network):
 def test_a_search_keeps_the_probabilities_of_the_policy(network):
     record = game_of("7g7f", "3c3d")
     plain = network.opinions(record.boards())
-    for one, searched in zip(plain, Searcher(network, 0.3).opinions(record)):
+    found = list(Searcher(network, 0.3).opinions(record))
+    assert len(found) == len(plain) == 3
+    for one, searched in zip(plain, found):
         assert dict(one.candidates) == dict(searched.candidates)
         assert searched.nodes > 1
         assert searched.line[0] == searched.candidates[0].move

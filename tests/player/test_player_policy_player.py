@@ -127,6 +127,7 @@ def test_without_a_value_head_no_line_has_a_score_and_the_move_played_comes_last
     player = Played("5g5f", "7g7f", "2g2f", MultiPV="3")
     player.choose(Go())
     candidates = [line for line in player.said if " pv " in line]
+    assert len(candidates) == 3
     for line, rank, move in zip(candidates, (3, 2, 1), ["2g2f", "7g7f", "5g5f"]):
         assert re.fullmatch(rf"info depth 1 time \d+ nodes 1 multipv {rank} pv {move}", line)
 

@@ -195,6 +195,7 @@ def test_the_logged_loss_of_two_heads_is_the_sum_of_both(tmp_path, curve):
     positions = positions_with(numpy.arange(20) % 4)
     run(tmp_path, network=TwoHeads(), positions=positions, epoch=2, eval_interval=2)
     found = curve()
+    assert found.progress and len(found.epochs) == 2
     for point in found.progress:
         assert point.loss == pytest.approx(point.policy_loss + point.value_loss, rel=1e-6)
     for point in found.epochs:

@@ -151,22 +151,28 @@ def test_mates_are_found_with_their_lines():
 
 
 def test_the_root_is_searched_in_slices_that_end():
+    found = 0
     for sfen in endgames(60, plies=8):
         board = CshogiBoard(sfen)
         search = RootMate(board, plies_left=31)
         lines = [search.step() for _ in range(7)]
         assert lines[5:] == [[], []] or any(lines)
         for line in filter(None, lines):
+            found += 1
             assert is_mating(sfen, line)
+    assert found > 5
 
 
 def test_a_mate_line_is_the_longest_defence():
+    found = 0
     for sfen in endgames(120, plies=8):
         mate = CshogiBoard(sfen).mate(5)
         if mate:
+            found += 1
             line = mate_line(CshogiBoard(sfen), 5)
             assert len(line) == mate.plies
             assert is_mating(sfen, line)
+    assert found > 5
 
 
 @pytest.mark.parametrize("plies", [0, 1])
