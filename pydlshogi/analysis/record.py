@@ -13,13 +13,14 @@ import shogi
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.formats import is_binary, records_of
-from pydlshogi.kifu.game import Game, Move, RecordError
+from pydlshogi.kifu.game import END_MARKS_FOR_BLACK, Game, Move, RecordError
 from pydlshogi.kifu.legality import board_of
 from pydlshogi.player.position import make_board
 from pydlshogi.rules import is_possible
 from pydlshogi.usi.protocol import CommandError
 
-_ILLEGAL_MARKS = ("%ILLEGAL_MOVE", "%+ILLEGAL_ACTION", "%-ILLEGAL_ACTION")
+# End marks of games that an illegal move decided.
+_ILLEGAL_MARKS = ("%ILLEGAL_MOVE", *END_MARKS_FOR_BLACK)
 
 
 class AnalysisError(UserError):

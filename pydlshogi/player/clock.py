@@ -95,7 +95,7 @@ class Timer:
         self._place = color, ply, margin
         self._start = self._clock_start = time.perf_counter()
         self._is_pondering = go.ponder
-        self._budget = None if self._is_held() else make_budget(go, *self._place)
+        self._budget = None if go.is_held else make_budget(go, *self._place)
 
     def elapsed(self) -> float:
         """Seconds since the command."""
@@ -133,7 +133,3 @@ class Timer:
             return False
         budget = self.budget()
         return self._go.stop.is_set() or (budget is not None and self.spent() >= budget.last)
-
-    def _is_held(self) -> bool:
-        """Says whether the move must wait for another command."""
-        return self._go.infinite or self._go.ponder
