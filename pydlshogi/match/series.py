@@ -195,8 +195,9 @@ class Series:
         """
         conditions = self.conditions
         pair, specs = _pairing(number, self.engine, self.opponent)
+        has_own_limits = all(spec.limit for spec in specs)
         notes = [
-            f"each move: {conditions.limit.command}",
+            *([] if has_own_limits else [f"each move: {conditions.limit.command}"]),
             f"opening: {conditions.plies} random moves, seed {conditions.seed}, pair {pair}",
             *(note for spec in specs for note in _notes(spec)),
         ]

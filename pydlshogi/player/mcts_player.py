@@ -22,11 +22,11 @@ from pydlshogi.uct.boards import board_library, make_board
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.garbage_collector import no_garbage_collection
-from pydlshogi.uct.line import Candidate, best_lines, candidates
+from pydlshogi.uct.line import Candidate, best_lines, candidates, line_of
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import WIN
+from pydlshogi.uct.proof import DRAW, WIN
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import FatalError, Go
@@ -209,7 +209,7 @@ class MCTSPlayer(NetworkPlayer):
             return True
         if root.policy is None:
             return False  # without the network's answer, every move would be as good as another
-        return search.is_full() or (go.depth is not None and _depth(search) >= go.depth)
+        return search.is_full() or (go.depth is not None and _reaches(search, go.depth))
 
     def _is_settled(self, go: Go, timer: Timer, known: int) -> bool:
         """Says whether to move early, because the choice is clear or cannot change any more.
@@ -393,6 +393,13 @@ def _favourites(root: Node) -> list[tuple[int, float]]:
     return heapq.nlargest(2, [*visited, (0, 0.0), (0, 0.0)])
 
 
-def _depth(search: Search) -> int:
-    """Number of moves of the best line."""
-    return len(next((line.moves for line in best_lines(search, 1)), ()))
+def _reaches(search: Search, depth: int) -> bool:
+    """Says whether the best line has so many moves, or ends in a draw and cannot get longer."""
+    moves = next((line.moves for line in best_lines(search, 1)), ())
+    if len(moves) >= depth:
+        return True
+    _, leaf = line_of(search.root)
+    # A leaf with a second visit and no moves was judged by the rules. More visits change a line to
+    # a proven win or loss; a repetition can stay the best line for ever.
+    is_judged = leaf.policy is None and leaf.visits > 1 and not leaf.pending
+    return is_judged and (leaf.proof is None or leaf.proof.outcome == DRAW)

@@ -342,11 +342,21 @@ def test_an_engine_may_have_a_limit_of_its_own(fake, tmp_path, capsys):
     arguments = ("--engine", fake("3c3d", "sane"), "--games", 2, "--opponent")
     assert run(output, *arguments, f"{dying};go=depth 7") == 0
     assert "ended at 'go depth 7' with status 3" in capsys.readouterr().err
-    assert "fake: go depth 7" in (output / "sane_fake" / "0001.csa").read_text()
+    record = (output / "sane_fake" / "0001.csa").read_text()
+    assert "fake: go depth 7" in record and "'each move: go nodes 1000" in record
     assert run(output, *arguments, f"{dying};go=depth 7") == 0
     assert "2 of 2 games were played before" in capsys.readouterr().err
     assert run(output, *arguments, dying) == 1
     assert "holds games of other engines, options or conditions" in capsys.readouterr().err
+
+
+def test_a_record_names_no_limit_that_neither_engine_has(fake, tmp_path):
+    engines = fake("resign") + ";go=depth 2", fake("resign", "b") + ";go=depth 3"
+    assert run(tmp_path, "--engine", engines[0], "--opponent", engines[1], "--games", 2) == 0
+    records = [path.read_text() for path in tmp_path.glob("*/*.csa")]
+    assert len(records) == 2
+    assert not any("each move" in record for record in records)
+    assert all("go depth 2" in record and "go depth 3" in record for record in records)
 
 
 def test_options_reach_the_engine(fake, tmp_path):

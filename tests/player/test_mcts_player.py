@@ -190,6 +190,16 @@ def test_depth_is_that_of_the_line():
     assert number(player, "depth") == 3
 
 
+def test_a_line_that_ends_in_a_repetition_ends_a_search_to_a_depth(monkeypatch):
+    cycle = ["2h3h", "8b7b", "3h2h", "7b8b"]
+    player = make_player(moves=[*cycle * 3][:-1], Draw_Value_White=1000, fake={"win": 0.5})
+    steps = iter(range(500))
+    step = player._search.step
+    monkeypatch.setattr(player._search, "step", lambda *args: (next(steps), step(*args)))
+    player.choose(Go(depth=50))
+    assert player.said[-1].endswith("pv 7b8b")
+
+
 def test_a_move_without_an_answer_of_the_network_is_legal_and_the_gui_is_told():
     player = make_player(fake={"seconds": 0.5})
     start = time.perf_counter()
