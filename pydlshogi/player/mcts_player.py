@@ -399,7 +399,7 @@ def _reaches(search: Search, depth: int) -> bool:
     if len(moves) >= depth:
         return True
     _, leaf = line_of(search.root)
-    # A leaf with a second visit and no moves was judged by the rules. More visits change a line to
-    # a proven win or loss; a repetition can stay the best line for ever.
+    # A leaf with a second visit and no moves was judged by the rules. If it is a proven win or
+    # loss, more visits lead away from it. A repetition can stay the best line for ever.
     is_judged = leaf.policy is None and leaf.visits > 1 and not leaf.pending
     return is_judged and (leaf.proof is None or leaf.proof.outcome == DRAW)
