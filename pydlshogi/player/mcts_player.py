@@ -394,7 +394,7 @@ def _favourites(root: Node) -> list[tuple[int, float]]:
 
 
 def _reaches(search: Search, depth: int) -> bool:
-    """Says whether the best line has so many moves, or ends in a draw and cannot get longer."""
+    """Says whether the best line has ``depth`` moves, or ends in a draw and cannot get longer."""
     moves = next((line.moves for line in best_lines(search, 1)), ())
     if len(moves) >= depth:
         return True
