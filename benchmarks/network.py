@@ -1,7 +1,7 @@
 """Speed of the policy network on the CPU: ours, Chainer's convolution, and other libraries.
 
-    python benchmarks/network.py --torch-python PYTHON --onnxruntime-python PYTHON \\
-        --openvino-python PYTHON
+    python benchmarks/network.py --torch_python PYTHON --onnxruntime_python PYTHON \\
+        --openvino_python PYTHON
 
 PYTHON is a Python that can import the library; a library without one is left out. ONNX Runtime
 and OpenVINO compute the model that our exporter writes; this needs the package onnx.
@@ -76,7 +76,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parses the options."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name in ("torch", *RUNTIMES):
-        parser.add_argument(f"--{name}-python", metavar="FILE", help=f"a Python with {name}")
+        parser.add_argument(f"--{name}_python", metavar="FILE", help=f"a Python with {name}")
     parser.add_argument(
         "--rounds", type=int, default=5, help="number of rounds (default: %(default)s)"
     )
@@ -91,7 +91,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=",".join(f"{task}-{size}" for task, size, _ in TASKS),
         help="tasks to run, separated by commas (default: %(default)s)",
     )
-    parser.add_argument("--no-memory", action="store_true", help="do not measure the peak memory")
+    parser.add_argument("--no_memory", action="store_true", help="do not measure the peak memory")
     return parser.parse_args(argv)
 
 

@@ -140,7 +140,7 @@ def environment() -> dict[str, str]:
 def programs() -> list[str]:
     """The scripts that take options."""
     root = [*ROOT.glob("train_*.py"), *ROOT.glob("*_usi.py")]
-    helpers = {"sides.py", "gpu_worker.py", "network_worker.py"}
+    helpers = {"sides.py", "openblas.py", "gpu_worker.py", "network_worker.py"}
     others = [*ROOT.glob("utils/*.py"), *ROOT.glob("benchmarks/*.py")]
     return sorted(map(name, root + [path for path in others if path.name not in helpers]))
 
