@@ -30,6 +30,8 @@ def next_to(path: str | os.PathLike[str]) -> Path:
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Renames a file and replaces the target. A target that is a link stays a link.
 
+    The file receives the permissions of the one that it replaces.
+
     Windows refuses this while another program has the target open, for example a virus
     scanner or an engine that loads its model. Therefore the function tries for 1.5 seconds.
 
@@ -41,6 +43,7 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         OSError: the file cannot be renamed. Both files are unchanged.
     """
     target = behind_links(target)
+    _keep_permissions(target, source)
     for pause in _PAUSES:
         try:
             os.replace(source, target)
@@ -101,7 +104,6 @@ def _write_beside(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _keep_permissions(path, beside)
         replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -109,7 +111,7 @@ def _write_beside(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _keep_permissions(path: Path, beside: Path) -> None:
+def _keep_permissions(path: Path, beside: str | os.PathLike[str]) -> None:
     """Gives new content the permissions of the file that it replaces.
 
     Windows has only the mark of read-only files, which cannot be replaced there.

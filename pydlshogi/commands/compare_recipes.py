@@ -148,7 +148,9 @@ def _add_positions(parser: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Compares recipes as the command line says; returns the exit status."""
     words = sys.argv[1:] if argv is None else list(argv)
-    args = build_parser().parse_args(words)
+    parser = build_parser()
+    parser.checks_combinations = False  # each recipe adds options; then they are checked
+    args = parser.parse_args(words)
     lines = read_recipes(args, words)
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.commands.computation import apply_computation

@@ -68,13 +68,19 @@ TRAIN_PROGRAMS = {
 
 
 class TrainParser(ArgumentParser):
-    """Parser that also refuses options that have no effect without another one."""
+    """Parser that also refuses options that have no effect without another one.
+
+    Attributes:
+        checks_combinations: Whether it does so. Set it to False for a part of the options.
+    """
+
+    checks_combinations = True
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """Parses as argparse does, then checks the options against each other."""
         options, rest = super().parse_known_args(*args, **kwargs)
         for wrong, sentence in _contradictions(options):
-            if wrong:
+            if wrong and self.checks_combinations:
                 self.error(sentence)
         if options.lr_factor is None:
             options.lr_factor = LR_FACTOR

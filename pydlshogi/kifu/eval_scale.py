@@ -95,7 +95,7 @@ def fit_scale(counts: Counts) -> float:
         The scale in centipawns.
 
     Raises:
-        UserError: the evaluations do not predict the results.
+        UserError: no scale fits.
     """
 
     def error(log_scale: float) -> float:
@@ -107,7 +107,11 @@ def fit_scale(counts: Counts) -> float:
     low, high = math.log(_SCALE_MIN), math.log(_SCALE_MAX)
     grid = numpy.linspace(low, high, 60).tolist()
     best = min(range(len(grid)), key=lambda index: error(grid[index]))
-    if best in (0, len(grid) - 1):
+    if best == 0:  # the steepest sigmoid
+        raise UserError(
+            "every evaluation predicted its result, so that no scale fits. Give more games."
+        )
+    if best == len(grid) - 1:
         raise UserError(
             "the evaluations do not predict the results, so that no scale fits. "
             "Check that they are in centipawns and have the right sign."

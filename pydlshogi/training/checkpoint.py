@@ -57,6 +57,10 @@ class SaveError(UserError, OSError):
     """The model file or the state file cannot be written."""
 
 
+class FirstSaveError(SaveError):
+    """The first save of the program failed before its second step."""
+
+
 class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
     """Snapshot writer that replaces the model file and the state file.
 
@@ -93,10 +97,8 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         except OSError as error:
             # A rename that is refused names two files; the second one is in use.
             name = error.filename2 or error.filename or self._model
-            raise SaveError(
-                f"{name} cannot be written: {error.strerror}. {_advice(error)}."
-            ) from None
-        self._saved = int(target["t"])
+            kind = FirstSaveError if self._saved is None else SaveError
+            raise kind(f"{name} cannot be written: {error.strerror}. {_advice(error)}.") from None
 
     def _check_finite(self, target: dict[str, Any]) -> None:
         """Raises ``NotFiniteError`` if a weight or a sum of the loss is not finite."""
@@ -114,6 +116,7 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         waiting = next_to(self._model)
         save_model(waiting, self._network)
         save_state(self._state, target)
+        self._saved = int(target["t"])  # from now on, the new pair can be loaded
         replace(waiting, self._model)
 
 

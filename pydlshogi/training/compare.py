@@ -155,14 +155,16 @@ def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy
         CompareError: the list has no other games, or single positions instead of games.
     """
     ply = positions["ply"].astype(numpy.int64)
-    starts = numpy.flatnonzero(numpy.diff(ply, prepend=-1) != 1)
-    lengths = numpy.diff(starts, append=len(ply))
-    # HCPE has no move numbers, and in a shuffled file no position follows its predecessor.
-    if (ply == 0).any() or (lengths == 1).mean() > 0.5:
+    steps = numpy.diff(ply, prepend=ply[:1])
+    # HCPE has no move numbers, and in a shuffled file few positions follow their predecessors.
+    pieces = numpy.diff(numpy.flatnonzero(steps != 1), append=len(ply))
+    if (ply == 0).any() or (pieces == 1).mean() > 0.5:
         raise CompareError(
             "--held_out needs whole games, as in CSA and KIF records, and the list has single "
             "positions. Give the test games as --kifulist_test."
         )
+    # A game of HCPE3 may lack some positions.
+    starts = numpy.flatnonzero(steps <= 0)
     if games >= len(starts):
         raise CompareError(
             f"--held_out {games} leaves no game for training, because the list has "

@@ -20,7 +20,7 @@ from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.outputs import keep_earlier, real_path
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import SaveError, finish_save, load_pair
+from pydlshogi.training.checkpoint import FirstSaveError, SaveError, finish_save, load_pair
 from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
 from pydlshogi.training.options import Options
 from pydlshogi.training.parallel import ALONE, Alone
@@ -80,7 +80,7 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
         resumed=resumed,
         ranks=ranks,
     )
-    signal_number = _train(task)
+    signal_number = _train(task, _continues(options))
     if signal_number and (resumed or optimizer.t):
         left = _left(settings, optimizer.t - begun[0], optimizer.epoch - begun[1])
         logger.warning("to continue, %s", _how_to_continue(f"{_files(settings)}{left}"))
@@ -89,19 +89,26 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
 
 def _sizes(options: Options) -> dict[str, int]:
     """Returns the sizes that the options give; missing ones are those of ``initmodel``."""
+    if options.resume:  # after a killed save, the model of this state is in another file
+        finish_save(options.initmodel, options.resume)
     found = sizes_in_file(options.initmodel, options.network) if options.initmodel else {}
     return {**found, **options.sizes}
 
 
-def _train(task: Task) -> int | None:
-    """Trains; a file that cannot be written gets the advice how to continue."""
+def _train(task: Task, continues: bool) -> int | None:
+    """Trains; a file that cannot be written gets the advice how to continue.
+
+    Args:
+        task: What to train.
+        continues: Whether the run continues the files that it writes.
+    """
     try:
         return train(task)
     except SaveError as error:
-        if os.path.exists(task.settings.state):
-            files = _files(task.settings)
-            raise SaveError(f"{str(error).rstrip('.')} and continue with {files}.") from None
-        raise
+        if isinstance(error, FirstSaveError) and not continues:
+            raise  # the files, if there are any, belong to an earlier run
+        files = _files(task.settings)
+        raise SaveError(f"{str(error).rstrip('.')} and continue with {files}.") from None
 
 
 def _how_to_continue(options: str) -> str:
@@ -137,18 +144,23 @@ def _left(settings: Settings, iterations: int, epochs: int) -> str:
 
 def _keep_earlier(options: Options) -> None:
     """Copies the model and the state that this run replaces, unless it continues them."""
-    model, state = (os.fspath(path) for path in (options.settings.model, options.settings.state))
-    continues = options.resume and (
-        real_path(options.initmodel) == real_path(model)
-        and real_path(options.resume) == real_path(state)
-    )
-    if continues:
+    if _continues(options):
         return
+    model, state = (os.fspath(path) for path in (options.settings.model, options.settings.state))
     finish_save(model, state)  # after a killed save the files would be no pair
     for path in (model, state):
         copy = keep_earlier(path)
         if copy:
             logger.warning("%s exists already; its content is kept as %s", path, copy)
+
+
+def _continues(options: Options) -> bool:
+    """Checks whether a run resumes the files that it writes."""
+    settings = options.settings
+    return bool(options.resume) and (
+        real_path(options.initmodel) == real_path(os.fspath(settings.model))
+        and real_path(options.resume) == real_path(os.fspath(settings.state))
+    )
 
 
 def make_first_network(

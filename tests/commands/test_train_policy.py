@@ -22,7 +22,7 @@ from pydlshogi.network.cpu.threads import get_threads, set_threads
 from pydlshogi.network.npz import read_npz
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.read_kifu import read_kifu
-from pydlshogi.training import run
+from pydlshogi.training import checkpoint, run
 from pydlshogi.training.log import read_log
 from pydlshogi.training.state import OWN
 
@@ -171,6 +171,24 @@ def test_a_run_begun_anew_keeps_a_pair_whose_save_was_killed(folder, small, monk
     call("--iterations 1 --model m --state s")
     call("--iterations 1 --model m2 --state s2 -m m.old -r s.old")
     assert read_npz("s2")["t"] == 6
+
+
+RESNET = "--network policy_value_resnet --iterations 1 -b 4 --test_batchsize 4"
+
+
+@pytest.mark.parametrize("before", [None, "--channels 8 --blocks 1"])
+def test_a_first_save_killed_before_its_last_step_is_continued(folder, before):
+    # The file at the model's path may be missing, or an earlier model of other sizes.
+    if before:
+        call(f"{RESNET} {before} --model earlier --state s")
+    call(f"{RESNET} --channels 4 --blocks 2 --model m --state s")
+    os.replace("m", "m.next")
+    if before:
+        os.replace("earlier", "m")
+    call(f"{RESNET} --model m --state s -m m -r s")
+    assert not Path("m.next").exists()
+    assert read_npz("s")["t"] == 2
+    assert read_npz("m")["l1/W"].shape[0] == 4
 
 
 @pytest.fixture
@@ -462,6 +480,31 @@ def test_a_full_disk_names_the_file_and_how_to_go_on(folder, small, capsys, monk
         "Move it, or choose another name.\n"
     )
     assert Path("m").read_bytes() == earlier
+
+
+def test_a_run_that_never_saved_is_not_told_to_continue_an_earlier_one(
+    folder, small, capsys, monkeypatch
+):
+    call("--iterations 1 --model m --state s")
+
+    def save_model(path, network):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(checkpoint, "save_model", save_model)
+    options = "--gpu -1 --iterations 1 --model m --state s"
+    assert main(["train.txt", "test.txt", *options.split()]) == 1
+    assert capsys.readouterr().err.endswith(
+        "m.next cannot be written: No space left on device. Free some space.\n"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_the_files_of_a_resumed_run_keep_their_permissions(folder, small):
+    call("--iterations 1 --model m --state s")
+    for name in ("m", "s"):
+        os.chmod(name, 0o600)
+    call("--iterations 1 --model m --state s -m m -r s")
+    assert [os.stat(name).st_mode & 0o777 for name in ("m", "s")] == [0o600, 0o600]
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "empty.txt"])

@@ -127,6 +127,12 @@ def test_evaluations_of_the_wrong_sign_are_refused():
         eval_scale.fit_scale(eval_scale.count_evaluations(positions))
 
 
+def test_evaluations_that_predict_every_result_are_refused():
+    counts = eval_scale.Counts(*numpy.array([[-100, 100], [50, 50], [0, 50]], float))
+    with pytest.raises(UserError, match="Give more games"):
+        eval_scale.fit_scale(counts)
+
+
 def test_no_evaluations_are_refused():
     with pytest.raises(UserError, match="no position has an evaluation and a result"):
         eval_scale.count_evaluations(positions_of([NO_EVALUATION, 5], [WIN, UNKNOWN]))

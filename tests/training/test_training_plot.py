@@ -96,7 +96,7 @@ def test_known_levels_tell_what_an_accuracy_means():
     assert accuracy.yaxis.get_major_formatter()(0.2, None) == "20 %"
 
 
-@pytest.mark.parametrize("other", [("value", 32), ("policy", None)])
+@pytest.mark.parametrize("other", [("value", 32), ("mine:Value", 32), ("policy", None)])
 def test_the_levels_are_not_those_of_winners_or_of_unknown_networks(other):
     assert texts(figure_of(("policy", 32), other).axes[1]) == []
 
