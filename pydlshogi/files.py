@@ -32,7 +32,7 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
     The file receives the permissions of the one that it replaces.
 
-    Windows refuses this while another program has the target open, for example a virus
+    Windows refuses to replace a file while another program has it open, for example a virus
     scanner or an engine that loads its model. Therefore the function tries for 1.5 seconds.
 
     Args:

@@ -12,15 +12,13 @@ Two files cannot be replaced at the same moment. A save therefore has three atom
 
 If the program is killed before step 2, the old state and the old model are a pair, and
 ``MODEL.next`` has no meaning. If it is killed between steps 2 and 3, the fingerprint in
-the state is that of ``MODEL.next``: :func:`load_pair` notices this and does step 3. It
-also does so if ``MODEL`` does not exist yet, or is the model of another network. A model
-that matches neither way is refused. A new run that would overwrite such files calls
-:func:`finish_save` first, so that the pair it keeps is complete.
+the state is that of ``MODEL.next``: :func:`finish_save` notices this and does step 3. It
+also does so if ``MODEL`` does not exist yet, or is the model of another network. Whoever
+reads or replaces the files calls it first; :func:`load_pair` does so itself.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from typing import Any
@@ -32,7 +30,6 @@ from pydlshogi.errors import UserError
 from pydlshogi.files import next_to, replace
 from pydlshogi.network.model_file import (
     MARK,
-    ModelFileError,
     is_finite,
     load_model,
     save_model,
@@ -58,7 +55,7 @@ class SaveError(UserError, OSError):
 
 
 class FirstSaveError(SaveError):
-    """The first save of the program failed before its second step."""
+    """The first save of a run failed. The files, if there are any, are not of this run."""
 
 
 class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
@@ -170,6 +167,7 @@ def load_pair(
         OSError: ``MODEL.next`` cannot be renamed.
     """
     content = load_state(state)
+    finish_save(model, state)
     if content.place is None:
         load_model(model, network)
     else:
@@ -190,33 +188,19 @@ def _load_model_of(
     state: str | os.PathLike[str],
     network: Any,
 ) -> None:
-    """Loads the model with a fingerprint from ``MODEL`` or ``MODEL.next``."""
-    refusal: Exception = StateFileError(
+    """Loads a model and checks its fingerprint."""
+    load_model(model, network)
+    if numpy.array_equal(fingerprint(network), wanted):
+        return
+    if _holds(model, wanted):  # its arrays were renamed while they were loaded
+        raise StateFileError(
+            f"state file {state} belongs to a version of pydlshogi whose network had other layers",
+            "Leave --resume out to start at iteration 0 from the model.",
+        )
+    raise StateFileError(
         f"state file {state} was not saved with model file {model}",
         "Give --initmodel the model that was saved with it, or leave --resume out "
         "to start at iteration 0 from this model.",
-    )
-    try:
-        load_model(model, network)
-        if numpy.array_equal(fingerprint(network), wanted):
-            return
-        if _holds(model, wanted):  # its arrays were renamed while they were loaded
-            raise _old_layout(state)
-    except ModelFileError as error:
-        refusal = error
-    waiting = next_to(model)
-    with contextlib.suppress(ModelFileError):
-        load_model(waiting, network)
-        if numpy.array_equal(fingerprint(network), wanted):
-            replace(waiting, model)
-            return
-    raise refusal
-
-
-def _old_layout(state: str | os.PathLike[str]) -> StateFileError:
-    return StateFileError(
-        f"state file {state} belongs to a version of pydlshogi whose network had other layers",
-        "Leave --resume out to start at iteration 0 from the model.",
     )
 
 

@@ -89,7 +89,7 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
 
 def _sizes(options: Options) -> dict[str, int]:
     """Returns the sizes that the options give; missing ones are those of ``initmodel``."""
-    if options.resume:  # after a killed save, the model of this state is in another file
+    if options.resume:  # the sizes are those of the state's model
         finish_save(options.initmodel, options.resume)
     found = sizes_in_file(options.initmodel, options.network) if options.initmodel else {}
     return {**found, **options.sizes}
