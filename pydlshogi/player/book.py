@@ -78,7 +78,7 @@ def read_book(path: str | os.PathLike[str]) -> Book:
         if not words or line.startswith(("#", "//")):
             continue
         if words[0] == "sfen" and len(words) > 3:
-            moves = book.setdefault(book_key(line[len("sfen") :]), [])
+            moves = book.setdefault(book_key(" ".join(words[1:])), [])
             continue
         if words[0] in _NO_MOVES and moves is not None:
             continue

@@ -71,8 +71,8 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     limit = max(0.0, remaining - reserve + byoyomi - margin)
     # The share is well below the limit. With an increment of 0.1 s, a margin would take all of it.
     planned = min(limit, max(share, byoyomi - margin))
-    extended = min(limit, max(0.0, _EXTENSION * planned, planned))
-    return Budget(max(0.0, planned), extended, _last(remaining + byoyomi))
+    extended = min(limit, _EXTENSION * planned)
+    return Budget(planned, extended, _last(remaining + byoyomi))
 
 
 def _last(seconds: float) -> float:

@@ -16,7 +16,7 @@ from pydlshogi import rules
 from pydlshogi.player.book import Book, BookMove, book_key, read_book
 from pydlshogi.player.clock import Budget, Timer
 from pydlshogi.player.mcts_options import mcts_options
-from pydlshogi.player.network_player import NetworkPlayer
+from pydlshogi.player.network_player import NetworkPlayer, file_stamp
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct.boards import board_library, make_board
 from pydlshogi.uct.evaluation import Answer
@@ -65,7 +65,7 @@ class MCTSPlayer(NetworkPlayer):
         self._search = Search(self._run_network, Settings())
         self._has_told_board = False
         self._book: Book = {}
-        self._book_file = ""
+        self._loaded_book: tuple[Any, ...] = ()
 
     def check_network(self) -> None:
         """Refuses a network without a policy head, and warns of one without a value head."""
@@ -91,14 +91,20 @@ class MCTSPlayer(NetworkPlayer):
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""
         super().prepare()
-        if self.options["Book_File"] != self._book_file:
-            file = self.options["Book_File"]
-            self._book = read_book(self._folder / file) if file else {}
-            self._book_file = file
+        self._load_book()
         label_table()  # the first call takes 50 ms, and a search could not stop meanwhile
         if not self._has_told_board:
             self.send(f"info string the search uses the board of {board_library()}")
             self._has_told_board = True
+
+    def _load_book(self) -> None:
+        """Reads the book, unless it is read already."""
+        file = self.options["Book_File"]
+        path = self._folder / file
+        wanted = (path, file_stamp(path)) if file else ()
+        if wanted != self._loaded_book:
+            self._book = read_book(path) if file else {}
+            self._loaded_book = wanted
 
     def new_game(self) -> None:
         """Forgets the tree; its memory is freed during the next search."""
@@ -219,7 +225,7 @@ class MCTSPlayer(NetworkPlayer):
         budget, root = timer.budget(), self._search.root
         if budget is None or root.policy is None or root.children is None:
             return False
-        if len(root.policy.moves) == 1:
+        if len(root.policy.moves) == 1 and not go.searchmoves:
             return True
         # Early in the search, the number of visits to come is unknown.
         if go.movetime is not None or timer.spent() < _LEAST * budget.planned:
@@ -246,8 +252,10 @@ class MCTSPlayer(NetworkPlayer):
         threshold = self.options["resign_threshold"] / 100
         if self._evaluator.has_value and best.expected() < threshold:
             return "resign"
-        moves = self._drawn_by_visits() or best.moves
-        words = [to_usi(move) for move in moves[:2]]
+        drawn = self._drawn_by_visits()
+        if drawn and drawn[0] != best.moves[0]:
+            self.send(f"info string random_plies: {to_usi(drawn[0])} is drawn by the visits")
+        words = [to_usi(move) for move in (drawn or best.moves)[:2]]
         if len(words) == 1 or not self.options["USI_Ponder"]:
             return words[0]
         return f"{words[0]} ponder {words[1]}"

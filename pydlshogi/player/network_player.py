@@ -118,7 +118,7 @@ class NetworkPlayer(EnginePlayer):
         path = self.model_path()
         wanted = (
             path,
-            _file_stamp(path),
+            file_stamp(path),
             self.options["device"],
             self.options["reload_model"],
             self.options["Threads"],
@@ -372,7 +372,7 @@ def _choose_device(name: str) -> Any:
         ) from None
 
 
-def _file_stamp(path: Path) -> tuple[int, int] | None:
+def file_stamp(path: Path) -> tuple[int, int] | None:
     """Returns what changes when a file changes: its time and size."""
     try:
         status = os.stat(path)

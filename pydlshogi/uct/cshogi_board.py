@@ -92,6 +92,7 @@ class CshogiBoard:
         # Few positions have a mate: one deep search answers for all others.
         if plies > 1 and not board.is_check() and not board.mate_move(plies):
             return None
+        # A mate in one may remain that the first step missed, or was not asked for in check.
         if move := self._mate_in_one():
             return Mate(move, 1)
         for length in range(3, plies + 1, 2):

@@ -18,7 +18,8 @@ from pydlshogi.uct.board import SearchBoard
 #: Proof number of a disproven position, and disproof number of a proven one.
 INFINITE = 1 << 40
 
-#: Longest mate in plies; each ply takes a Python frame.
+#: Longest mate in plies; each ply takes a Python frame. Even, so that the last position is one of
+#: the attacker, who fails there. A defender without a move would count as mated.
 MOST_PLIES = 400
 
 #: Memory of an entry of the table in bytes, about.

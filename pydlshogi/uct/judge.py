@@ -42,14 +42,10 @@ def judge(game: Game, settings: Settings, is_root: bool) -> Verdict | None:
     if repetition:
         proof = Proof(repetition.outcome, 0) if repetition.is_final else None
         return Verdict(repetition.outcome, proof)
-    if settings.declaration and game.board.can_declare():
-        return Verdict(WIN, Proof(WIN, 1))
-    return _judge_mate(game, settings)
-
-
-def _judge_mate(game: Game, settings: Settings) -> Verdict | None:
-    """Judges a position by a mate that ends before the game is drawn by its length."""
+    # A game that is drawn by its length has no ply left for a declaration or a mate.
     plies_left = settings.plies_left(game.ply)
+    if settings.declaration and plies_left > 0 and game.board.can_declare():
+        return Verdict(WIN, Proof(WIN, 1))
     mate = game.board.mate(min(settings.mate_plies, plies_left))
     if mate:
         return Verdict(WIN, Proof(WIN, mate.plies), mate.move)

@@ -162,6 +162,7 @@ class Search:
             return
         if root.policy is None:  # all its visits had the value of the result
             root.visits, root.total = 0, 0.0
+        # A proof that follows from the children stays: they show the move.
         if root.children is None or root.derive_proof() != root.proof:
             root.proof = None
 

@@ -52,7 +52,7 @@ class Dialogue(abc.ABC):
         self._no_position = ""  # why the last position was refused
         # Each line; and if the line is a go, what tells the search to stop, and of ponderhit.
         self._lines: queue.SimpleQueue[tuple[str, _Signals] | None] = queue.SimpleQueue()
-        self._signals = _Signals()
+        self._signals = _Signals(Go())
         self._commands: dict[str, Callable[[str], None]] = {
             "usi": self._usi,
             "setoption": self._setoption,
@@ -112,7 +112,7 @@ class Dialogue(abc.ABC):
         """
         worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
         worker.start()
-        signals = _Signals()
+        signals = _Signals(Go())
         thinking = [signals]
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
@@ -122,11 +122,10 @@ class Dialogue(abc.ABC):
                 if command in ("position", "go"):
                     _stop_all([search for search in thinking if search.is_held])
                 if command == "go":
-                    signals = _Signals(parse_go(rest)[0].is_held)
+                    signals = _Signals(parse_go(rest)[0])
                     thinking.append(signals)
                 elif command == "ponderhit":
                     signals.ponderhit.set(rest)
-                    signals.is_held = False
                 elif command in _STOPS:
                     _stop_all(thinking)
                 if command == "quit":
@@ -274,13 +273,19 @@ class _Signals:
     """What the reading thread tells a search.
 
     Args:
-        is_held: Whether the move is held back until the GUI asks for it.
+        go: The command that begins the search.
     """
 
-    def __init__(self, is_held: bool = False) -> None:
-        self.is_held = is_held
+    def __init__(self, go: Go) -> None:
+        self._go = go
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the move is held back until the GUI asks for it."""
+        has_hit = self._go.ponder and self.ponderhit.is_set()
+        return self._go.is_held and not has_hit
 
 
 def _perhaps_without_reader() -> contextlib.suppress:

@@ -230,12 +230,21 @@ def _number(text: str) -> int:
     return -size if text.startswith("-") else size
 
 
+def _go_number(word: str, value: str, complaints: list[str]) -> int:
+    """Reads the number of a word of ``go``, and adds a complaint if it is none."""
+    if not _NUMBER.fullmatch(value):
+        instead = f", not {quote(value)}" if value else ""
+        complaints.append(f"go {word} needs a number{instead}: it counts as 0")
+    return _number(value)
+
+
 def parse_go(text: str) -> tuple[Go, list[str]]:
     """Parses the arguments of ``go``.
 
     Unknown words are ignored, because the GUI waits for an answer. For the same reason a
     number that is missing or cannot be read counts as 0. So does the clock of a side if the
-    GUI gives only that of the other side. Without a limit, the search would never end.
+    GUI gives only that of the other side. Without a limit, the search would never end. ``mate``
+    without a number has no limit, as ``mate infinite``.
 
     Args:
         text: The words, in any order.
@@ -246,23 +255,21 @@ def parse_go(text: str) -> tuple[Go, list[str]]:
     flags: set[str] = set()
     numbers: dict[str, int] = {}
     searchmoves: list[str] = []
-    complaints = []
+    complaints: list[str] = []
     words = collections.deque(text.split())
     while words:
         word = words.popleft()
         if word in _GO_FLAGS:
             flags.add(word)
-            # Here infinite is the limit of the mate search, not go infinite.
-            if word == "mate" and words and re.fullmatch(r"\d+|infinite", words[0], re.ASCII):
-                limit = words.popleft()
-                if limit != "infinite":
-                    numbers["mate"] = _number(limit)
+            if word != "mate" or not words:
+                continue
+            if words[0] == "infinite":  # the limit of the mate search, not go infinite
+                words.popleft()
+            elif words[0] not in _GO_WORDS:
+                numbers["mate"] = _go_number("mate", words.popleft(), complaints)
         elif word in _GO_NUMBERS:
             value = words.popleft() if words and words[0] not in _GO_WORDS else ""
-            if not _NUMBER.fullmatch(value):
-                instead = f", not {quote(value)}" if value else ""
-                complaints.append(f"go {word} needs a number{instead}: it counts as 0")
-            numbers[word] = _number(value)
+            numbers[word] = _go_number(word, value, complaints)
         elif word == "searchmoves":
             while words and MOVE.fullmatch(words[0]):
                 searchmoves.append(words.popleft())

@@ -348,6 +348,13 @@ def test_searchmoves_are_the_only_ones():
     assert "names no legal move" in " ".join(player.said)
 
 
+def test_a_single_searchmove_is_searched_for_the_time_given():
+    player = make_player(Byoyomi_Margin=0)
+    start = time.perf_counter()
+    assert player.choose(Go(movetime=300, searchmoves=("2g2f",))).startswith("2g2f")
+    assert time.perf_counter() - start > 0.2
+
+
 def test_searchmoves_hold_also_if_the_network_has_not_answered():
     player = make_player(fake={"seconds": 0.3})
     assert player.choose(Go(movetime=0, searchmoves=("2g2f",))) == "2g2f"
@@ -638,6 +645,17 @@ def test_a_random_opening_follows_the_seed():
     assert len(set(moves(1, random_plies=0))) == 1
 
 
+def test_a_drawn_move_that_is_not_the_best_is_named():
+    player = make_player(random_seed=2, random_plies=1)
+    for _ in range(10):
+        player.said.clear()
+        player.new_game()
+        move = player.choose(Go(nodes=60)).split()[0]
+        best = [re.search(r" pv (\S+)", line)[1] for line in player.said if " multipv 1 " in line]
+        named = f"info string random_plies: {move} is drawn by the visits" in player.said
+        assert named == (move != best[-1])
+
+
 def test_the_book_is_played_and_can_be_switched_off(tmp_path):
     start = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
     write_book(tmp_path / "my book.db", {start: [BookMove("9i9h", "1a1b"), BookMove("9i1a")]})
@@ -650,6 +668,17 @@ def test_the_book_is_played_and_can_be_switched_off(tmp_path):
     player.set(OwnBook="true")
     player.set_position(None, ["7g7f"])
     legal(player.choose(Go(nodes=50)), moves=["7g7f"])
+
+
+def test_a_book_that_has_changed_is_read_again(tmp_path):
+    start = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
+    write_book(tmp_path / "book.db", {start: [BookMove("9i9h")]})
+    player = make_player(Book_File=tmp_path / "book.db")
+    player.prepare()
+    write_book(tmp_path / "book.db", {start: [BookMove("1i1h", "9a9b")]})
+    assert player.choose(Go(nodes=50)) == "9i9h"
+    player.prepare()
+    assert player.choose(Go(nodes=50)) == "1i1h ponder 9a9b"
 
 
 def test_a_book_that_cannot_be_read_is_refused_at_every_isready(tmp_path):

@@ -187,6 +187,12 @@ def test_a_declaration_wins_in_the_tree_only_where_it_is_allowed():
     assert searched(10, sfen, declaration=False, mate_plies=0, root_mate=False).root.proof is None
 
 
+def test_a_declaration_after_the_last_ply_of_the_game_is_too_late():
+    sfen = "KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k w - 1"  # after any move of White, Black can declare
+    assert searched(100, sfen, draw_ply=1).root.proof == Proof(DRAW, 1)
+    assert searched(100, sfen, draw_ply=2).root.proof == Proof(LOSS, 2)
+
+
 @pytest.mark.parametrize("left", [1, 2, 3])
 def test_the_game_is_drawn_after_its_last_ply(left):
     board = CshogiBoard()

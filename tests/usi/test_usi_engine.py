@@ -79,6 +79,25 @@ def test_ponderhit_releases_a_ponder_and_nothing_else(dialogue):
     assert infinite[-1].startswith("bestmove")
 
 
+@pytest.mark.parametrize("next_command", ["go", "position startpos"])
+def test_a_ponderhit_that_no_ponder_waits_for_changes_nothing(dialogue, toy_player, next_command):
+    thinking, stopped, heard = threading.Event(), threading.Event(), []
+
+    class Thinker(toy_player):
+        def choose(self, go):
+            if go.infinite:
+                thinking.set()
+                go.stop.wait(60)
+                stopped.set()
+            return "resign"
+
+    begin = ["go infinite", lambda: thinking.wait(60), "ponderhit"]
+    end = [next_command, lambda: heard.append(stopped.wait(5))]
+    answers = dialogue(*begin, *end, player=Thinker)
+    assert heard == [True]
+    assert count(answers, "bestmove resign") == 1 + (next_command == "go")
+
+
 def test_go_is_about_the_last_position(dialogue):
     answers = dialogue("position startpos", "position startpos moves 7g7f", "go")
     mover_of_white = shogi.Board(

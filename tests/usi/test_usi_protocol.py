@@ -158,6 +158,16 @@ def test_a_mate_search_is_not_an_infinite_one(limit):
 
 
 @pytest.mark.parametrize(
+    ("limit", "number"),
+    [("-5", -5), ("+7", 7), ("5x", 0), ("none", 0), ("99999999999999999999", 10**18)],
+)
+def test_every_limit_of_a_mate_search_counts(limit, number):
+    go, complaints = protocol.parse_go(f"mate {limit} nodes 7")
+    assert (go.mate_ms, go.nodes) == (number, 7)
+    assert len(complaints) == (number == 0)
+
+
+@pytest.mark.parametrize(
     ("text", "named"),
     [("btime x wtime 5", "btime"), ("foo wtime 5", "foo"), ("wtime 5 nodes", "nodes")],
 )
