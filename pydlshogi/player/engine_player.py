@@ -1,4 +1,4 @@
-"""The base class of our players: options, and answers that the engine decides when to send."""
+"""The base class of our players: options and USI commands. The engine sends the answers."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ class MCTSPlayer(NetworkPlayer):
         return frozenset(from_usi(move.usi()) for move in allowed)
 
     def _max_nodes(self, go: Go) -> int:
-        """Largest number of visits; one without a value head, since it shows the whole policy."""
+        """Largest number of visits. Without a value head, one shows the whole policy."""
         if not self._evaluator.has_value:
             return 1
         limits = [go.nodes, self.options["nodes"] or None]

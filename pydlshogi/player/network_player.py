@@ -1,4 +1,4 @@
-"""What our players with a network have in common: all but the choice of the move."""
+"""The base class of the players with a network. A subclass chooses the move."""
 
 from __future__ import annotations
 
@@ -373,7 +373,7 @@ def _choose_device(name: str) -> Any:
 
 
 def file_stamp(path: Path) -> tuple[int, int] | None:
-    """Returns what changes when a file changes: its time and size."""
+    """Returns the modification time and the size of a file."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

@@ -85,7 +85,7 @@ def _default_threads() -> int:
     """Returns the number of threads that is good whether the machine is idle or busy.
 
     On an idle machine of two cores a second thread saves 4 of 12 ms. While other programs
-    compute, two threads wait for each other and answer up to three times as late
+    compute, two threads wait for each other and need three to four times as long
     (benchmarks/engine_threads.py). So it is one, unless the environment says otherwise.
     """
     text = os.environ.get(THREADS_VARIABLE, "").strip()

@@ -55,7 +55,7 @@ def make_board(sfen: str | None, moves: Iterable[str]) -> shogi.Board:
 
 
 def start_and_moves(board: shogi.Board) -> tuple[str | None, list[str]]:
-    """Returns how a position came about, as :func:`make_board` takes it."""
+    """Returns the start position and the moves, as arguments of :func:`make_board`."""
     moves = [board.pop() for _ in range(len(board.move_stack))]
     sfen = board.sfen()
     for move in reversed(moves):

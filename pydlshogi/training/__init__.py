@@ -10,9 +10,10 @@
 - :mod:`.loss`, :mod:`.evaluation`: the loss, and the measurements during training
 - :mod:`.end`: the end of a run, also by Ctrl-C
 - :mod:`.state`, :mod:`.resume`: the content of a state file; saving and resuming
-- :mod:`.checkpoint`, :mod:`.outputs`: the model file and the state file as a pair; output files
+- :mod:`.checkpoint`: the model file and the state file, always a matching pair
 - :mod:`.log`, :mod:`.log_file`, :mod:`.plot`: the lines of a log, where they go, their picture
+- :mod:`.progress`: progress bars
 - :mod:`.parallel`, :mod:`.launcher`: several processes that train one network
-- :mod:`.evaluate`: evaluation of a model by phase of the game
+- :mod:`.evaluate`, :mod:`.calibration`, :mod:`.measures_table`: evaluation of a model, its tables
 - :mod:`.compare`, :mod:`.compare_table`: comparison of recipes
 """

@@ -1,7 +1,7 @@
 """The order of the positions in an epoch: a random permutation for each seed and epoch.
 
 A set that fits into memory is shuffled by numpy. The order of a large one is computed number
-by number: a table of a thousand million numbers would take 8 GB in each process.
+by number: a table of 10⁹ numbers would take 8 GB in each process.
 
 A keyed Feistel network is a permutation of 0 … 4^h - 1. It maps the halves (l, r) of a number
 to (r, l ⊕ f(r)) several times; f may be any function. Numbers that leave 0 … n - 1 are mapped

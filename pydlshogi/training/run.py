@@ -112,7 +112,7 @@ def _train(task: Task, continues: bool) -> int | None:
 
 
 def _how_to_continue(options: str) -> str:
-    """Names the command that continues; make and train.bat tell theirs in a variable."""
+    """Names the command that continues; make and train.bat pass theirs in a variable."""
     command = os.environ.get("PYDLSHOGI_CONTINUE")
     return f"run: {command}" if command else f"add {options} to the same command"
 

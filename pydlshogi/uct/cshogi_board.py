@@ -1,4 +1,4 @@
-"""The board of cshogi, about a hundred times as fast as python-shogi's."""
+"""The board of cshogi, much faster than python-shogi's."""
 
 from __future__ import annotations
 
