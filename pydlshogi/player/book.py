@@ -2,7 +2,8 @@
 
 The first line is ``#YANEURAOU-DB2016 1.00``. A line ``sfen B T H N`` begins a position; its
 moves follow, one a line. The fields of a move are: the move; the expected answer or ``none``;
-the evaluation in centipawns for the side to move; the depth of the search; how often the move was played.
+the evaluation in centipawns for the side to move; the depth of the search; how often the move
+was played.
 
 Source: the documentation of YaneuraOu.
 """

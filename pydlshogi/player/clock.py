@@ -55,7 +55,7 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     """
     if go.movetime is not None:
         seconds = go.movetime / 1000
-        planned = max(0.0, seconds - margin)
+        planned = seconds - min(margin, seconds / 2)
         return Budget(planned, planned, _last(seconds))
     clock = go.clock(color)
     if clock == Clock():
@@ -63,14 +63,19 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     remaining, increment, byoyomi = (
         max(0, number or 0) / 1000 for number in dataclasses.astuple(clock)
     )
+    if not (remaining or byoyomi):
+        # ShogiHome takes the increment off the clock that it sends: the side has only that.
+        byoyomi, increment = increment, 0.0
+    if not increment:
+        margin = min(margin, (remaining + byoyomi) / 2)  # some of a short time is for the search
     moves = go.moves_left(_MOVES_LEFT + max(0, _OPENING_PLIES - ply))
     # Without a reserve, the clock would soon run down to the margin before each increment.
-    reserve = min(_RESERVE_PART * increment, _MOST_RESERVE)
-    share = max(0.0, remaining - reserve) / moves + increment
+    reserve = min(_RESERVE_PART * increment, _MOST_RESERVE, remaining / 2)
+    share = (remaining - reserve) / moves + increment
     # Some GUIs add the increment only after the move, so it is no part of the limit.
     limit = max(0.0, remaining - reserve + byoyomi - margin)
     # The share is well below the limit. With an increment of 0.1 s, a margin would take all of it.
-    planned = min(limit, max(share, byoyomi - margin))
+    planned = min(limit, max(share, byoyomi - min(margin, byoyomi / 2)))
     extended = min(limit, _EXTENSION * planned)
     return Budget(planned, extended, _last(remaining + byoyomi))
 

@@ -146,7 +146,6 @@ class MCTSPlayer(NetworkPlayer):
 
     def _run_network(self, planes: numpy.ndarray) -> Answer:
         """Runs the network, in any thread."""
-        self.device.use()  # each thread has a current device of its own
         evaluation = self.evaluate_planes(planes)
         assert evaluation.logits is not None  # by check_network
         return evaluation.logits, evaluation.wins
@@ -265,11 +264,16 @@ class MCTSPlayer(NetworkPlayer):
         root = self._search.root
         if self._ply() >= self.options["random_plies"] or root.proof:
             return []
-        rows: list[Candidate] = [row for row in candidates(root) if row.visits and not row.proof]
-        if not rows:
+        # After a single visit, only the probabilities of the policy are known.
+        if root.policy:
+            root.policy.sort(self._search.settings.temperature)
+        rows: list[Candidate] = [row for row in candidates(root) if not row.proof]
+        shares = numpy.array([row.visits for row in rows], numpy.float64)
+        if not shares.any():
+            shares = numpy.array([row.prior for row in rows], numpy.float64)
+        if not shares.any():
             return []
-        visits = numpy.array([row.visits for row in rows], numpy.float64)
-        return [rows[self.random().choice(len(rows), p=visits / visits.sum())].move]
+        return [rows[self.random().choice(len(rows), p=shares / shares.sum())].move]
 
     def _report(self, timer: Timer, nodes: int) -> None:
         """Sends the ``info`` lines."""

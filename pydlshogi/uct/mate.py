@@ -11,6 +11,9 @@ from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 #: Longest mate that is searched during the search of the tree, in plies.
 _ROOT_PLIES = 31
 
+#: Df-pn may find a mate that is not the shortest. One of up to so many plies is then looked for.
+_EXACT_PLIES = 7
+
 #: Positions of the first and of the last slice, about 1 ms and 5 ms. They are short because a
 #: slice cannot be interrupted. The library starts anew in each slice, so each slice is twice
 #: as long as the one before.
@@ -52,7 +55,7 @@ class RootMate:
         # The library may find a mate that is longer than the limit.
         if len(line) > self._plies_left or not _ends_in_mate(self._board, line):
             return []
-        return line
+        return mate_line(self._board, min(len(line) - 2, _EXACT_PLIES)) or line
 
 
 def find_mate(
@@ -65,7 +68,7 @@ def find_mate(
 
     Args:
         board: The position; the side to move mates.
-        is_stopped: Says whether to stop; asked every few milliseconds, or between two slices.
+        is_stopped: Says whether to stop; asked at every position, or between two slices.
         megabytes: Memory of the search.
 
     Returns:
@@ -77,7 +80,9 @@ def find_mate(
         return line
     search = MateSearch(board, megabytes)
     is_mate = search.run(is_stopped)
-    return None if is_mate is None else search.line()
+    line = None if is_mate is None else search.line()
+    search.free()
+    return line
 
 
 def _search_slices(board: SearchBoard, is_stopped: Callable[[], bool]) -> list[int] | None:

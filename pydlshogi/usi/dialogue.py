@@ -123,6 +123,7 @@ class Dialogue(abc.ABC):
                     _stop_all([search for search in thinking if search.is_held])
                 if command == "go":
                     signals = _Signals(parse_go(rest)[0])
+                    thinking = [search for search in thinking if not search.is_done]
                     thinking.append(signals)
                 elif command == "ponderhit":
                     signals.ponderhit.set(rest)
@@ -142,6 +143,8 @@ class Dialogue(abc.ABC):
         while (item := self._lines.get()) is not None:
             line, self._signals = item
             self._obey(line)
+            # A line carries the signals of the last go up to it, so that go has been obeyed.
+            self._signals.is_done = True
         self._release()
         try:
             self._close()
@@ -274,12 +277,18 @@ class _Signals:
 
     Args:
         go: The command that begins the search.
+
+    Attributes:
+        stop: Whether to stop.
+        ponderhit: Whether the opponent has played the expected move.
+        is_done: Whether the search has ended; its move may be held back. The other thread sets it.
     """
 
     def __init__(self, go: Go) -> None:
         self._go = go
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
+        self.is_done = False
 
     @property
     def is_held(self) -> bool:

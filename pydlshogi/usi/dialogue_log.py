@@ -15,6 +15,9 @@ from typing import BinaryIO, cast
 #: How many lines are kept for a log that is opened later.
 _EARLY_LINES = 1000
 
+#: The longest text of a line that is kept so. The commands of a long game are shorter.
+_EARLY_LENGTH = 20_000
+
 #: How every log begins: a time and a direction.
 _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [<>] ")
 _FIRST_LINE_LENGTH = len("2018-08-24 12:00:00.000 < ")
@@ -68,15 +71,14 @@ class DialogueLog:
             full disk must not end a game.
         """
         now = datetime.datetime.now().isoformat(sep=" ", timespec="milliseconds")
-        line = f"{now} {direction} {text}\n"
         with self._lock:
             if self._file:
                 try:
-                    self._put(line)
+                    self._put(f"{now} {direction} {text}\n")
                 except OSError as error:
                     return error
             else:
-                self._early.append(line)
+                self._early.append(f"{now} {direction} {text[:_EARLY_LENGTH]}\n")
         return None
 
     def _put(self, text: str) -> None:

@@ -645,6 +645,15 @@ def test_a_random_opening_follows_the_seed():
     assert len(set(moves(1, random_plies=0))) == 1
 
 
+@pytest.mark.parametrize("has_value, nodes", [(False, None), (True, 1)])
+def test_a_random_opening_after_one_visit_is_drawn_by_the_policy(has_value, nodes):
+    moves = set()
+    for seed in range(10):
+        player = make_player(fake={"has_value": has_value}, random_seed=seed, random_plies=1)
+        moves.add(player.choose(Go(nodes=nodes)).split()[0])
+    assert len(moves) > 2
+
+
 def test_a_drawn_move_that_is_not_the_best_is_named():
     player = make_player(random_seed=2, random_plies=1)
     for _ in range(10):

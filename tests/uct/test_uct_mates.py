@@ -51,6 +51,36 @@ def test_df_pn_agrees_with_cshogis():
     assert results.count(None) < 15
 
 
+def test_a_mate_search_asks_at_every_position_whether_to_stop():
+    asked = []
+    search = MateSearch(PythonShogiBoard(THREE))
+    assert search.run(lambda: asked.append(search.nodes)) is True
+    assert asked == list(range(1, search.nodes + 1))
+
+
+def test_the_table_of_a_mate_search_is_freed_in_slices():
+    search = MateSearch(CshogiBoard(THREE))
+    search.run(never)
+    table = search._table
+    table.update((-key, None) for key in range(1, 20_001))
+    search.free()
+    assert not search._table
+    end = time.monotonic() + 60
+    while table and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not table
+
+
+def test_a_mate_found_at_the_root_is_the_shortest_up_to_seven_plies():
+    sfen = "l1l+N2+N2/1p1G5/pk2p3p/2+b6/9/1P1G+B4/2PP4P/2LK5/8L b 2G4S2N8P2r2p 161"
+    board = CshogiBoard(sfen)
+    df_pn = next(line for nodes in (1000, 2000, 4000) if (line := board.search_mate(nodes, 31)[0]))
+    assert len(df_pn) > 7
+    search = RootMate(board, plies_left=31)
+    line = next(line for _ in range(3) if (line := search.step()))
+    assert len(line) == 7 and is_mating(sfen, line)
+
+
 def test_df_pn_needs_no_fast_board():
     slow, fast = (MateSearch(board(THREE)) for board in (PythonShogiBoard, CshogiBoard))
     assert slow.run(never) is fast.run(never) is True
@@ -72,7 +102,7 @@ def test_df_pn_can_be_stopped_and_goes_on(hard):
     key = board.key()
     search = MateSearch(board)
     stops = 0
-    while search.run(lambda: True) is None:
+    while limited(search, search.nodes + 60) is None:
         stops += 1
         assert board.key() == key
     assert stops > 3

@@ -1,6 +1,7 @@
 """The order of commands: each go gets one bestmove, whatever a GUI sends."""
 
 import errno
+import gc
 import io
 import re
 import threading
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pydlshogi.usi import dialogue as dialogue_module
+from pydlshogi.usi.dialogue import _Signals
 from pydlshogi.usi.output import Output
 
 COMMANDS = [
@@ -96,6 +98,20 @@ def test_a_ponderhit_that_no_ponder_waits_for_changes_nothing(dialogue, toy_play
     answers = dialogue(*begin, *end, player=Thinker)
     assert heard == [True]
     assert count(answers, "bestmove resign") == 1 + (next_command == "go")
+
+
+def test_searches_that_have_ended_are_forgotten(dialogue):
+    alive = []
+
+    def count_searches():
+        time.sleep(0.2)  # the other thread obeys what was sent
+        gc.collect()
+        alive.append(sum(isinstance(item, _Signals) for item in gc.get_objects()))
+
+    for number in (1, 200):
+        answers = dialogue(*["go"] * number, count_searches, "go", count_searches)
+        assert count(answers, "bestmove") == number + 1
+    assert max(alive[1], alive[3]) <= 3
 
 
 def test_go_is_about_the_last_position(dialogue):
