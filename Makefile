@@ -38,7 +38,7 @@ retrain:
 # Without internet, a Python that lacks only the packages of the tests is good enough: that part
 # fails, and the others run. GPU_ARGS="--gpu -1" rehearses on the CPU and needs no CuPy.
 REHEARSAL := $(filter -1 --gpu=-1 -g-1,$(GPU_ARGS))
-GPU_PACKAGES := pydlshogi.compat, $(if $(REHEARSAL),sys,cupy), numpy, shogi, filelock, tqdm
+GPU_PACKAGES := pydlshogi.compat, $(if $(REHEARSAL),sys,cupy), numpy, shogi, filelock, threadpoolctl, tqdm
 gpu:
 	@test -n "$(REHEARSAL)" || nvidia-smi -L 2>/dev/null | grep -q GPU || \
 	    test -e /dev/nvidia0 || test -e /dev/dxg || \
@@ -50,7 +50,7 @@ gpu:
 	        fi; \
 	    done; \
 	}; \
-	run ", pytest, hypothesis"; \
+	run ", pytest, hypothesis, matplotlib"; \
 	$(MAKE) --no-print-directory $(VENV)/.for-gpu && exec $(BIN)/python utils/gpu_check.py $(GPU_ARGS); \
 	run ""; \
 	exit 1

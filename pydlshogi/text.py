@@ -8,8 +8,14 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 #: Why a record in UTF-16 is refused, and what to do.
 UTF_16_REASON = "the text is UTF-16, which no record format uses; save it as UTF-8"
-#: Bytes that old systems append to a text file: Ctrl-Z on DOS, zeros elsewhere.
-END_OF_FILE = b"\x1a\0"
+# Bytes that old systems append to a text file: Ctrl-Z on DOS, zeros elsewhere.
+_END_OF_FILE = b"\x1a\0"
+
+
+def without_end_of_file(data: bytes) -> bytes:
+    """Removes the bytes that old systems append to a text file, also before the last line end."""
+    text = data.rstrip(_END_OF_FILE + b"\r\n")
+    return text + data[len(text) :].translate(None, _END_OF_FILE)
 
 
 def is_utf_16(data: bytes) -> bool:

@@ -185,12 +185,18 @@ def _end_lines(game: AnalyzedGame) -> Iterator[str]:
     """Says how the game ended."""
     record, number = game.record, len(game.moves)
     end = _ENDS.get(record.end_mark or "", _BREAK)
+    turn = (record.start.turn + number) % 2
     if end == "反則":  # the mark names the side that broke a rule
         loser = shogi.BLACK if record.end_mark == "%+ILLEGAL_ACTION" else shogi.WHITE
-        turn = (record.start.turn + number) % 2
         end = "反則負け" if loser == turn else "反則勝ち"
-    yield f"{number + 1:4} {end}   ( 0:00/00:00:00)"
+    elif record.end_mark == "%KACHI" and record.winner == 1 - turn:
+        end = "反則負け"  # the declaration was refused
+    # The result of a game without an end mark is known from a summary, which gives no reason.
+    if record.end_mark or not (record.is_drawn or record.winner is not None):
+        yield f"{number + 1:4} {end}   ( 0:00/00:00:00)"
     if record.winner is not None:
         yield f"まで{number}手で{('先手', '後手')[record.winner]}の勝ち"
     elif end in ("千日手", "持将棋"):
         yield f"まで{number}手で{end}"
+    elif record.is_drawn:
+        yield f"まで{number}手で引き分け"

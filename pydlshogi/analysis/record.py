@@ -13,7 +13,7 @@ import shogi
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.formats import is_binary, records_of
-from pydlshogi.kifu.game import END_MARKS_FOR_BLACK, Game, Move, RecordError
+from pydlshogi.kifu.game import DRAW, END_MARKS_FOR_BLACK, Game, Move, RecordError
 from pydlshogi.kifu.legality import board_of
 from pydlshogi.player.position import make_board
 from pydlshogi.rules import is_possible
@@ -37,6 +37,7 @@ class GameRecord:
         moves: The moves.
         end_mark: The end mark of CSA, such as ``%TORYO``; None if there is none.
         winner: ``shogi.BLACK``, ``shogi.WHITE``, or None.
+        is_drawn: Whether the game is known to be drawn.
     """
 
     names: tuple[str, str]
@@ -44,6 +45,7 @@ class GameRecord:
     moves: tuple[shogi.Move, ...]
     end_mark: str | None = None
     winner: int | None = None
+    is_drawn: bool = False
 
     def board(self, ply: int | None = None) -> shogi.Board:
         """Sets up the position after ``ply`` moves; None: after all.
@@ -128,7 +130,9 @@ def checked_game(game: Game) -> GameRecord:
         else:
             raise RecordError(parsed.line, f"move {number} cannot be played")
     black, white = game.names
-    return GameRecord((black, white), start, tuple(board.move_stack), end_mark, winner)
+    is_drawn = winner is None and game.result == DRAW
+    moves = tuple(board.move_stack)
+    return GameRecord((black, white), start, moves, end_mark, winner, is_drawn)
 
 
 def _move(board: shogi.Board, parsed: Move) -> shogi.Move:

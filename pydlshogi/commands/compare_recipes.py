@@ -181,11 +181,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _variant(line: Line, output: Path) -> Variant:
-    from pydlshogi.network import own
+    from pydlshogi.commands.chosen_network import chosen_network
     from pydlshogi.training.compare import Variant
 
-    if own.is_spec(line.args.network):
-        line.args.network = own.use(line.args.network)
+    line.args.network = chosen_network(line.args)
     folder = output / line.name
     settings = settings_of(line.args, str(folder / "model"), str(folder / "state"))
     return Variant(line.name, line.words, line.args.network, chosen_sizes(line.args), settings)

@@ -162,9 +162,9 @@ def _add_schedule(add: Any) -> None:
     add(
         "--eval_scale",
         type=positive_number,
-        default=EVAL_SCALE,
         metavar="CENTIPAWNS",
-        help="scale of the evaluations, as utils/fit_eval_scale.py finds it (default: %(default)g)",
+        help="scale of the evaluations, as utils/fit_eval_scale.py finds it; needs --value_lambda "
+        f"below 1 (default: {EVAL_SCALE:g})",
     )
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.program import Reported, program, report_to
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
-from pydlshogi.errors import UserError
 from pydlshogi.training.launcher import end_together, first_speaks
 
 if TYPE_CHECKING:
@@ -106,6 +105,7 @@ def _log_of(ranks: Alone) -> Iterator[None]:
 def _train(args: argparse.Namespace, ranks: Alone) -> None:
     """Trains with the log open, so that errors are logged."""
     # These modules import Chainer; a wrong command line has been reported before.
+    from pydlshogi.commands.chosen_network import chosen_network
     from pydlshogi.commands.computation import apply_computation
     from pydlshogi.network.cpu.threads import THREADS_VARIABLE, get_threads
     from pydlshogi.training.run import run
@@ -113,37 +113,12 @@ def _train(args: argparse.Namespace, ranks: Alone) -> None:
     if ranks.size > 1 and args.threads is None and not os.environ.get(THREADS_VARIABLE):
         args.threads = ranks.threads(get_threads())
     apply_computation(args)
-    args.network = _known_network(args)
+    args.network = chosen_network(args)
     options: Options = options_of(args)
     signal_number = run(options, ranks)
     ranks.in_step = True
     if signal_number:
         raise Reported(128 + signal_number)
-
-
-def _known_network(args: argparse.Namespace) -> str:
-    """Returns the name of a network; a file of the user is run first.
-
-    Raises:
-        UserError: the file cannot be used, or its network lacks the head of an option.
-    """
-    from pydlshogi.network import own
-    from pydlshogi.network.registry import network_class
-
-    if not own.is_spec(args.network):
-        return args.network
-    name = own.use(args.network)
-    network = network_class(name)
-    for option, head, missing in (
-        ("--value_lambda", "value", args.value_lambda < 1 and network.value_kind is None),
-        ("--policy_target", "policy", args.policy_target != "played" and not network.has_policy),
-    ):
-        if missing:
-            raise UserError(
-                f"{option} is for a network with a {head} head, and {args.network} has none. "
-                "Leave it out."
-            )
-    return name
 
 
 def _prepare_files(args: argparse.Namespace) -> None:

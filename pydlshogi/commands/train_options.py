@@ -18,6 +18,7 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.recipe_options import LR_FACTOR, add_policy_target, add_recipe, recipe_of
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
+from pydlshogi.training.defaults import EVAL_SCALE
 
 #: Communicators of ChainerMN; all but the first are for GPUs.
 COMMUNICATORS = (
@@ -84,6 +85,8 @@ class TrainParser(ArgumentParser):
                 self.error(sentence)
         if options.lr_factor is None:
             options.lr_factor = LR_FACTOR
+        if options.eval_scale is None:
+            options.eval_scale = EVAL_SCALE
         return options, rest
 
 
@@ -115,6 +118,10 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             and "value" not in options.network
             and not is_spec(options.network),
             f"--value_lambda is for a network with a value head, and {options.network} has none",
+        ),
+        (
+            options.eval_scale is not None and options.value_lambda == 1,
+            "--eval_scale needs --value_lambda below 1",
         ),
         (
             getattr(options, "policy_target", "") == "visits" and options.network == "value",

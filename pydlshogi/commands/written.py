@@ -98,7 +98,8 @@ def load_games(path: str) -> Loaded:
     from pydlshogi.kifu.loading import load_positions
 
     games = load_positions(path)
-    games.report.print(path)
+    if games.report.records:  # shards have no report
+        games.report.print(path)
     if games.saved:
         print(f"{games.cache}: cache of {path}", file=sys.stderr)
     return games

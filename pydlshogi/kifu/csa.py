@@ -37,7 +37,7 @@ from pydlshogi.kifu.csa_board import (
 )
 from pydlshogi.kifu.game import Game, Move, RecordError, end_result
 from pydlshogi.positions import DRAW, EVALUATION_MAX, HAND_NUM, LOSS, UNKNOWN, WIN
-from pydlshogi.text import END_OF_FILE, UTF_16_REASON, is_utf_16, shown
+from pydlshogi.text import UTF_16_REASON, is_utf_16, shown, without_end_of_file
 
 _MOVE = re.compile(rf"([+-])(00|[1-9][1-9])([1-9][1-9])({'|'.join(PIECE_NAMES)})")
 _TIME = re.compile(r"T[0-9.]*")
@@ -109,7 +109,7 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
     """
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
-    data = data.rstrip(END_OF_FILE)
+    data = without_end_of_file(data)
     if b"\n/" not in data and b"\r/" not in data and not data.startswith(b"/"):
         yield 0, data
         return

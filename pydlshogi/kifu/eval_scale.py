@@ -97,6 +97,11 @@ def fit_scale(counts: Counts) -> float:
     Raises:
         UserError: no scale fits.
     """
+    if not counts.evaluation.any():
+        raise UserError(
+            "every position has the evaluation 0, as files have that were converted from records "
+            "without evaluations. Give games with the engines' evaluations."
+        )
 
     def error(log_scale: float) -> float:
         predicted = win_probability(counts.evaluation, math.exp(log_scale))

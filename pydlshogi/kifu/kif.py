@@ -34,7 +34,7 @@ from pydlshogi.positions import (
     WIN,
     opponents_view,
 )
-from pydlshogi.text import END_OF_FILE, UTF_16_REASON, is_utf_16, shown
+from pydlshogi.text import UTF_16_REASON, is_utf_16, shown, without_end_of_file
 
 # Lines above the moves, as bytes: the title of the columns, the handicap.
 _HEADS = [
@@ -113,14 +113,15 @@ _OF_A_MOVE = re.compile(rf"[0-9０-９同打]|[成{''.join(name[-1] for name in 
 
 # The decoder's replacement for undecodable bytes.
 _DAMAGED = "\ufffd"
+_BLANKS = " 　"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _NUMBERED = re.compile(r"[ 　]*([0-9]+)[ 　]+(\S.*)")
 _MOVE = re.compile(
     rf"[▲△☗☖▼▽]?(?:同[ 　]*|([{''.join(_FILES)}])([一二三四五六七八九]))({'|'.join(_CODES)})"
     r"(?:打(?:\(00\))?|(不?成)?\(([1-9])([1-9])\))(.*)"
 )
-# Text after a move: its time, and + if a variation begins.
-_REST = re.compile(r"[ 　]*(?:\([ /:.0-9]*\))?[ 　]*\+?[ 　]*")
+# Text after a move, without blanks around it: its time, and + if a variation begins.
+_REST = re.compile(r"(?:\([ /:.0-9]*\))?[ 　]*\+?")
 _CLOSING = re.compile(r"[ 　]*まで[、 　]*[0-9０-９]+[ 　]*手[で、 　]*(.*)")
 # A closing line ends with the winner. The text before it gives the reason.
 _WINNER = re.compile(
@@ -147,7 +148,7 @@ def parse_kif(data: bytes) -> Game:
     """
     if is_utf_16(data):
         raise RecordError(0, UTF_16_REASON)
-    return _Parser(_decode(data.rstrip(END_OF_FILE))).game
+    return _Parser(_decode(without_end_of_file(data))).game
 
 
 def looks_like_kif(data: bytes) -> bool:
@@ -210,7 +211,7 @@ class _Parser:
         elif closing:
             self._read_closing(closing[1])
         elif self._started:
-            if not line.lstrip(" 　").startswith("まで"):
+            if not line.lstrip(_BLANKS).startswith("まで"):
                 self._fail("a line that is not a move")
         elif line.startswith("|"):
             self._read_row(line)
@@ -302,7 +303,7 @@ class _Parser:
             self._read_end(word)
             if self.game.end_mark is None and "(" in rest and ":" not in rest:
                 self._fail("neither a move nor a known end of the game")  # it has no time
-        if not _REST.fullmatch(rest):
+        if not _REST.fullmatch(rest.strip(_BLANKS)):
             self._fail("unknown text after the move")
 
     def _read_move(

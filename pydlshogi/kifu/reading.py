@@ -25,6 +25,7 @@ from pydlshogi.kifu.formats import Record, is_binary, records_of
 from pydlshogi.kifu.parts import parts_of, read_part
 from pydlshogi.kifu.replay import rows_of
 from pydlshogi.kifu.report import Note, Report
+from pydlshogi.kifu.shards import SUFFIX
 from pydlshogi.kifu.sources import KifuError, Source, is_archive, read_archive, read_list
 from pydlshogi.kifu.visits import Visits, join
 from pydlshogi.positions import POSITION
@@ -34,6 +35,8 @@ from pydlshogi.positions import POSITION
 _BATCH_BYTES = 8 << 20
 _BATCH_FILES = 4096
 _WORKERS = 2
+
+_IS_SHARD = "it is a shard, which only training, evaluate_model and fit_eval_scale read"
 
 _Item = TypeVar("_Item", File, Record)
 
@@ -202,6 +205,9 @@ def _files(sources: list[Source], report: Report) -> Iterator[File]:
     """Yields each file, also those in archives."""
     for source in sources:
         if source.problem:
+            continue
+        if source.name.lower().endswith(SUFFIX):
+            report.excluded.append(Note(source.name, 0, 0, _IS_SHARD))
             continue
         if not is_archive(source):
             yield File(source.name, source.size, source.path, None)

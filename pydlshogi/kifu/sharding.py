@@ -136,7 +136,8 @@ def _read_progress(folder: Path, mark: str) -> _Progress:
     try:
         progress = _Progress(**json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError):
-        raise ShardingError(f"{path} is damaged. Delete {folder}, or choose another.") from None
+        remedy = f"Delete {folder}, or choose" if has_shards else "Choose"
+        raise ShardingError(f"{path} is damaged. {remedy} another folder.") from None
     if progress.mark != mark:
         if not has_shards:
             return fresh

@@ -9,15 +9,22 @@ policy, policy_bn,     the book's five networks, with its names and model files
 value, policy_value,
 policy_value_resnet
 policy_hand1x1,        relatives of the book's networks: hand planes through 1×1
-policy_value_hand1x1,  filters, and a small network with two heads
+policy_value_hand1x1,  filters; the planes of the last two moves; a small network with
+policy_value_history,  two heads
 policy_value_small
+own                    networks of the user, from a Python file
 registry               the networks by name
 layouts                which network an npz holds; conversion of earlier files
 model_file, npz        reading and writing model files
 evaluator              a loaded model that evaluates positions
-fold                   batch normalization folded into the convolutions
+fold, unfold           batch normalization folded into the convolutions, and put back
+compiler, trace,       a network turned into a program of numpy operations for play
+fusion, translations
 transfer               a trunk copied from one network to another
 dirac                  initialization near the identity
+onnx_export,           export to ONNX
+onnx_dlshogi,
+onnx_check
 cpu/                   the layers, computed fast on a CPU
 =====================  ===========================================================
 """

@@ -71,6 +71,7 @@ class Evaluator:
         Args:
             planes: The arrays of :meth:`planes`, or one array (n, plane_num, 9, 9) float32.
         """
+        self._device.use()  # each thread has a current device of its own
         batch = planes if isinstance(planes, numpy.ndarray) else numpy.stack(planes)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             logits, values = split_output(self._network, self._outputs(batch))

@@ -102,7 +102,13 @@ def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
     for name, item in loaded.items():
         if item.shards:
             in_shards = len(sets[name]) - len(item.records)
-            logger.info("%s: %d positions in %d shards", name, in_shards, len(item.shards))
+            logger.info("%s: %d positions in %s", name, in_shards, _counted(len(item.shards)))
+            if options.strict or options.drop_duplicates:
+                logger.warning(
+                    "%s: --strict and --drop_duplicates change nothing in shards; "
+                    "make_positions has --strict",
+                    name,
+                )
         for line in item.report.lines() if item.report.records else ():
             logger.info("%s: %s", name, line)
     train_set, test_set = loaded["train"], loaded["test"]
@@ -111,6 +117,10 @@ def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
     common = _count_common(sets["train"], sets["test"])
     logger.info("training positions that are also in the test set = %s", common)
     return train_set, test_set
+
+
+def _counted(shards: int) -> str:
+    return f"{shards} shard" if shards == 1 else f"{shards} shards"
 
 
 def _count_common(train: AnyPositions, test: AnyPositions) -> str:

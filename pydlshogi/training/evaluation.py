@@ -67,7 +67,9 @@ class Progress(chainer.training.Extension):
         policy_loss, value_loss = _pair(
             {name: means.take_since_line() for name, means in self._means.items()}, "loss"
         )
-        policy, value = _pair({name: mean for name, (mean, _) in measured.items()}, "accuracy")
+        # An accuracy over no position is unknown.
+        known = {name: mean if number else math.nan for name, (mean, number) in measured.items()}
+        policy, value = _pair(known, "accuracy")
         point = log.ProgressPoint(
             epoch=epoch_number(updater),
             iteration=updater.iteration,

@@ -205,7 +205,7 @@ class Ranks(Alone):
         return int(self.gather(0 if self.idle else share).sum())
 
     def means(self, measured: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As :meth:`Alone.means`; on the CPU, as floats."""
+        """As :meth:`Alone.means`; on the CPU, as numbers of numpy: a mean of nothing is 0 / 0."""
         local = [(float(mean), float(number)) for mean, number in measured.values()]
         mine = numpy.array(local).reshape(-1, 2)
         # A mean over no position may be nan.
@@ -214,8 +214,7 @@ class Ranks(Alone):
         whole = numbers.sum(axis=0)
         merged = (means * numbers).sum(axis=0) / numpy.maximum(whole, 1)
         # The state file keeps the numbers as integers.
-        pairs = zip(merged.tolist(), whole.astype(int).tolist())
-        return dict(zip(measured, pairs))
+        return dict(zip(measured, zip(merged, whole.astype(numpy.int64))))
 
     def highest(self, number: int) -> int:
         """As :meth:`Alone.highest`."""

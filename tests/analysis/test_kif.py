@@ -12,6 +12,7 @@ from pydlshogi.analysis.kif import kif_lines, write_kif
 from pydlshogi.analysis.opinion import Candidate, Opinion
 from pydlshogi.analysis.page import summary_text
 from pydlshogi.analysis.record import GameRecord, read_record
+from pydlshogi.kifu.game import DRAW
 from pydlshogi.kifu.kif import parse_kif
 
 HANDICAP = "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
@@ -73,6 +74,7 @@ def test_other_start_positions_are_kept(sfen, move, tmp_path):
     [
         ("%TORYO", 1),
         ("%KACHI", 0),
+        ("%KACHI", 1),  # a declaration that was refused
         ("%SENNICHITE", None),
         ("%JISHOGI", None),
         ("%CHUDAN", None),
@@ -80,6 +82,8 @@ def test_other_start_positions_are_kept(sfen, move, tmp_path):
         ("%-ILLEGAL_ACTION", 0),
         ("%+ILLEGAL_ACTION", 1),
         (None, None),
+        (None, 0),  # known from a summary
+        (None, 1),
     ],
 )
 def test_ends_keep_their_winner(mark, winner):
@@ -87,6 +91,13 @@ def test_ends_keep_their_winner(mark, winner):
     record = GameRecord(base.names, base.start, base.moves, mark, winner)
     text = "\n".join(kif_lines(without_opinion(record), "m")).encode()
     assert parse_kif(text).winner == winner
+
+
+@pytest.mark.parametrize("end", ["%SENNICHITE\n", "'summary:sennichite:a draw:b draw\n"])
+def test_a_drawn_game_stays_drawn(end, tmp_path):
+    (tmp_path / "a.csa").write_text(f"PI\n+\n+7776FU\n-3334FU\n{end}")
+    lines = kif_lines(without_opinion(read_record(tmp_path / "a.csa")), "m")
+    assert parse_kif("\n".join(lines).encode()).result == DRAW
 
 
 def test_the_values_are_centipawns_for_black(network):

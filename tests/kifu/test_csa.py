@@ -233,7 +233,7 @@ def test_comments_behind_statements():
 
 
 def test_what_old_systems_put_behind_the_end():
-    for end in ("\x1a", "\0\0", "\x1a\0"):
+    for end in ("\x1a", "\0\0", "\x1a\0", "\x1a\n", "\n\x1a\r\n"):
         ((_, record),) = split_records((HEADER + MOVES + "%TORYO\n" + end).encode())
         assert parse_game(record).end_mark == "%TORYO"
 

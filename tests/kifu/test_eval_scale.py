@@ -133,6 +133,12 @@ def test_evaluations_that_predict_every_result_are_refused():
         eval_scale.fit_scale(counts)
 
 
+def test_evaluations_of_0_only_are_refused():
+    counts = eval_scale.count_evaluations(positions_of([0, 0], [WIN, LOSS]))
+    with pytest.raises(UserError, match="evaluation 0.*Give games with the engines' evaluations"):
+        eval_scale.fit_scale(counts)
+
+
 def test_no_evaluations_are_refused():
     with pytest.raises(UserError, match="no position has an evaluation and a result"):
         eval_scale.count_evaluations(positions_of([NO_EVALUATION, 5], [WIN, UNKNOWN]))

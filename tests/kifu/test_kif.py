@@ -1,5 +1,6 @@
 """KIF records against python-shogi's parser and the CSA of the same games."""
 
+import time
 from pathlib import Path
 
 import kifu_reference
@@ -208,8 +209,16 @@ def test_damaged_letters_outside_the_moves_cost_nothing():
         assert (found.moves, found.names[0]) == (expected.moves, "甲")
         cut = parse_kif(data + "*注".encode(encoding)[:-1])
         assert cut.moves == expected.moves
-        found = parse_kif(data + b"\x1a")
-        assert found == expected
+        for end in (b"\x1a", b"\x1a\r\n"):
+            assert parse_kif(data + end) == expected
+
+
+def test_a_long_run_of_blanks_costs_no_time():
+    begin = time.perf_counter()
+    with pytest.raises(RecordError, match="unknown text"):
+        kif(START + "   1 ７六歩(77)" + 20_000 * " " + "x\n")
+    # 0.05 s; with a pattern that tries all divisions of the blanks, hours
+    assert time.perf_counter() - begin < 20
 
 
 @pytest.mark.parametrize(

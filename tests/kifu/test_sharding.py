@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pydlshogi.commands import make_positions
+from pydlshogi.commands import make_positions, train_policy
 from pydlshogi.kifu import sharding, shards
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
@@ -180,6 +180,28 @@ def test_a_list_may_name_shards_beside_records(kifu_list):
     assert loaded.positions.tobytes() == one.tobytes() + whole.tobytes()
     assert loaded.mapped[:].tobytes() == loaded.positions.tobytes()
     assert load_positions(mixed).from_cache
+
+
+def test_programs_that_need_games_name_shards_in_their_list(kifu_list):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    with pytest.raises(KifuError, match=r"00000\.shard: it is a shard, which only training"):
+        read_positions(kifu_list.parent / "out/list.txt")
+
+
+def test_options_for_records_are_a_warning_with_shards(kifu_list, caplog):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    words = ["--iterations", "1", "-b", "2", "--gpu", "-1", "--model", "m", "--state", "s"]
+    words += ["--network", "policy_value_small", "--drop_duplicates"]
+    assert train_policy.main(["out/list.txt", "train.txt", *words]) == 0
+    warnings = [line.getMessage() for line in caplog.records if line.levelname == "WARNING"]
+    assert [line for line in warnings if line.startswith("train: --strict and --drop_duplicates")]
+
+
+def test_a_progress_file_of_others_is_no_reason_to_delete_a_folder(kifu_list, capsys):
+    Path("out").mkdir()
+    Path("out/progress.json").write_text("{}")
+    assert make_positions.main(["train.txt", "out"]) == 1
+    assert "progress.json is damaged. Choose another folder." in capsys.readouterr().err
 
 
 def test_a_missing_or_damaged_shard_is_named(kifu_list):

@@ -307,6 +307,22 @@ def test_sigterm_to_mpiexec_saves_and_ends_all_ranks(folder):
 
 
 @with_mpi
+def test_a_test_set_without_a_result_is_validated(folder):
+    games = Path(folder / "test.txt").read_text().split()
+    records = [(folder / game).read_text(encoding="utf-8").splitlines() for game in games]
+    lines = [line for lines in records for line in lines if line[0] not in "%'"]
+    (folder / "unknown.csa").write_text("\n".join(lines[: len(lines) // len(games)]) + "\n")
+    (folder / "unknown.txt").write_text("unknown.csa\n")
+    script = str(REPOSITORY / PROGRAM[0])
+    options = (
+        "--gpu -1 --network policy_value_small -b 8 --iterations 2 --eval_interval 2 --log log"
+    )
+    result = mpiexec(2, script, "train.txt", "unknown.txt", *options.split(), cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert numpy.isnan(numbers(folder)[-1])
+
+
+@with_mpi
 def test_an_error_is_told_once(folder):
     result = mpiexec(2, REPOSITORY / PROGRAM[0], "train.txt", "nothing.txt", cwd=folder)
     assert result.returncode == 1

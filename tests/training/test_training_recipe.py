@@ -159,6 +159,7 @@ def test_the_options_of_the_command_line_are_those_of_a_recipe():
         "--nesterov",
         "--lr_steps 3",
         "--lr_factor 0.5",
+        "--eval_scale 300",
         "--lr_schedule steps",
         "--lr_iterations 3",
     ],

@@ -5,6 +5,7 @@ import re
 
 import numpy
 import pytest
+import training_helpers
 from training_helpers import (
     SmallValueNetwork,
     TwoHeads,
@@ -156,6 +157,17 @@ def test_positions_without_results_train_the_moves_alone(tmp_path, curve):
     found = curve()
     assert all(numpy.isnan(point.value_loss) for point in found.progress)
     assert all(numpy.isfinite(point.loss) for point in found.progress)
+
+
+def test_without_a_winner_in_the_test_set_its_accuracy_is_unknown(tmp_path, curve, monkeypatch):
+    drawn = positions_with([DRAW] * 13)
+    monkeypatch.setattr(training_helpers, "make_positions", lambda *_: drawn)
+    run(tmp_path, network=TwoHeads(), positions=positions_with([WIN] * 45), epoch=1)
+    found = curve()
+    assert found.progress and found.epochs
+    assert all(numpy.isnan(point.value_accuracy) for point in found.progress)
+    assert all(numpy.isfinite(point.accuracy) for point in found.progress)
+    assert numpy.isnan(found.epochs[0].test_value_accuracy)
 
 
 @pytest.mark.parametrize("stop", [1, 4, 6, 7, 11])
