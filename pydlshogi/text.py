@@ -1,4 +1,4 @@
-"""Text files in the encodings of current and older editors and shells."""
+"""Text: files in the encodings of current and older editors and shells, and parts of messages."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ def decode(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("cp932", "replace")
+
+
+def counted(number: int, noun: str) -> str:
+    """Formats a number of things, such as ``1 game`` or ``2 games``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def shown(text: str) -> str:

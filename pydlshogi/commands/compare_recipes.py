@@ -23,7 +23,7 @@ from pydlshogi.commands.train_options import (
 from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
 from pydlshogi.network.registry import SIZES
-from pydlshogi.text import decode
+from pydlshogi.text import counted, decode
 
 if TYPE_CHECKING:
     import numpy
@@ -156,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.commands.computation import apply_computation
     from pydlshogi.device import in_words, select_device
     from pydlshogi.lock import lock_outputs
-    from pydlshogi.training.compare import Comparison, check_variants, compare, counted
+    from pydlshogi.training.compare import Comparison, check_variants, compare
 
     device = select_device(args.gpu)
     apply_computation(args)
@@ -192,7 +192,7 @@ def _variant(line: Line, output: Path) -> Variant:
 
 def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray, str]:
     """Reads the training and the test positions, and says in words where the latter come from."""
-    from pydlshogi.training.compare import counted, first, hold_out
+    from pydlshogi.training.compare import first, hold_out
 
     positions, source = load_games(args.kifulist_train).positions, args.kifulist_train
     if args.kifulist_test:

@@ -22,6 +22,7 @@ from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
 from pydlshogi.network.model_file import load_network
 from pydlshogi.outputs import prepare_outputs
+from pydlshogi.text import counted
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import NotFiniteError, load_pair
 from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
@@ -115,11 +116,6 @@ def check_variants(variants: Sequence[Variant], output: Path) -> None:
     for variant in variants:
         variant.make_network()
     prepare_outputs({"--output": str(output / "table.md")}, {})
-
-
-def counted(number: int, noun: str) -> str:
-    """Formats a number of things, such as ``1 game`` or ``2 games``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndarray:

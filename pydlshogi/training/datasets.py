@@ -17,6 +17,7 @@ from pydlshogi.kifu.visits import Visits
 from pydlshogi.network.network import Network
 from pydlshogi.outputs import real_path
 from pydlshogi.positions import NO_EVALUATION, count_common
+from pydlshogi.text import counted
 from pydlshogi.training import log
 from pydlshogi.training.options import Options
 from pydlshogi.training.order import make_order, random_of
@@ -102,7 +103,8 @@ def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
     for name, item in loaded.items():
         if item.shards:
             in_shards = len(sets[name]) - len(item.records)
-            logger.info("%s: %d positions in %s", name, in_shards, _counted(len(item.shards)))
+            shards = counted(len(item.shards), "shard")
+            logger.info("%s: %s in %s", name, counted(in_shards, "position"), shards)
             if options.strict or options.drop_duplicates:
                 logger.warning(
                     "%s: --strict and --drop_duplicates change nothing in shards; "
@@ -117,10 +119,6 @@ def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
     common = _count_common(sets["train"], sets["test"])
     logger.info("training positions that are also in the test set = %s", common)
     return train_set, test_set
-
-
-def _counted(shards: int) -> str:
-    return f"{shards} shard" if shards == 1 else f"{shards} shards"
 
 
 def _count_common(train: AnyPositions, test: AnyPositions) -> str:
