@@ -95,6 +95,10 @@ class EnginePlayer(BasePlayer):
         """
         raise NotImplementedError
 
+    def is_endless(self, go: Go) -> bool:
+        """Says whether only ``stop`` ends the search. This player always ends by itself."""
+        return False
+
     def find_mate(self, go: Go) -> str:
         """Returns the text behind ``checkmate``. This one cannot search mates."""
         return "notimplemented"

@@ -128,6 +128,10 @@ class MCTSPlayer(NetworkPlayer):
             nodes = self._run(go, timer)
             return self._bestmove(timer, nodes)
 
+    def is_endless(self, go: Go) -> bool:
+        """Says whether only ``stop`` ends the search."""
+        return not (go.has_limit or self.options["nodes"])
+
     def find_mate(self, go: Go) -> str:
         """Searches a mate by df-pn."""
         seconds = None if go.mate_ms is None else go.mate_ms / 1000

@@ -5,7 +5,7 @@ engine to read. The engine also notices ``quit`` while it loads a model. The oth
 obeys the lines in their order. While it thinks, the main thread tells it of lines that
 want the move at once. After ``go infinite`` and ``go ponder`` the move is held back until
 ``stop``, ``ponderhit`` or the next command that needs the player. If a GUI forgets ``stop``,
-the next ``position`` or ``go`` ends these searches, too.
+the next ``position`` or ``go`` ends these searches, too, and all others that have no limit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Dialogue(abc.ABC):
         self._no_position = ""  # why the last position was refused
         # Each line; and if the line is a go, what tells the search to stop, and of ponderhit.
         self._lines: queue.SimpleQueue[tuple[str, _Signals] | None] = queue.SimpleQueue()
-        self._signals = _Signals(Go())
+        self._signals = _Signals()
         self._commands: dict[str, Callable[[str], None]] = {
             "usi": self._usi,
             "setoption": self._setoption,
@@ -89,6 +89,10 @@ class Dialogue(abc.ABC):
     def _choose(self, go: Go) -> str:
         """Returns the text behind ``bestmove``."""
 
+    def _waits_for_stop(self, go: Go) -> bool:
+        """Says whether only ``stop`` or ``ponderhit`` ends a search."""
+        return go.is_held
+
     def _mate(self, go: Go) -> str:
         """Returns the text behind ``checkmate``."""
         return "notimplemented"
@@ -112,7 +116,7 @@ class Dialogue(abc.ABC):
         """
         worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
         worker.start()
-        signals = _Signals(Go())
+        signals = self._signals
         thinking = [signals]
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
@@ -120,9 +124,10 @@ class Dialogue(abc.ABC):
                 self._output.log("<", text)
                 command, rest = _split(text)
                 if command in ("position", "go"):
-                    _stop_all([search for search in thinking if search.is_held])
+                    for search in thinking:
+                        search.supersede()
                 if command == "go":
-                    signals = _Signals(parse_go(rest)[0])
+                    signals = _Signals()
                     thinking = [search for search in thinking if not search.is_done]
                     thinking.append(signals)
                 elif command == "ponderhit":
@@ -215,6 +220,7 @@ class Dialogue(abc.ABC):
             more = len(complaints) - _MOST_COMPLAINTS
             self._output.info_string(f"go does not know {more} more words")
         go = dataclasses.replace(go, stop=self._signals.stop, ponderhit=self._signals.ponderhit)
+        self._signals.begin(self._waits_for_stop(go), go.ponder)
         if go.mate:
             self._output.send(f"checkmate {self._mate_answer(go)}")
             return
@@ -275,26 +281,39 @@ class Dialogue(abc.ABC):
 class _Signals:
     """What the reading thread tells a search.
 
-    Args:
-        go: The command that begins the search.
-
     Attributes:
         stop: Whether to stop.
         ponderhit: Whether the opponent has played the expected move.
         is_done: Whether the search has ended; its move may be held back. The other thread sets it.
     """
 
-    def __init__(self, go: Go) -> None:
-        self._go = go
+    def __init__(self) -> None:
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
         self.is_done = False
+        self._waits = self._is_ponder = False
+        self._is_superseded = False
 
-    @property
-    def is_held(self) -> bool:
-        """Whether the move is held back until the GUI asks for it."""
-        has_hit = self._go.ponder and self.ponderhit.is_set()
-        return self._go.is_held and not has_hit
+    def begin(self, waits: bool, is_ponder: bool) -> None:
+        """Notes, in the thread that obeys, that the search begins.
+
+        Args:
+            waits: Whether it waits for ``stop``.
+            is_ponder: Whether ``ponderhit`` makes it a search that ends by itself.
+        """
+        self._waits, self._is_ponder = waits, is_ponder
+        self._stop_if_forgotten()
+
+    def supersede(self) -> None:
+        """Notes, in the thread that reads, that the GUI has sent the next position or ``go``."""
+        self._is_superseded = True
+        self._stop_if_forgotten()
+
+    def _stop_if_forgotten(self) -> None:
+        """Stops a search that waits for a ``stop`` which will not come."""
+        is_hit = self._is_ponder and self.ponderhit.is_set()
+        if self._is_superseded and self._waits and not is_hit:
+            self.stop.set()
 
 
 def _perhaps_without_reader() -> contextlib.suppress:

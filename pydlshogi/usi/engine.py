@@ -112,6 +112,9 @@ class Engine(Dialogue):
     def _choose(self, go: Go) -> str:
         return self.player.choose(go)
 
+    def _waits_for_stop(self, go: Go) -> bool:
+        return go.is_held or self.player.is_endless(go)
+
     def _mate(self, go: Go) -> str:
         return self.player.find_mate(go)
 

@@ -58,6 +58,9 @@ class Player(Protocol):
             UserError: The player cannot play. The engine shows the text and ends.
         """
 
+    def is_endless(self, go: Go) -> bool:
+        """Says whether only ``stop`` ends the search."""
+
     def find_mate(self, go: Go) -> str:
         """Searches a mate in the current position.
 

@@ -141,6 +141,14 @@ class Go:
         """Whether the move is held back until the GUI asks for it."""
         return self.infinite or self.ponder
 
+    @property
+    def has_limit(self) -> bool:
+        """Whether the command limits the search."""
+        limits = (self.movetime, self.nodes, self.depth, self.mate_ms)
+        return any(limit is not None for limit in limits) or not (
+            self.black == self.white == Clock()
+        )
+
     def clock(self, color: int) -> Clock:
         """Returns the clock of a side, ``shogi.BLACK`` (0) or ``shogi.WHITE`` (1)."""
         return (self.black, self.white)[color]

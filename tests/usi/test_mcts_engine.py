@@ -220,7 +220,7 @@ def test_quit_at_any_time(start, two_heads, lines, end):
     assert b"Traceback" not in program.stderr
 
 
-@pytest.mark.parametrize("go", ["go infinite", "go ponder"])
+@pytest.mark.parametrize("go", ["go infinite", "go ponder", "go", "go searchmoves 7g7f 2g2f"])
 @pytest.mark.parametrize("position", [["position startpos moves 7g7f"], []])
 def test_the_next_go_ends_a_search_that_waits_for_stop(engine, go, position):
     engine.send("position startpos", go)
@@ -234,6 +234,14 @@ def test_the_next_go_does_not_cut_a_search_that_ends_itself(engine):
     answers = engine.until("usiok")
     first = next(number for number, line in enumerate(answers) if line.startswith("bestmove"))
     assert " nodes 400 " in answers[first - 1]
+    assert len(bestmoves(answers)) == 2
+
+
+def test_the_next_go_does_not_cut_a_search_that_an_option_ends(engine):
+    engine.send("setoption name nodes value 300", "position startpos", "go")
+    engine.send("position startpos", "go", "setoption name nodes value 0", "usi")
+    answers = engine.until("usiok")
+    assert len([line for line in answers if " nodes 300 " in line]) >= 2
     assert len(bestmoves(answers)) == 2
 
 
