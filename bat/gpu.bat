@@ -4,7 +4,7 @@ rem Results: the folder run\gpu. For a driver of CUDA 13, write cuda13 instead o
 setlocal
 cd /d "%~dp0.."
 nvidia-smi -L >nul 2>&1 || goto no_gpu
-if not exist ".venv\.for-train" call "%~dp0setup.bat" nopause
+if not exist ".venv\.for-train" call bat\setup.bat nopause
 if not exist ".venv\.for-train" goto failed
 ".venv\Scripts\python.exe" -c "import cupy, pytest, hypothesis" >nul 2>&1 && goto run
 echo Installing CuPy. This takes some minutes and needs the internet.

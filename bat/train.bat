@@ -3,7 +3,7 @@ rem Trains a network on the 200 games of the folder kifu, as make train does. A 
 rem Started again, it continues an interrupted run.
 setlocal
 cd /d "%~dp0.."
-if not exist ".venv\.for-train" call "%~dp0setup.bat" nopause
+if not exist ".venv\.for-train" call bat\setup.bat nopause
 if not exist ".venv\.for-train" goto failed
 if exist "run\finished" goto finished
 set "RESUME="

@@ -111,6 +111,7 @@ def work(name: str, batchsize: int, steps: int) -> None:
     set_threads(1)
     times: list[float] = []
     waits: list[float] = []
+    exchanges: list[float] = []
     if isinstance(ranks, Ranks):
         _time_communication(ranks, waits)
     step = make_step(name, batchsize, ranks)
@@ -118,22 +119,22 @@ def work(name: str, batchsize: int, steps: int) -> None:
         step()
     for _ in range(steps):
         ranks.highest(0)  # all begin together
-        waits.append(0)
+        waits.clear()  # of this waiting
         begin = time.perf_counter()
         step()
         times.append(time.perf_counter() - begin)
+        exchanges.append(sum(waits))
     if ranks.is_first:
-        waits = waits[-steps:]
         found = {
             "step": statistics.median(times),
-            "communication": statistics.median(waits),
+            "communication": statistics.median(exchanges),
             "fastest": min(times),
         }
         print(json.dumps({key: 1000 * value for key, value in found.items()}))
 
 
 def _time_communication(ranks: Ranks, waits: list[float]) -> None:
-    """Adds the time of every exchange to the last of ``waits``."""
+    """Appends the time of every exchange to ``waits``."""
 
     def timed(method: Any) -> Any:
         def call(*arguments: Any) -> Any:
@@ -141,8 +142,7 @@ def _time_communication(ranks: Ranks, waits: list[float]) -> None:
             try:
                 return method(*arguments)
             finally:
-                if waits:
-                    waits[-1] += time.perf_counter() - begin
+                waits.append(time.perf_counter() - begin)
 
         return call
 

@@ -54,11 +54,14 @@ TEST = ROOT / "kifu" / "kifulist_test.txt"
 def make(folder: Path, count: int) -> None:
     """Writes shards with ``count`` positions, and their list, unless the list exists."""
     if (folder / LIST).exists():
+        kept = len(load_positions(folder / LIST).mapped)
+        if kept != count:
+            sys.exit(f"{folder} has {kept} positions: give --positions {kept}, or another folder.")
         return
     games = read_positions(GAMES)[0]
     random = numpy.random.RandomState(1)
     positions = numpy.resize(games, min(count, SHARD_SIZE))
-    names = []
+    names: list[str] = []
     for start in range(0, count, SHARD_SIZE):
         positions["result"] = random.randint(0, 3, len(positions))
         names.append(f"{start:012}{SUFFIX}")

@@ -21,7 +21,7 @@ _DPI = 110
 # The first bytes of a PNG.
 _PNG = b"\x89PNG\r\n\x1a\n"
 
-# The same picture gives the same file: without random names and the time.
+# The same picture gives the same PNG, SVG or PDF: without random names and the time.
 _SETTINGS: Any = {"svg.hashsalt": "pydlshogi"}
 _METADATA: dict[str, dict[str, None]] = {
     "svg": {"Date": None},

@@ -52,6 +52,12 @@ def launch(script):
     sys.exit(status)
 
 
+def python_path():
+    # type: () -> str
+    """Returns the PYTHONPATH with which a child process finds this package in any folder."""
+    return os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+
+
 def _problem():
     # type: () -> str
     """Says why this Python cannot run the program; empty if it can."""

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int
+from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int, whole_number
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
+
+#: Largest number of random moves at the start of a game.
+_MOST_OPENING_MOVES = 200
 
 if TYPE_CHECKING:
     from pydlshogi.match.referee import Verdict
@@ -36,6 +39,11 @@ def build_parser() -> ArgumentParser:
     _add_games(parser)
     _add_limits(parser)
     return parser
+
+
+def _opening_length(text: str) -> int:
+    """Reads a number of random moves: most games of random moves end after some hundred."""
+    return whole_number(text, 1, _MOST_OPENING_MOVES)
 
 
 def _add_engines(parser: argparse.ArgumentParser) -> None:
@@ -68,10 +76,11 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--plies",
-        type=positive_int,
+        type=_opening_length,
         default=4,
         metavar="N",
-        help="number of random moves at the start of a game (default: %(default)s)",
+        help=f"number of random moves at the start of a game, at most {_MOST_OPENING_MOVES} "
+        "(default: %(default)s)",
     )
     add(
         "--seed",

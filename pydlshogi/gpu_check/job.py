@@ -14,6 +14,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.gpu_check.checksums import make_room, note
 from pydlshogi.gpu_check.process import Ended, run
 from pydlshogi.gpu_check.table import Row
+from pydlshogi.launch import python_path
 
 #: Folder of the clone: the parts run its scripts and tests.
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,8 +63,8 @@ class Request:
 
     def environment(self) -> dict[str, str]:
         """Makes the environment variables of the child processes."""
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        variables = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
+        variables = {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
+        variables["PYTHONPATH"] = python_path()
         if not self.is_rehearsal:
             visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
             seen = visible[self.gpu] if any(visible) else str(self.gpu)

@@ -8,9 +8,9 @@ follows from the logistic curve (A. E. Elo, The Rating of Chessplayers, 1978)::
 The two games of a pair start from the same opening and are not independent. The variance
 of the score is therefore computed over pairs (the "pentanomial" variance: a pair gives
 0, 0.5, 1, 1.5 or 2 points). In a short or one-sided match this variance is too small; it
-is 0 if every game is lost. So one won pair and one lost pair are added. For single games
-this is the "plus four" interval of A. Agresti and B. A. Coull (The American Statistician
-52, 1998). Its coverage is near 95 % for any number of games and any score.
+is 0 if every game is lost. So one won pair and one lost pair are added, in the manner of
+the "plus four" interval of A. Agresti and B. A. Coull (The American Statistician 52, 1998).
+In simulations, the interval contains the true difference in 90 to 100 % of the matches.
 
 An end of the interval outside 0..1 means that there is no bound. If every game was lost,
 for example, only the highest possible difference is known.

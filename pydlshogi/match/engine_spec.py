@@ -9,6 +9,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from pydlshogi.launch import python_path
 from pydlshogi.match.limit import Limit, parse_limit
 
 _NAME = re.compile(r"[\w.+-]+", re.ASCII)
@@ -53,6 +54,10 @@ class EngineSpec:
         path = os.pathsep.join([os.environ.get("PATH", os.defpath), _GAMES_FOLDER])
         return [shutil.which(program, path=path) or program, *rest]
 
+    def variables(self) -> dict[str, str]:
+        """Returns the environment variables that the engine needs."""
+        return {"PYTHONPATH": python_path()} if self.command[0] == _THIS_PYTHON else {}
+
 
 def parse_engine(text: str) -> EngineSpec:
     """Parses an engine of the command line.
@@ -66,7 +71,6 @@ def parse_engine(text: str) -> EngineSpec:
         ValueError: The text has none of these forms; the message says what is wrong.
     """
     if text == _RANDOM:
-        # By -m, not by the path of the file, so that it finds the package in a clone.
         return EngineSpec(_RANDOM, (_THIS_PYTHON, "-m", "pydlshogi.match.random_player"))
     kind, _, level = text.partition(":")
     if kind == _FAIRY and re.fullmatch(r"[+-]?\d+", level, re.ASCII):

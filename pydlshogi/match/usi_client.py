@@ -63,7 +63,7 @@ class UsiClient:
         self._timeout = timeout
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         try:
-            self._process = _start(spec.arguments(), self._stderr)
+            self._process = _start(spec, self._stderr)
         except OSError as error:
             self._stderr.close()
             raise EngineError(
@@ -131,7 +131,7 @@ class UsiClient:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Kills the process and its child processes.
+        """Kills the process, and its child processes if it still runs.
 
         On Windows child processes, such as the Python of a .bat file, end later, when
         their input ends.
@@ -166,7 +166,8 @@ class UsiClient:
         self.close()
 
     def _send(self, line: str) -> None:
-        self._stdin.write(line.encode("utf-8") + b"\n")
+        # A path may have bytes that are no UTF-8.
+        self._stdin.write(line.encode("utf-8", "surrogateescape") + b"\n")
         self._stdin.flush()
 
     def _set_options(self, declared: list[str]) -> None:
@@ -249,7 +250,7 @@ class _Lines:
         if left <= 0:  # even if lines are waiting: the engine may write without end
             raise TimeoutError
         try:
-            line = self._queue.get(timeout=left)
+            line = self._queue.get(timeout=min(left, threading.TIMEOUT_MAX))
         except queue.Empty:
             raise TimeoutError from None
         if not line:
@@ -275,8 +276,8 @@ class _Lines:
         self._queue.put(b"")
 
 
-def _start(command: list[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Starts a program that does not receive Ctrl-C.
+def _start(spec: EngineSpec, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Starts an engine that does not receive Ctrl-C.
 
     Otherwise Ctrl-C would end the engines first, and they would lose their games.
     """
@@ -285,11 +286,11 @@ def _start(command: list[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     else:
         group = {"start_new_session": True}
     return subprocess.Popen(
-        command,
+        spec.arguments(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
-        env={**_ENVIRONMENT, **os.environ},
+        env={**_ENVIRONMENT, **os.environ, **spec.variables()},
         **group,
     )
 

@@ -61,34 +61,36 @@ class Workers:
         self._numbers = iter(numbers)
         count = min(concurrency, len(numbers))
         threads = [threading.Thread(target=self._work_and_note_the_end) for _ in range(count)]
-        for thread in threads:
-            thread.start()
         # Polled: Ctrl-C in the lock of a future or a condition could leave it locked for ever.
         try:
-            self._wait(count)
+            for thread in threads:
+                thread.start()
+            self._wait(threads)
         except KeyboardInterrupt:
             self._stop.set()
-            self._finish_or_kill(count, interrupted)
+            self._finish_or_kill(threads, interrupted)
             raise
         for error in filter(None, self._ended):
             raise error
 
-    def _wait(self, count: int) -> None:
+    def _wait(self, threads: Sequence[threading.Thread]) -> None:
         """Waits for all threads; the first error stops the others after their game."""
-        while len(self._ended) < count:
+        while _are_alive(threads):
             if any(self._ended):
                 self._stop.set()
             time.sleep(_PAUSE)
 
-    def _finish_or_kill(self, count: int, interrupted: Callable[[], None]) -> None:
+    def _finish_or_kill(
+        self, threads: Sequence[threading.Thread], interrupted: Callable[[], None]
+    ) -> None:
         """Waits for the current games, or kills the engines at a second Ctrl-C."""
         try:
             interrupted()
-            self._wait(count)
+            self._wait(threads)
         except KeyboardInterrupt:
             self._give_up.set()
             # Repeated, since an engine may be starting. Further Ctrl-C is ignored.
-            while len(self._ended) < count:
+            while _are_alive(threads):
                 with contextlib.suppress(KeyboardInterrupt):
                     for engine in list(self._engines):
                         engine.kill()
@@ -119,6 +121,10 @@ class Workers:
                     return  # an engine lost because it was killed
                 with self._lock:
                     self._finished(number, game)
+
+
+def _are_alive(threads: Sequence[threading.Thread]) -> bool:
+    return any(thread.is_alive() for thread in threads)
 
 
 class _Engine:

@@ -51,6 +51,13 @@ def test_a_file_is_silent_and_keeps_its_variables_to_itself(path):
 
 
 @every_file
+def test_another_file_is_called_by_a_relative_path(path):
+    """``call`` replaces ``%`` and doubles ``^`` in a path, even in quotation marks."""
+    for line in lines(path):
+        assert "%~dp0" not in line or "call " not in line, line
+
+
+@every_file
 def test_quotes_and_parentheses_are_balanced_on_each_line(path):
     for line in lines(path):
         assert line.count('"') % 2 == 0, line

@@ -1,10 +1,12 @@
 """Whole matches: random movers, fairy-stockfish, engines that misbehave, interruptions."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,10 +19,12 @@ from pydlshogi.commands.match import main  # noqa: E402
 from pydlshogi.kifu.csa import parse_game  # noqa: E402
 from pydlshogi.lock import lock_outputs  # noqa: E402
 from pydlshogi.match import series  # noqa: E402
+from pydlshogi.match.engine_spec import parse_engine  # noqa: E402
 from pydlshogi.match.limit import Limit  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
 from pydlshogi.match.tournament import Tournament  # noqa: E402
+from pydlshogi.match.workers import Workers  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
 
@@ -369,7 +373,8 @@ def test_options_reach_the_engine(fake, tmp_path):
     [
         (["--games", "3"], "--games 3 is odd"),
         (["--games", "0"], "'0' is not a whole number of at least 1"),
-        (["--plies", "-1"], "'-1' is not a whole number of at least 1"),
+        (["--plies", "-1"], "'-1' is not a whole number from 1 to 200"),
+        (["--plies", "100000", "--max_plies", "200000"], "'100000' is not a whole number"),
         (["--nodes", "1", "--depth", "1"], "not allowed with"),
         (["--engine", "random"], "two engines of --engine have the same name"),
         (["--max_plies", "4"], "--max_plies 4 leaves no move"),
@@ -424,6 +429,43 @@ def test_options_are_sent_in_utf_8_whatever_the_system_writes(fake, tmp_path, mo
     monkeypatch.setattr("locale.getpreferredencoding", lambda *args: "ascii")
     engine = fake("heard") + ";Title=偽"
     assert run(tmp_path / "match", "--engine", "random", "--opponent", engine, "--games", 2) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="paths are texts there")
+def test_a_value_with_other_bytes_than_utf_8_is_sent(tmp_path):
+    log = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.log")
+    engine = f"a='{sys.executable}' -m pydlshogi.match.random_player;debug_log={log}"
+    engines = ["--engine", engine, "--opponent", "random", "--games", 2, "--max_plies", 20]
+    assert run(tmp_path / "match", *engines) == 0
+    assert list(tmp_path.glob("*.log"))
+
+
+def test_a_time_longer_than_the_system_can_wait_is_no_error(fake, tmp_path):
+    engines = ["--engine", "random", "--opponent", fake("resign"), "--games", 2]
+    assert run(tmp_path / "match", *engines, "--timeout", 10**11) == 0
+
+
+def test_ctrl_c_while_the_threads_start_stops_those_that_have_started(tmp_path, monkeypatch):
+    start, started = threading.Thread.start, []
+
+    def interrupted(thread):
+        start(thread)
+        started.append(thread)
+        raise KeyboardInterrupt
+
+    played = []
+    workers = Workers((None, None), 1.0, None, lambda *game: played.append(game))
+    monkeypatch.setattr(Workers, "_work", lambda self: self._stop.wait(60))
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        workers.run(range(4), 2, lambda: None)
+    assert len(started) == 1 and not started[0].is_alive()
+
+
+def test_the_random_player_is_found_from_any_folder():
+    spec = parse_engine("random")
+    assert spec.variables()["PYTHONPATH"].split(os.pathsep)[0] == str(Path(SCRIPT).parents[1])
+    assert parse_engine("fairy:0").variables() == {}
 
 
 def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys):
