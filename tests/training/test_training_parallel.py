@@ -48,10 +48,11 @@ def mpiexec(ranks, *arguments, timeout=300, **kwargs):
     )
 
 
-def numbers(folder):
-    """The numbers in the lines of a log."""
+def numbers(folder, accuracies=False):
+    """The numbers in the lines of a log: either the accuracies, or all others."""
     lines = [line.split("\t")[2] for line in (folder / "log").read_text().splitlines()]
-    return [float(word) for line in lines for word in re.findall(r"= ([-\d.e]+|nan)", line)]
+    found = [pair for line in lines for pair in re.findall(r"(\w+) = ([-\d.e]+|nan)", line)]
+    return [float(text) for name, text in found if (name == "accuracy") == accuracies]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,16 @@ def assert_equal_runs(one, other, tolerance=1e-6):
                 )
     numpy.testing.assert_allclose(numbers(one), numbers(other), tolerance, tolerance)
     assert len(numbers(one)) > 4
+    # Two labels of a position may be equally probable but for rounding, which depends on the
+    # processor. An accuracy is measured on at least 6 positions.
+    accuracies = numbers(one, accuracies=True), numbers(other, accuracies=True)
+    numpy.testing.assert_allclose(*accuracies, 0, 1 / 6 + 1e-6)
+    assert accuracies[0]
+
+
+def tolerance_of(name):
+    """The rounding of Winograd's convolution grows faster, on some processors to 3e-6."""
+    return 1e-6 if CASES[name].convolution == "chainer" else 1e-4
 
 
 def train_alone(tmp_path, names):
@@ -103,7 +114,7 @@ def test_two_ranks_train_the_network_of_one_process(tmp_path):
     train_alone(tmp_path, SMALL)
     train_in(2, tmp_path / "two", SMALL)
     for name in SMALL:
-        assert_equal_runs(tmp_path / "one" / name, tmp_path / "two" / name)
+        assert_equal_runs(tmp_path / "one" / name, tmp_path / "two" / name, tolerance_of(name))
 
 
 @with_mpi
@@ -112,7 +123,7 @@ def test_three_ranks_train_the_network_of_one_process(tmp_path):
     train_alone(tmp_path, SMALL)
     train_in(3, tmp_path / "three", SMALL)
     for name in SMALL:
-        assert_equal_runs(tmp_path / "one" / name, tmp_path / "three" / name)
+        assert_equal_runs(tmp_path / "one" / name, tmp_path / "three" / name, tolerance_of(name))
 
 
 @with_mpi
@@ -319,7 +330,7 @@ def test_a_test_set_without_a_result_is_validated(folder):
     )
     result = mpiexec(2, script, "train.txt", "unknown.txt", *options.split(), cwd=folder)
     assert result.returncode == 0, result.stderr
-    assert numpy.isnan(numbers(folder)[-1])
+    assert numpy.isnan(numbers(folder)).any()
 
 
 @with_mpi
