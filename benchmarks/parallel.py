@@ -119,7 +119,7 @@ def work(name: str, batchsize: int, steps: int) -> None:
         step()
     for _ in range(steps):
         ranks.highest(0)  # all begin together
-        waits.clear()  # of this waiting
+        waits.clear()  # not those before the step
         begin = time.perf_counter()
         step()
         times.append(time.perf_counter() - begin)

@@ -42,7 +42,7 @@ def build_parser() -> ArgumentParser:
 
 
 def _opening_length(text: str) -> int:
-    """Reads a number of random moves: most games of random moves end after some hundred."""
+    """Reads the number of random moves. It is limited, because games of random moves end early."""
     return whole_number(text, 1, _MOST_OPENING_MOVES)
 
 

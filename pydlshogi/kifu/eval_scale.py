@@ -99,7 +99,7 @@ def fit_scale(counts: Counts) -> float:
     """
     if not counts.evaluation.any():
         raise UserError(
-            "every position has the evaluation 0, as files have that were converted from records "
+            "every position has the evaluation 0, as in files that were converted from records "
             "without evaluations. Give games with the engines' evaluations."
         )
 

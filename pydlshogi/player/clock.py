@@ -67,7 +67,7 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
         # ShogiHome takes the increment off the clock that it sends: the side has only that.
         byoyomi, increment = increment, 0.0
     if not increment:
-        margin = min(margin, (remaining + byoyomi) / 2)  # some of a short time is for the search
+        margin = min(margin, (remaining + byoyomi) / 2)  # the search has the other half
     moves = go.moves_left(_MOVES_LEFT + max(0, _OPENING_PLIES - ply))
     # Without a reserve, the clock would soon run down to the margin before each increment.
     reserve = min(_RESERVE_PART * increment, _MOST_RESERVE, remaining / 2)

@@ -130,7 +130,8 @@ class MCTSPlayer(NetworkPlayer):
 
     def is_endless(self, go: Go) -> bool:
         """Says whether only ``stop`` ends the search."""
-        return not (go.has_limit or self.options["nodes"])
+        # The option has no effect on a mate search.
+        return not (go.has_limit or (self.options["nodes"] and not go.mate))
 
     def find_mate(self, go: Go) -> str:
         """Searches a mate by df-pn."""
@@ -324,7 +325,7 @@ class MCTSPlayer(NetworkPlayer):
         return frozenset(from_usi(move.usi()) for move in allowed)
 
     def _max_nodes(self, go: Go) -> int:
-        """Largest number of visits. Without a value head, one shows the whole policy."""
+        """Largest number of visits. Without a value head it is 1: it shows the whole policy."""
         if not self._evaluator.has_value:
             return 1
         limits = [go.nodes, self.options["nodes"] or None]

@@ -107,8 +107,8 @@ def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
             logger.info("%s: %s in %s", name, counted(in_shards, "position"), shards)
             if options.strict or options.drop_duplicates:
                 logger.warning(
-                    "%s: --strict and --drop_duplicates change nothing in shards; "
-                    "make_positions has --strict",
+                    "%s: --strict and --drop_duplicates have no effect on shards; "
+                    "make the shards with --strict",
                     name,
                 )
         for line in item.report.lines() if item.report.records else ():

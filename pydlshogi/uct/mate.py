@@ -11,7 +11,7 @@ from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 #: Longest mate that is searched during the search of the tree, in plies.
 _ROOT_PLIES = 31
 
-#: Df-pn may find a mate that is not the shortest. One of up to so many plies is then looked for.
+#: Df-pn may find a longer mate than necessary. Then a mate of at most so many plies is searched.
 _EXACT_PLIES = 7
 
 #: Positions of the first and of the last slice, about 1 ms and 5 ms. They are short because a

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 #: How many lines are kept for a log that is opened later.
 _EARLY_LINES = 1000
 
-#: The longest text of a line that is kept so. The commands of a long game are shorter.
+#: How many characters of such a line are kept. The commands of a long game are shorter.
 _EARLY_LENGTH = 20_000
 
 #: How every log begins: a time and a direction.

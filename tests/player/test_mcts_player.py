@@ -631,6 +631,22 @@ def test_the_constants_of_the_search_come_from_the_options():
     assert player._search.settings.batches == 1
 
 
+@pytest.mark.parametrize(
+    ("go", "nodes", "endless"),
+    [
+        (Go(), 0, True),
+        (Go(searchmoves=("7g7f",)), 0, True),
+        (Go(), 300, False),
+        (Go(mate=True), 300, True),  # the option is for searches of a move
+        (Go(mate=True, mate_ms=100), 0, False),
+        (Go(depth=3), 0, False),
+        (Go(white=Clock(byoyomi=0)), 0, False),
+    ],
+)
+def test_a_search_without_a_limit_is_endless(go, nodes, endless):
+    assert make_player(nodes=nodes).is_endless(go) == endless
+
+
 def test_a_random_opening_follows_the_seed():
     def moves(seed, **options):
         player = make_player(random_seed=seed, **options)
