@@ -8,13 +8,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int, whole_number
+from pydlshogi.commands.arguments import (
+    ArgumentParser,
+    file_name,
+    named_path,
+    positive_int,
+    whole_number,
+)
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
 
-#: Largest number of random moves at the start of a game.
+#: Largest number of moves of an opening: longer games of random moves end too early.
 _MOST_OPENING_MOVES = 200
+
+#: Numbers of moves of an opening, if --plies is missing: random ones, and those of a game.
+_RANDOM_MOVES, _GAME_MOVES = 4, 24
 
 if TYPE_CHECKING:
     from pydlshogi.match.referee import Verdict
@@ -27,7 +36,7 @@ def build_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="match",
         description="Plays games between every --engine and every --opponent and prints a table "
-        "of the results. Two games start from each random opening, with sides exchanged. Each "
+        "of the results. Two games start from each opening, with sides exchanged. Each "
         "game is saved in --output as a CSA file and as an HTML page with a board. "
         "The same command continues an interrupted match.",
         epilog="An ENGINE is NAME=COMMAND;OPTION=VALUE;... (a USI engine; quote the whole), "
@@ -42,7 +51,7 @@ def build_parser() -> ArgumentParser:
 
 
 def _opening_length(text: str) -> int:
-    """Reads the number of random moves. It is limited, because games of random moves end early."""
+    """Reads the number of moves of an opening."""
     return whole_number(text, 1, _MOST_OPENING_MOVES)
 
 
@@ -75,19 +84,25 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
         help="number of games against each opponent, even (default: %(default)s)",
     )
     add(
+        "--openings",
+        type=file_name,
+        metavar="KIFULIST",
+        help="text file with the paths of games; the first moves of a game begin each pair of "
+        "games (default: random moves)",
+    )
+    add(
         "--plies",
         type=_opening_length,
-        default=4,
         metavar="N",
-        help=f"number of random moves at the start of a game, at most {_MOST_OPENING_MOVES} "
-        "(default: %(default)s)",
+        help=f"number of moves of an opening, at most {_MOST_OPENING_MOVES} (default: "
+        f"{_RANDOM_MOVES} random moves, or {_GAME_MOVES} moves of a game)",
     )
     add(
         "--seed",
         type=int,
         default=0,
         metavar="N",
-        help="seed of the random moves (default: %(default)s)",
+        help="seed of the openings (default: %(default)s)",
     )
     add(
         "--max_plies",
@@ -133,6 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Plays the games that are missing, and prints the table; returns the exit status."""
     parser = build_parser()
     args = parser.parse_args(argv)
+    if args.plies is None:
+        args.plies = _GAME_MOVES if args.openings else _RANDOM_MOVES
     opponents = args.opponent or [parse_engine(text) for text in USUAL_OPPONENTS]
     _check(parser, args, opponents)
     _check_environment(args.output)
@@ -178,7 +195,7 @@ def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> To
 
     kind = next((kind for kind in ("depth", "byoyomi") if getattr(args, kind)), "nodes")
     limit = Limit(kind, getattr(args, kind) or 1000)
-    conditions = Conditions(limit, args.plies, args.seed, args.max_plies)
+    conditions = Conditions(limit, args.plies, args.seed, args.max_plies, args.openings)
     return Tournament(args.engine, opponents, args.games, conditions, args.output, args.timeout)
 
 

@@ -1,25 +1,83 @@
-"""Random openings; both games of a pair start from the same one."""
+"""Openings: the first moves of a pair of games, which start alike."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import cshogi
+import shogi
+
+from pydlshogi.analysis.record import checked_game
+from pydlshogi.errors import UserError
+from pydlshogi.kifu.formats import Record, is_binary, records_of
+from pydlshogi.kifu.game import RecordError
+from pydlshogi.kifu.sources import Member, Source, is_archive, read_archive, read_list
+
+
+class OpeningError(UserError):
+    """There are not enough openings for a match."""
+
+
+class Opening(NamedTuple):
+    """The first moves of two games.
+
+    Attributes:
+        moves: The moves in USI notation. The game is not over after them.
+        origin: Where they come from, for the record.
+    """
+
+    moves: list[str]
+    origin: str
+
+
+def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> list[Opening]:
+    """Draws the openings of a match.
+
+    An opening depends only on its place in the result, and on the other arguments. So a match
+    can be resumed or extended, and all opponents play the same openings.
+
+    Args:
+        number: Number of openings.
+        plies: Number of moves of each.
+        seed: Seed of the random numbers.
+        kifu_list: List of the games that begin with the openings; None for random moves.
+
+    Raises:
+        KifuError: The list cannot be read.
+        OpeningError: Its games have fewer different openings.
+    """
+    if kifu_list is None:
+        return [
+            Opening(random_opening(seed, pair, plies), f"{plies} random moves, seed {seed}")
+            for pair in range(number)
+        ]
+    found: dict[tuple[str, ...], str] = {}
+    records = _shuffled_records(kifu_list, seed)
+    while len(found) < number:
+        record = next(records, None)
+        if record is None:
+            raise OpeningError(
+                f"the games of {kifu_list} have {len(found)} different openings of {plies} moves, "
+                f"but {number} are needed. Name more games, or lower --games or --plies. Handicap "
+                "games and single positions have no opening."
+            )
+        moves = _first_moves(record, plies)
+        if moves:
+            found.setdefault(tuple(moves), f"{record.file}, game {record.number}")
+    return [Opening(list(moves), f"{plies} moves of {origin}") for moves, origin in found.items()]
 
 
 def random_opening(seed: int, pair: int, plies: int) -> list[str]:
     """Draws an opening of random legal moves.
 
-    An opening depends only on its seed and number. So a match can be resumed or extended,
-    and all opponents play the same openings.
-
     Args:
         seed: Seed of the match.
         pair: Number of the pair of games, from 0.
         plies: Number of moves.
-
-    Returns:
-        The moves in USI notation. The game is not over after them.
     """
     # All Pythons and systems turn a string seed into the same random numbers.
     generator = random.Random(f"{seed} {pair}")
@@ -32,3 +90,50 @@ def random_opening(seed: int, pair: int, plies: int) -> list[str]:
             board.push_usi(moves[-1])
         if not board.is_game_over():
             return moves
+
+
+def _shuffled_records(kifu_list: str, seed: int) -> Iterator[Record]:
+    """Yields the records of a list: the files in random order, and the records within each."""
+    generator = random.Random(f"{seed} openings")
+    sources = read_list(kifu_list)
+    generator.shuffle(sources)
+    for source in sources:
+        records = list(_records(source))
+        generator.shuffle(records)
+        yield from records
+
+
+def _records(source: Source) -> Iterator[Record]:
+    """Yields the records of a file; nothing from a file that cannot be read."""
+    if source.problem:
+        return
+    try:
+        if is_archive(source):
+            members = list(read_archive(source))
+        else:
+            members = [Member(source.name, Path(source.path).read_bytes())]
+    except (OSError, ValueError):
+        return
+    for member in members:
+        if not member.problem and not is_binary(member.name):
+            yield from records_of(member.name, member.data)
+
+
+def _first_moves(record: Record, plies: int) -> list[str]:
+    """Returns the first moves of a game; empty for a game that cannot be used."""
+    try:
+        parsed = record.parse()
+        # The later moves need no check, which would take far longer than the openings.
+        game = checked_game(dataclasses.replace(parsed, moves=parsed.moves[:plies]))
+    except RecordError:
+        return []
+    moves = [move.usi() for move in game.moves]
+    if game.start.sfen() != shogi.STARTING_SFEN or len(moves) < plies:
+        return []
+    board = cshogi.Board()
+    for usi in moves:
+        move = board.move_from_usi(usi)
+        if not board.is_legal(move):
+            return []
+        board.push(move)
+    return [] if board.is_game_over() else moves

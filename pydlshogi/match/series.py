@@ -14,7 +14,7 @@ from pydlshogi.lock import lock_outputs
 from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.limit import Limit
-from pydlshogi.match.openings import random_opening
+from pydlshogi.match.openings import Opening, draw_openings
 from pydlshogi.match.page import write_match_page
 from pydlshogi.match.record import Outcome, format_record, read_outcome
 from pydlshogi.match.referee import Verdict
@@ -38,15 +38,25 @@ class Conditions:
 
     Attributes:
         limit: Limit of each move.
-        plies: Number of random moves at the start of a game.
-        seed: Seed of these moves.
+        plies: Number of moves of an opening.
+        seed: Seed of the openings.
         max_plies: A game of that many moves is drawn.
+        kifu_list: List of the games that begin with the openings; None for random moves.
     """
 
     limit: Limit
     plies: int
     seed: int
     max_plies: int
+    kifu_list: str | None = None
+
+    def openings(self, games: int) -> list[Opening]:
+        """Draws the openings of so many games, one for each pair.
+
+        Raises:
+            KifuError, OpeningError: As :func:`pydlshogi.match.openings.draw_openings`.
+        """
+        return draw_openings((games + 1) // 2, self.plies, self.seed, self.kifu_list)
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,7 @@ class Series:
             settings = json.loads(path.read_text(encoding="utf-8"))
             engine, opponent = (_read_spec(settings[side]) for side in ("engine", "opponent"))
             rest = {name: settings[name] for name in ("plies", "seed", "max_plies")}
+            rest["kifu_list"] = settings.get("kifu_list")
             conditions = Conditions(limit=Limit(**settings["limit"]), **rest)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SeriesError(
@@ -166,39 +177,46 @@ class Series:
             EngineError: An engine cannot be started or is not ready for a game.
             LockedError: Another match plays this series.
             SeriesError: The folder belongs to other games.
+            KifuError, OpeningError: There are not enough openings.
             OSError: A record cannot be written.
         """
+        openings = self.conditions.openings(max(numbers, default=0))
         self.folder.mkdir(parents=True, exist_ok=True)
 
+        def play_one(number: int, engine: UsiClient, opponent: UsiClient) -> PlayedGame:
+            pair, players = _pairing(number, engine, opponent)
+            conditions = self.conditions
+            return play_game(players, openings[pair].moves, conditions.limit, conditions.max_plies)
+
         def finished(number: int, game: PlayedGame) -> None:
-            self._write(number, game)
+            pair, specs = _pairing(number, self.engine, self.opponent)
+            self._write(number, specs, f"{openings[pair].origin}, pair {pair}", game)
             played(number, game.verdict)
 
         with lock_outputs(self.folder / SETTINGS):
             self.check_folder()  # another match may have used it since the first check
             with write_beside(self.folder / SETTINGS) as file:
                 file.write(self._settings().encode("utf-8"))
-            workers = Workers((self.engine, self.opponent), timeout, self._play_one, finished)
+            workers = Workers((self.engine, self.opponent), timeout, play_one, finished)
             workers.run(numbers, concurrency, interrupted)
 
-    def _play_one(self, number: int, engine: UsiClient, opponent: UsiClient) -> PlayedGame:
-        """Plays a game."""
-        conditions = self.conditions
-        pair, players = _pairing(number, engine, opponent)
-        opening = random_opening(conditions.seed, pair, conditions.plies)
-        return play_game(players, opening, conditions.limit, conditions.max_plies)
-
-    def _write(self, number: int, game: PlayedGame) -> None:
+    def _write(
+        self, number: int, specs: tuple[EngineSpec, EngineSpec], opening: str, game: PlayedGame
+    ) -> None:
         """Writes the page of a game, and its record.
 
         The record comes last, because a game with a record is not played again.
+
+        Args:
+            number: Number of the game.
+            specs: Engines of Black and White.
+            opening: Where the first moves come from.
+            game: The game.
         """
-        conditions = self.conditions
-        pair, specs = _pairing(number, self.engine, self.opponent)
         has_own_limits = all(spec.limit for spec in specs)
         notes = [
-            *([] if has_own_limits else [f"each move: {conditions.limit.command}"]),
-            f"opening: {conditions.plies} random moves, seed {conditions.seed}, pair {pair}",
+            *([] if has_own_limits else [f"each move: {self.conditions.limit.command}"]),
+            f"opening: {opening}",
             *(note for spec in specs for note in _notes(spec)),
         ]
         names = [spec.name for spec in specs]
@@ -220,10 +238,13 @@ class Series:
         return self.folder / f"{number:04}.csa"
 
     def _settings(self) -> str:
+        conditions = asdict(self.conditions)
+        if self.conditions.kifu_list is None:
+            del conditions["kifu_list"]  # as in the folders of earlier versions
         settings = {
             "engine": _spec_settings(self.engine),
             "opponent": _spec_settings(self.opponent),
-            **asdict(self.conditions),
+            **conditions,
         }
         return json.dumps(settings, indent=2) + "\n"
 

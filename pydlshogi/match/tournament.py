@@ -58,8 +58,10 @@ class Tournament:
 
         Raises:
             SeriesError: A folder belongs to other games.
+            KifuError, OpeningError: There are not enough openings.
             EngineError: An engine cannot be started or is not ready for a game.
         """
+        self.conditions.openings(self.games)
         needed: dict[EngineSpec, None] = {}
         for series in self.series():
             if series.missing(self.games):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -120,6 +121,34 @@ def test_pairs_share_their_opening_and_change_sides(finished):
     openings = [[move[:4] for move in game.moves[:6]] for game in games]
     assert openings[0] == openings[1] != openings[2] == openings[3]
     assert games[0].moves[6:] != games[1].moves[6:]
+
+
+def test_games_may_begin_with_the_first_moves_of_other_games(tmp_path, capsys):
+    movers = ("--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2))
+    kifu_list = Path(__file__).resolve().parents[2] / "kifu" / "kifulist_test.txt"
+    options = (*movers, "--max_plies", 30, "--openings", kifu_list)
+    assert run(tmp_path, *options, "--games", 4) == 0
+    first = records(tmp_path)
+    games = [parse_game((tmp_path / f"a_b/000{n}.csa").read_bytes()) for n in (1, 2, 3, 4)]
+    openings = [[move[:4] for move in game.moves[:24]] for game in games]
+    assert openings[0] == openings[1] != openings[2] == openings[3]
+    assert games[0].moves[24:] != games[1].moves[24:]
+    assert re.search(r"^'opening: 24 moves of .*csa, game 1, pair 1$", lines(first, 3), re.M)
+
+    assert run(tmp_path, *options, "--games", 6) == 0
+    assert first.items() <= records(tmp_path).items()
+    assert len(records(tmp_path)) == 6
+    assert "4 of 6 games were played before" in capsys.readouterr().err
+    assert run(tmp_path, *movers, "--max_plies", 30, "--plies", 24, "--games", 6) == 1
+    assert "games of other engines, options or conditions" in capsys.readouterr().err
+    assert run(tmp_path / "new", *options, "--games", 62) == 1
+    assert "30 different openings of 24 moves, but 31 are needed" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def lines(files, number):
+    """Gives the text of the record of a game."""
+    return "\n".join(files[Path(f"a_b/000{number}.csa")])
 
 
 def test_cshogi_reads_the_same_from_the_records(finished):

@@ -1,10 +1,18 @@
 """Openings: legal, repeatable, independent of one another, never already over."""
 
+import zipfile
+from pathlib import Path
+
 import pytest
 
 cshogi = pytest.importorskip("cshogi")
 
-from pydlshogi.match.openings import random_opening  # noqa: E402
+from pydlshogi.kifu.csa import parse_game  # noqa: E402
+from pydlshogi.kifu.sources import KifuError  # noqa: E402
+from pydlshogi.match.openings import OpeningError, draw_openings, random_opening  # noqa: E402
+
+GAMES = Path(__file__).resolve().parents[2] / "kifu"
+TEST_LIST = str(GAMES / "kifulist_test.txt")
 
 
 @pytest.mark.parametrize("plies", [0, 1, 4, 24])
@@ -41,3 +49,74 @@ def test_openings_that_mate_are_passed_over(monkeypatch):
     firsts = {random_opening(0, pair, 2)[0] for pair in range(300)}
     assert len(firsts) == 28
     assert not firsts & {"4i5h", "6i7h"}
+
+
+def test_random_openings_are_those_of_their_pairs():
+    openings = draw_openings(3, 4, 7, None)
+    assert [opening.moves for opening in openings] == [random_opening(7, n, 4) for n in range(3)]
+    assert openings[0].origin == "4 random moves, seed 7"
+
+
+def test_openings_of_games_are_their_first_moves():
+    openings = draw_openings(20, 24, 0, TEST_LIST)
+    assert len({tuple(opening.moves) for opening in openings}) == 20
+    for moves, origin in openings:
+        name = origin.removeprefix("24 moves of ").removesuffix(", game 1")
+        (path,) = GAMES.rglob(Path(name).name)
+        (theirs,) = cshogi.Parser.parse_file(str(path))
+        assert moves == [cshogi.move_to_usi(move) for move in theirs.moves[:24]]
+
+
+def test_openings_of_games_depend_on_the_seed_and_not_on_their_number():
+    few, many = (draw_openings(number, 10, 3, TEST_LIST) for number in (2, 9))
+    assert many[:2] == few
+    assert draw_openings(9, 10, 4, TEST_LIST) != many
+
+
+def test_only_different_openings_of_even_finished_legal_games_are_used(tmp_path):
+    head, shogi_moves = "PI\n+\n", ["+7776FU", "-3334FU", "+2726FU", "-8384FU"]
+
+    def game(name, text):
+        (tmp_path / name).write_text(text + "%TORYO\n")
+
+    game("good.csa", head + "\n".join(shogi_moves) + "\n")
+    game("same.csa", head + "\n".join(shogi_moves) + "\n+2625FU\n")
+    game("short.csa", head + "\n".join(shogi_moves[:3]) + "\n")
+    game("impossible.csa", head + "\n".join([*shogi_moves[:3], "-8385FU"]) + "\n")
+    game("other.csa", head + "\n".join(["+7776FU", "-3334FU", "+5958OU", "-2288UM"]) + "\n")
+    # White's king stays in check.
+    game("illegal.csa", head + "\n".join(["+7776FU", "-5354FU", "+8833UM", "-8384FU"]) + "\n")
+    game("handicap.csa", "PI22KA\n-\n" + "\n".join(["-3334FU", *shogi_moves[:1]] * 2) + "\n")
+    game("damaged.csa", "P1 nothing\n")
+    (tmp_path / "positions.hcpe").write_bytes(bytes(38))
+    names = sorted(path.name for path in tmp_path.iterdir())
+    (tmp_path / "list.txt").write_text("\n".join([*names, "missing.csa"]))
+    kifu_list = str(tmp_path / "list.txt")
+
+    assert {tuple(opening.moves) for opening in draw_openings(2, 4, 0, kifu_list)} == {
+        ("7g7f", "3c3d", "2g2f", "8c8d"),
+        ("7g7f", "3c3d", "5i5h", "2b8h+"),
+    }
+    message = r"list\.txt have 2 different openings of 4 moves, but 3 are needed"
+    with pytest.raises(OpeningError, match=message):
+        draw_openings(3, 4, 0, kifu_list)
+
+
+def test_openings_come_from_archives_and_files_of_many_games_too(tmp_path):
+    paths = sorted(GAMES.rglob("*.csa"))[:4]
+    with zipfile.ZipFile(tmp_path / "games.zip", "w") as archive:
+        archive.write(paths[0], "first.csa")
+    (tmp_path / "many.csa").write_bytes(b"/\n".join(path.read_bytes() for path in paths[1:]))
+    (tmp_path / "list.txt").write_text("games.zip\nmany.csa\n")
+    openings = draw_openings(4, 40, 0, str(tmp_path / "list.txt"))
+    assert len(openings) == 4
+    assert {opening.origin.split(" of ")[1] for opening in openings} == {
+        "games.zip/first.csa, game 1",
+        *(f"many.csa, game {number}" for number in (1, 2, 3)),
+    }
+    assert all(len(parse_game(path.read_bytes()).moves) > 40 for path in paths)
+
+
+def test_a_missing_list_of_openings_is_named():
+    with pytest.raises(KifuError, match=r"kifu list none\.txt cannot be read"):
+        draw_openings(1, 24, 0, "none.txt")
