@@ -120,16 +120,18 @@ def _records(source: Source) -> Iterator[Record]:
 
 
 def _first_moves(record: Record, plies: int) -> list[str]:
-    """Returns the first moves of a game; empty for a game that cannot be used."""
+    """Returns the first moves of a game that goes on after them; empty for any other game."""
     try:
         parsed = record.parse()
+        if len(parsed.moves) <= plies:
+            return []
         # The later moves need no check, which would take far longer than the openings.
         game = checked_game(dataclasses.replace(parsed, moves=parsed.moves[:plies]))
     except RecordError:
         return []
-    moves = [move.usi() for move in game.moves]
-    if game.start.sfen() != shogi.STARTING_SFEN or len(moves) < plies:
+    if game.start.sfen() != shogi.STARTING_SFEN:
         return []
+    moves = [move.usi() for move in game.moves]
     board = cshogi.Board()
     for usi in moves:
         move = board.move_from_usi(usi)

@@ -73,20 +73,27 @@ def test_openings_of_games_depend_on_the_seed_and_not_on_their_number():
     assert draw_openings(9, 10, 4, TEST_LIST) != many
 
 
-def test_only_different_openings_of_even_finished_legal_games_are_used(tmp_path):
-    head, shogi_moves = "PI\n+\n", ["+7776FU", "-3334FU", "+2726FU", "-8384FU"]
+def test_only_different_openings_of_even_legal_games_are_used(tmp_path):
+    head, moves = "PI\n+\n", ["+7776FU", "-3334FU", "+2726FU", "-8384FU"]
 
     def game(name, text):
         (tmp_path / name).write_text(text + "%TORYO\n")
 
-    game("good.csa", head + "\n".join(shogi_moves) + "\n")
-    game("same.csa", head + "\n".join(shogi_moves) + "\n+2625FU\n")
-    game("short.csa", head + "\n".join(shogi_moves[:3]) + "\n")
-    game("impossible.csa", head + "\n".join([*shogi_moves[:3], "-8385FU"]) + "\n")
-    game("other.csa", head + "\n".join(["+7776FU", "-3334FU", "+5958OU", "-2288UM"]) + "\n")
+    game("good.csa", head + "\n".join([*moves, "+2625FU"]) + "\n")
+    game("same.csa", head + "\n".join([*moves, "+6978KI"]) + "\n")
+    game("short.csa", head + "\n".join([*moves[:3], "-4132KI"]) + "\n")
+    game("impossible.csa", head + "\n".join([*moves[:3], "-8385FU", "+2625FU"]) + "\n")
+    game(
+        "other.csa",
+        head + "\n".join(["+7776FU", "-3334FU", "+5958OU", "-2288UM", "+7988GI"]) + "\n",
+    )
     # White's king stays in check.
-    game("illegal.csa", head + "\n".join(["+7776FU", "-5354FU", "+8833UM", "-8384FU"]) + "\n")
-    game("handicap.csa", "PI22KA\n-\n" + "\n".join(["-3334FU", *shogi_moves[:1]] * 2) + "\n")
+    game(
+        "illegal.csa",
+        head + "\n".join(["+7776FU", "-5354FU", "+8833UM", "-8384FU", "+2726FU"]) + "\n",
+    )
+    handicap = ["-3334FU", "+7776FU", "-8384FU", "+2726FU", "-8485FU"]
+    game("handicap.csa", "PI22KA\n-\n" + "\n".join(handicap) + "\n")
     game("damaged.csa", "P1 nothing\n")
     (tmp_path / "positions.hcpe").write_bytes(bytes(38))
     names = sorted(path.name for path in tmp_path.iterdir())
