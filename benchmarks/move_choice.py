@@ -6,7 +6,8 @@ r"""Compares the moves that engines choose, by the evaluations of another engine
 The engines and the judge are written as for utils/match.py; the option ``go`` is the limit of a
 move. The positions come from the games of the list, after 20 to 100 moves. The judge evaluates
 the position after each chosen move. Its evaluation is converted to a probability of winning,
-1 / (1 + exp(-centipawns / --scale)).
+1 / (1 + exp(-centipawns / --scale)). A blunder is a move with 0.1 less than the best move of the
+engines compared.
 
 Each position gives a difference between two engines, so a hundred positions tell more than a
 hundred games. But the judge also makes errors, and an engine that loses less here need not win
@@ -30,6 +31,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
+from pydlshogi.commands.arguments import positive_int, positive_number  # noqa: E402
+from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.files import write_beside  # noqa: E402
 from pydlshogi.match.engine_spec import EngineSpec, parse_engine  # noqa: E402
 from pydlshogi.match.limit import Limit  # noqa: E402
@@ -55,17 +58,23 @@ SLICE = 10
 Position = list[str]
 
 
-def main() -> int:
+@program("move_choice", interrupted="The same command continues.")
+def main(argv: Sequence[str] | None = None) -> int:
     """Collects the moves and their evaluations, and prints the table."""
     add = (parser := argparse.ArgumentParser(description=__doc__.splitlines()[0])).add_argument
     add("kifulist", help="text file with the paths of the games")
     add("--engine", action="append", required=True, type=parse_engine, help="may be repeated")
     add("--judge", required=True, type=parse_engine, metavar="ENGINE")
-    add("--positions", type=int, default=396, help="default: %(default)s")
-    add("--scale", type=float, default=400, help="in centipawns (default: %(default)s)")
-    add("--concurrency", type=int, default=1, help="engines at a time (default: %(default)s)")
+    add("--positions", type=positive_int, default=396, help="default: %(default)s")
+    add("--scale", type=positive_number, default=400, help="in centipawns (default: %(default)s)")
+    add(
+        "--concurrency",
+        type=positive_int,
+        default=1,
+        help="default: %(default)s",
+    )
     add("--output", type=Path, required=True, metavar="FOLDER")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     positions = draw_positions(arguments.kifulist, arguments.positions)
     arguments.output.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(arguments.concurrency) as pool:

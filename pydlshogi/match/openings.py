@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ class Opening(NamedTuple):
     origin: str
 
 
+@functools.lru_cache(maxsize=8)  # a match needs them for each series, and archives are slow
 def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> list[Opening]:
     """Draws the openings of a match.
 
@@ -45,6 +47,9 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
         plies: Number of moves of each.
         seed: Seed of the random numbers.
         kifu_list: List of the games that begin with the openings; None for random moves.
+
+    Returns:
+        The openings, all different if they come from games. Do not change the list.
 
     Raises:
         KifuError: The list cannot be read.
