@@ -41,6 +41,9 @@ from pydlshogi.uct.tree import Tree
 #: A batch has at most one eighth of the root's visits: early playouts need each other's values.
 _GROWTH = 8
 
+#: A larger batch is a multiple of this: on a CPU, 6 positions take as long as 8.
+_GROUP = 4
+
 #: Playouts between two checks for a stop. One takes 0.1 ms, or 5 ms with a hard mate search.
 _CHECK = 4
 
@@ -229,8 +232,7 @@ class Search:
         Returns:
             Whether there is anything for the network to evaluate.
         """
-        size = min(self.settings.batch_size, 1 + self.root.visits // _GROWTH)
-        batch = Batch(size, self.plane_num)
+        batch = Batch(self._next_size(), self.plane_num)
         self._pending.append(batch)
         is_ready = False
         try:
@@ -241,6 +243,13 @@ class Search:
         if is_ready:
             batch.evaluation = self._evaluations.begin(batch.input())
         return is_ready
+
+    def _next_size(self) -> int:
+        """Largest number of positions in the next batch."""
+        size = 1 + self.root.visits // _GROWTH
+        if size > _GROUP:
+            size -= size % _GROUP
+        return min(self.settings.batch_size, size)
 
     def _fill(self, batch: Batch, max_visits: int, is_stopped: Callable[[], bool]) -> bool:
         """Makes playouts until the batch is full; returns whether to evaluate it."""

@@ -14,7 +14,7 @@ from uct_helpers import FakeNetwork, endgames, searched
 
 from pydlshogi import files
 from pydlshogi.network.evaluator import Evaluation
-from pydlshogi.player import search_info
+from pydlshogi.player import mcts_player, search_info
 from pydlshogi.player.book import BookError, BookMove, write_book
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_player import MCTSPlayer
@@ -772,6 +772,16 @@ def test_find_mate_keeps_its_time(monkeypatch):
 
 class FakeGpu(CpuDevice):
     xp = None
+
+
+@pytest.mark.parametrize(("threads", "size"), [(1, 4), (2, 8), (3, 12), (4, 16), (64, 16)])
+def test_a_cpu_computes_four_positions_in_each_thread_and_at_most_sixteen(
+    monkeypatch, threads, size
+):
+    monkeypatch.setattr(mcts_player, "get_threads", lambda: threads)
+    player = make_player()
+    player.choose(Go(nodes=400))
+    assert max(player._evaluator._network.batches) == size
 
 
 @pytest.mark.parametrize("nodes", [20, 80, 100])

@@ -158,6 +158,16 @@ def test_a_batch_is_filled_and_grows_with_the_visits():
     assert max(network.batches) == 16
 
 
+def test_the_largest_batch_grows_in_groups_of_four():
+    search = make_search(batch_size=18)
+    sizes = []
+    for search.root.visits in range(0, 200):
+        sizes.append(search._next_size())
+    assert sizes == sorted(sizes)
+    assert sorted(set(sizes)) == [1, 2, 3, 4, 8, 12, 16, 18]
+    assert all(size <= 1 + visits / 8 or size == 18 for visits, size in enumerate(sizes))
+
+
 def test_the_limit_of_visits_is_exact():
     for visits in (1, 2, 17, 100):
         assert searched(visits, MIDDLE[0]).root.visits == visits
