@@ -59,7 +59,7 @@ from pydlshogi.uct.settings import Settings  # noqa: E402
 #: Visits before the clock starts: by then the batches are full.
 WARM = 300
 
-NETWORKS = {"policy_value": (1, 8, 16, 32), "policy_value_small": (16, 64)}
+NETWORKS = {"policy_value": (1, 4, 6, 8, 16, 32), "policy_value_small": (16, 64)}
 BOARDS = {"cshogi": CshogiBoard, "python-shogi": PythonShogiBoard}
 PARTS = ("network", "memory", "selection", "engine")
 
