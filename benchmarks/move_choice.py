@@ -67,12 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--judge", required=True, type=parse_engine, metavar="ENGINE")
     add("--positions", type=positive_int, default=396, help="default: %(default)s")
     add("--scale", type=positive_number, default=400, help="in centipawns (default: %(default)s)")
-    add(
-        "--concurrency",
-        type=positive_int,
-        default=1,
-        help="default: %(default)s",
-    )
+    add("--concurrency", type=positive_int, default=1, help="engines at a time (%(default)s)")
     add("--output", type=Path, required=True, metavar="FOLDER")
     arguments = parser.parse_args(argv)
     positions = draw_positions(arguments.kifulist, arguments.positions)

@@ -36,7 +36,7 @@ class Opening(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)  # a match needs them for each series, and archives are slow
-def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> list[Opening]:
+def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> tuple[Opening, ...]:
     """Draws the openings of a match.
 
     An opening depends only on its place in the result, and on the other arguments. So a match
@@ -49,17 +49,17 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
         kifu_list: List of the games that begin with the openings; None for random moves.
 
     Returns:
-        The openings, all different if they come from games. Do not change the list.
+        The openings, all different if they come from games.
 
     Raises:
         KifuError: The list cannot be read.
         OpeningError: Its games have fewer different openings.
     """
     if kifu_list is None:
-        return [
+        return tuple(
             Opening(random_opening(seed, pair, plies), f"{plies} random moves, seed {seed}")
             for pair in range(number)
-        ]
+        )
     found: dict[tuple[str, ...], str] = {}
     records = _shuffled_records(kifu_list, seed)
     while len(found) < number:
@@ -73,7 +73,9 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
         moves = _first_moves(record, plies)
         if moves:
             found.setdefault(tuple(moves), f"{record.file}, game {record.number}")
-    return [Opening(list(moves), f"{plies} moves of {origin}") for moves, origin in found.items()]
+    return tuple(
+        Opening(list(moves), f"{plies} moves of {origin}") for moves, origin in found.items()
+    )
 
 
 def random_opening(seed: int, pair: int, plies: int) -> list[str]:

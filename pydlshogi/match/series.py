@@ -50,7 +50,7 @@ class Conditions:
     max_plies: int
     kifu_list: str | None = None
 
-    def openings(self, games: int) -> list[Opening]:
+    def openings(self, games: int) -> tuple[Opening, ...]:
         """Draws the openings of so many games, one for each pair.
 
         Raises:

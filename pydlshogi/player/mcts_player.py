@@ -34,9 +34,9 @@ from pydlshogi.usi.protocol import FatalError, Go
 
 __all__ = ["MCTSPlayer"]
 
-#: Batch sizes for ``batch_size`` 0: for each thread on a CPU, the largest on a CPU, and on a GPU.
-#: A thread is as fast with 4 positions as with more. Larger batches choose worse moves, because
-#: more leaves are selected before the values of the others are known.
+#: For ``batch_size`` 0: positions for each thread of a CPU, most positions on a CPU, and positions
+#: on a GPU. A thread is as fast with 4 positions as with more. A search with larger batches chooses
+#: worse moves, because it selects more leaves before it knows the values of the others.
 _THREAD_BATCH, _CPU_BATCH, _GPU_BATCH = 4, 16, 128
 
 #: The choice is clear if the second move has at most this part of the best move's visits.
@@ -338,6 +338,7 @@ class MCTSPlayer(NetworkPlayer):
         return self.device.xp is not numpy
 
     def _batch_size(self) -> int:
+        """Returns the option's number, or the one that 0 stands for."""
         if self.options["batch_size"]:
             return self.options["batch_size"]
         if self._is_on_gpu():

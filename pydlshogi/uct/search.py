@@ -41,7 +41,7 @@ from pydlshogi.uct.tree import Tree
 #: A batch has at most one eighth of the root's visits: early playouts need each other's values.
 _GROWTH = 8
 
-#: A larger batch is a multiple of this: on a CPU, 6 positions take as long as 8.
+#: Above this size, batches grow in multiples of it: on a CPU, 6 positions take nearly as long as 8.
 _GROUP = 4
 
 #: Playouts between two checks for a stop. One takes 0.1 ms, or 5 ms with a hard mate search.
@@ -245,7 +245,7 @@ class Search:
         return is_ready
 
     def _next_size(self) -> int:
-        """Largest number of positions in the next batch."""
+        """Returns the largest number of positions for the next batch."""
         size = 1 + self.root.visits // _GROWTH
         if size > _GROUP:
             size -= size % _GROUP

@@ -161,7 +161,8 @@ def test_a_batch_is_filled_and_grows_with_the_visits():
 def test_the_largest_batch_grows_in_groups_of_four():
     search = make_search(batch_size=18)
     sizes = []
-    for search.root.visits in range(0, 200):
+    for visits in range(200):
+        search.root.visits = visits
         sizes.append(search._next_size())
     assert sizes == sorted(sizes)
     assert sorted(set(sizes)) == [1, 2, 3, 4, 8, 12, 16, 18]
