@@ -11,6 +11,7 @@ import shogi
 
 from pydlshogi.analysis.opinion import Candidate, Network, Opinion
 from pydlshogi.analysis.record import AnalysisError, GameRecord
+from pydlshogi.player.batches import default_batch_size, default_batches
 from pydlshogi.uct.boards import make_board
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
@@ -18,9 +19,6 @@ from pydlshogi.uct.line import best_lines, candidates
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
-
-#: In an analysis a position has to occur as often as the rules say to end the game.
-_SETTINGS = Settings(occurrences=LAST_OCCURRENCE)
 
 _MOST_VISITS = 10**9
 
@@ -44,9 +42,18 @@ class Searcher:
             )
         self._network = network
         self._seconds = seconds
-        self._search = Search(self._evaluate, _SETTINGS)
-        self._search.plane_num = network.evaluator.plane_num
-        label_table()  # made on first use; that must not cost the first position's time
+        device, plane_num = network.evaluator.device, network.evaluator.plane_num
+        settings = Settings(
+            batch_size=default_batch_size(device),
+            batches=default_batches(device),
+            # In an analysis, only the rules' number of repetitions ends the game.
+            occurrences=LAST_OCCURRENCE,
+        )
+        self._search = Search(self._evaluate, settings)
+        self._search.plane_num = plane_num
+        # The first evaluation and the first labels must not cost the first position's time.
+        self._search.warm_up(numpy.zeros((settings.batch_size, plane_num, 9, 9), numpy.float32))
+        label_table()
 
     def opinions(self, record: GameRecord) -> Iterator[Opinion]:
         """Gives an opinion on each position of a game, from the start to the end."""

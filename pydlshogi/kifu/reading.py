@@ -36,7 +36,7 @@ _BATCH_BYTES = 8 << 20
 _BATCH_FILES = 4096
 _WORKERS = 2
 
-_IS_SHARD = "it is a shard, which only training, evaluate_model and fit_eval_scale read"
+_IS_SHARD = "it is a shard, which this program cannot read; name its records instead"
 
 _Item = TypeVar("_Item", File, Record)
 

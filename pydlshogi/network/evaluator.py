@@ -43,6 +43,7 @@ class Evaluator:
         device: The ``chainer.backend.Device`` that computes; it becomes the current one.
 
     Attributes:
+        device: As above.
         has_policy: Whether the network has a policy head.
         has_value: Whether the network has a value head.
         plane_num: Number of planes of the network's input.
@@ -53,8 +54,8 @@ class Evaluator:
 
     def __init__(self, path: str | os.PathLike[str], device: Any) -> None:
         self._network = fold_for_play(load_network(path))
-        self._device = device
-        self._device.use()
+        self.device = device
+        self.device.use()
         self._program = compile_network(self._network) if device.xp is numpy else None
         self._network.to_device(device)
         self.has_policy = self._network.has_policy
@@ -71,7 +72,7 @@ class Evaluator:
         Args:
             planes: The arrays of :meth:`planes`, or one array (n, plane_num, 9, 9) float32.
         """
-        self._device.use()  # each thread has a current device of its own
+        self.device.use()  # each thread has a current device of its own
         batch = planes if isinstance(planes, numpy.ndarray) else numpy.stack(planes)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             logits, values = split_output(self._network, self._outputs(batch))
@@ -84,7 +85,7 @@ class Evaluator:
         if self._program is not None and len(batch) and get_convolution() != "chainer":
             outputs = self._program(batch)
         else:
-            variables = self._network(self._device.send(batch))
+            variables = self._network(self.device.send(batch))
             pair = variables if isinstance(variables, (tuple, list)) else (variables,)
             outputs = [variable.array for variable in pair]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -13,7 +13,7 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.network.cpu.threads import get_threads
+from pydlshogi.player.batches import default_batch_size, default_batches
 from pydlshogi.player.book import Book, BookMove, book_key, read_book
 from pydlshogi.player.clock import Budget, Timer
 from pydlshogi.player.mcts_options import mcts_options
@@ -33,11 +33,6 @@ from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import FatalError, Go
 
 __all__ = ["MCTSPlayer"]
-
-#: For ``batch_size`` 0: positions for each thread of a CPU, most positions on a CPU, and positions
-#: on a GPU. A thread is as fast with 4 positions as with more. A search with larger batches chooses
-#: worse moves, because it selects more leaves before it knows the values of the others.
-_THREAD_BATCH, _CPU_BATCH, _GPU_BATCH = 4, 16, 128
 
 #: The choice is clear if the second move has at most this part of the best move's visits.
 _CLEAR = 0.6
@@ -334,16 +329,9 @@ class MCTSPlayer(NetworkPlayer):
         limits = [go.nodes, self.options["nodes"] or None]
         return max(1, min((limit for limit in limits if limit is not None), default=10**12))
 
-    def _is_on_gpu(self) -> bool:
-        return self.device.xp is not numpy
-
     def _batch_size(self) -> int:
         """Returns the option's number, or the one that 0 stands for."""
-        if self.options["batch_size"]:
-            return self.options["batch_size"]
-        if self._is_on_gpu():
-            return _GPU_BATCH
-        return min(_THREAD_BATCH * get_threads(), _CPU_BATCH)
+        return self.options["batch_size"] or default_batch_size(self.device)
 
     def _settings(self, go: Go) -> Settings:
         """Reads the settings of the search from the options."""
@@ -361,7 +349,7 @@ class MCTSPlayer(NetworkPlayer):
             fpu_reduction_root=options["C_fpu_reduction_root"] / 100,
             temperature=options["Softmax_Temperature"] / 100,
             batch_size=self._batch_size(),
-            batches=2 if self._is_on_gpu() else 1,
+            batches=default_batches(self.device),
             mate_plies=options["mate_plies"],
             root_mate=options["Mate_Root_Search"],
             declaration=options["declaration_win"],

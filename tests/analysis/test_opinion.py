@@ -177,6 +177,21 @@ def test_a_search_keeps_the_probabilities_of_the_policy(network):
         assert searched.line[0] == searched.candidates[0].move
 
 
+def test_a_search_has_the_batches_of_the_engine(network, monkeypatch):
+    sizes = []
+    evaluate = network.evaluator.evaluate
+
+    def counting(planes):
+        sizes.append(len(planes))
+        return evaluate(planes)
+
+    monkeypatch.setattr(network.evaluator, "evaluate", counting)
+    monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: 1)
+    (opinion,) = Searcher(network, 1).opinions(game_of())
+    assert opinion.nodes > 40  # enough for batches of more than four
+    assert max(sizes) == 4
+
+
 @pytest.mark.parametrize("name", ["policy", "value"])
 def test_a_search_needs_both_heads(name, tmp_path):
     with pytest.raises(AnalysisError, match="--seconds needs a policy and a value"):

@@ -184,7 +184,7 @@ def test_a_list_may_name_shards_beside_records(kifu_list):
 
 def test_programs_that_need_games_name_shards_in_their_list(kifu_list):
     assert make_positions.main(["train.txt", "out"]) == 0
-    with pytest.raises(KifuError, match=r"00000\.shard: it is a shard, which only training"):
+    with pytest.raises(KifuError, match=r"00000\.shard: it is a shard, which this program"):
         read_positions(kifu_list.parent / "out/list.txt")
 
 
