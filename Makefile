@@ -15,7 +15,7 @@ BEST := --network policy_hand1x1_bn --dirac --batchsize 64 --lr 0.03 --momentum 
 # The book's recipe is the default of train_policy.py.
 BOOK := --eval_interval 100
 
-# The extra with CuPy for this machine's driver: cuda12 or cuda13. GPU_ARGS: options of utils/gpu_check.py.
+# The extra with CuPy: cuda12, or cuda13 (docs/gpu.md). GPU_ARGS: options of utils/gpu_check.py.
 CUDA := cuda12
 GPU_ARGS :=
 

@@ -1,6 +1,6 @@
 @echo off
 rem Runs everything that needs an NVIDIA GPU, as make gpu does. A double click starts it.
-rem Results: the folder run\gpu. For a driver of CUDA 13, write cuda13 instead of cuda12.
+rem Results: the folder run\gpu. The other extra with CuPy is cuda13; see docs\gpu.md.
 setlocal
 cd /d "%~dp0.."
 nvidia-smi -L >nul 2>&1 || goto no_gpu

@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-import resource
 import sys
 import time
 from typing import Any, Callable
@@ -184,6 +183,8 @@ def main() -> int:
             save(export(network), request["export"])
             answer = True
         elif "peak" in request:
+            import resource  # Windows has no such module
+
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             x, t = batch(request["peak"])
             for _ in range(3):

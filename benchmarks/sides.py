@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -52,7 +53,8 @@ class Side:
     def close(self) -> None:
         """Ends the process."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(OSError):  # a side that has died does not read its last request
+            self._process.stdin.close()
         self._process.wait()
 
 

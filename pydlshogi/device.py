@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from pydlshogi.errors import UserError
@@ -16,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 #: cuBLAS's mode that allows TF32: ``CUBLAS_TF32_TENSOR_OP_MATH`` in its ``cublas_api.h``.
 _TF32_MODE = 3
+
+_ON_WINDOWS = os.name == "nt"
 
 
 class DeviceError(UserError):
@@ -125,8 +129,26 @@ def _complaint(number: int) -> str:
         # lack of memory when it copies the network to the GPU.
         if type(error).__name__ == "OutOfMemoryError":
             return ""
-        return f"CuPy cannot compute on it: {_in_one_line(error)}"
+        return f"CuPy cannot compute on it: {_in_one_line(error)}{_path_advice()}"
     return ""
+
+
+def _path_advice() -> str:
+    """Says that paths outside ASCII are a possible cause; empty if there are none, or not here.
+
+    CuPy gives the compiler of CUDA (NVRTC) paths in UTF-8, but on Windows it reads another encoding
+    (https://github.com/cupy/cupy/issues/7581).
+    """
+    import cupy
+
+    paths = [str(Path(getattr(cupy, "__file__", None) or "").parent), tempfile.gettempdir()]
+    odd = [path for path in paths if not path.isascii()]
+    if not (_ON_WINDOWS and odd):
+        return ""
+    return (
+        f". CUDA's compiler may not read the path {odd[0]}: use folders of ASCII characters for "
+        "the environment and for TEMP, such as C:\\pydlshogi"
+    )
 
 
 def _in_one_line(error: Exception) -> str:

@@ -100,6 +100,21 @@ def test_a_gpu_that_is_broken_leaves_the_others(monkeypatch):
     assert device.select_device() == "@numpy"
 
 
+@pytest.mark.parametrize("on_windows", [True, False])
+@pytest.mark.parametrize("odd", ["cupy", "temp", None])
+def test_a_path_that_the_compiler_of_cuda_cannot_read_is_named(monkeypatch, on_windows, odd):
+    stand_in(monkeypatch, 1, ones=no_library)
+    folder = {odd: "/太郎"}
+    sys.modules["cupy"].__file__ = f"{folder.get('cupy', '/pydlshogi')}/cupy/__init__.py"
+    monkeypatch.setattr("tempfile.gettempdir", lambda: folder.get("temp", "/temp"))
+    monkeypatch.setattr(device, "_ON_WINDOWS", on_windows)
+    with pytest.raises(device.DeviceError, match="libnvrtc") as it:
+        device.select_device(0)
+    assert ("/太郎" in str(it.value) and "C:\\pydlshogi" in str(it.value)) == (
+        on_windows and odd is not None
+    )
+
+
 def test_a_gpu_that_is_full_is_a_gpu(monkeypatch):
     class OutOfMemoryError(MemoryError):
         pass

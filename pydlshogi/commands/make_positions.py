@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int
@@ -70,6 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.report is not None:
         made.report.write_tsv(args.report)
     made.report.print(args.kifulist)
+    if made.report.unreadable:
+        print(
+            f"{made.report.unreadable} files could not be read. The same command tries them again.",
+            file=sys.stderr,
+        )
     continued = ", continuing an earlier run" if made.continued else ""
     print(f"{len(made.shards)} shards{continued}. Train with the list {shard_list}.")
     return 0

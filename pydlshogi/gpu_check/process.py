@@ -15,6 +15,9 @@ from typing import IO, NamedTuple
 #: Longest time from Ctrl-C to the kill, in seconds. A training saves its files in this time.
 _GRACE = 15.0
 
+#: Seconds of one step of a wait.
+_STEP = 0.2
+
 _ON_WINDOWS = os.name == "nt"
 
 
@@ -73,9 +76,7 @@ def run(
         reader.start()
         status: int | None = None
         try:
-            status = process.wait(max(0.0, seconds - grace))
-        except subprocess.TimeoutExpired:
-            pass
+            status = _wait(process, seconds - grace)
         finally:
             _end(process, grace)
             reader.join(5)
@@ -101,6 +102,20 @@ def _start(
     )
 
 
+def _wait(process: subprocess.Popen[str], seconds: float) -> int | None:
+    """Waits until a command ends; returns its exit status, or None after the time.
+
+    Ctrl-C does not interrupt a wait on Windows, so the function waits in short steps.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(max(0.0, min(left, _STEP)))
+        if left <= 0:
+            return None
+
+
 def _copy(source: IO[str] | None, file: IO[str], lines: list[str]) -> None:
     """Copies the output of a process to a file and to a list."""
     assert source is not None
@@ -116,8 +131,8 @@ def _end(process: subprocess.Popen[str], grace: float) -> None:
     """Ends a command that still runs, and all that it started."""
     if process.poll() is None:
         _signal(process, interrupt=True)
-        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
-            process.wait(grace)
+        with contextlib.suppress(KeyboardInterrupt):
+            _wait(process, grace)
     _signal(process, interrupt=False)
     process.wait()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import shogi
@@ -20,6 +21,10 @@ SQUARE_NAMES = tuple(f"{9 - x}{y + 1}" for y in range(9) for x in range(9))
 SQUARES = {name: square for square, name in enumerate(SQUARE_NAMES)}
 #: The origin of a drop, and the square of a piece in hand.
 NO_SQUARE = "00"
+
+#: A square of a row: "*", or a side and a piece. Any number of blanks may surround it, because
+#: editors, mail and HTML remove some of the blanks of " *  * ".
+_SQUARE = re.compile(r"\*|[^ *]{3}")
 
 _PLAIN = {promoted: plain for plain, promoted in PROMOTED.items()}
 
@@ -100,13 +105,11 @@ class StartPosition:
         if self._initial or row in self._rows:
             raise ValueError(f"row P{row} is given twice")
         self._rows.add(row)
-        # An editor may have removed the last blank of " * ".
-        cells = cells + " " if len(cells) == 26 else cells
-        if len(cells) != 27:
+        squares = _SQUARE.findall(cells)
+        if len(squares) != 9 or _SQUARE.sub("", cells).strip():
             raise ValueError(f"row P{row} does not have nine squares")
-        for x in range(9):
-            cell = cells[3 * x : 3 * x + 3]
-            if cell == " * ":
+        for x, cell in enumerate(squares):
+            if cell == "*":
                 continue
             if cell[0] not in "+-" or cell[1:] not in PIECE_CODES:
                 raise ValueError(f"row P{row} has the unknown square {shown(cell)}")

@@ -129,6 +129,10 @@ _WINNER = re.compile(
 )
 _DRAWN = re.compile(r"千日手|持将棋|引き?分け?|最大手数")
 _HAND = re.compile(r"([先下後上])手の持ち?駒")
+_PIECES_IN_HAND = re.compile(
+    f"([{''.join(n for n, code in _CODES.items() if len(n) == 1 and 1 <= code <= HAND_NUM)}])"
+    "(十[一二三四五六七八]|[一二三四五六七八九十])?"
+)
 _CELL = re.compile(rf"([v^Vｖ+ 　]?)([・･]|[{''.join(name for name in _CODES if len(name) == 1)}])")
 _OF_WHITE = ("v", "V", "ｖ")
 
@@ -236,13 +240,10 @@ class _Parser:
         if value == "なし":
             return
         hand = self._hands[side] = [0] * HAND_NUM
-        for item in value.replace(" ", "　").split("　"):
-            if not item:
-                continue
-            code, number = _CODES.get(item[0], 0), _NUMBERS.get(item[1:] or "一")
-            if not 1 <= code <= HAND_NUM or number is None:
-                self._fail("unknown pieces in hand")
-            hand[code - 1] += number
+        if _PIECES_IN_HAND.sub("", value).strip(" 　"):
+            self._fail("unknown pieces in hand")
+        for name, number in _PIECES_IN_HAND.findall(value):
+            hand[_CODES[name] - 1] += _NUMBERS[number or "一"]
 
     def _read_row(self, line: str) -> None:
         row = line[1:].split("|")[0]

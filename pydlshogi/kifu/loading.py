@@ -75,7 +75,7 @@ def load_positions(
 
     Raises:
         KifuError: the list is missing or empty, a shard is missing, or none of the records
-            can be used.
+            can be used and there is no shard.
     """
     sources = read_list(kifu_list_file) if sources is None else sources
     shards = [source for source in sources if source.name.lower().endswith(SUFFIX)]
@@ -90,7 +90,8 @@ def load_positions(
         return loaded._replace(shards=paths, visits=Visits.none(0) if visits else None)
     records = [source for source in sources if not source.name.lower().endswith(SUFFIX)]
     load = _load_searched if visits else _load_records
-    return load(kifu_list_file, records, strict, drop_duplicates)._replace(shards=paths)
+    loaded = load(kifu_list_file, records, strict, drop_duplicates, bool(shards))
+    return loaded._replace(shards=paths)
 
 
 def _load_searched(
@@ -98,10 +99,15 @@ def _load_searched(
     sources: list[Source],
     strict: bool,
     drop_duplicates: bool,
+    may_be_empty: bool,
 ) -> Loaded:
     """Reads the positions of records and their visits, without the cache."""
     positions, report, visits = read_searched(
-        kifu_list_file, sources, strict=strict, drop_duplicates=drop_duplicates
+        kifu_list_file,
+        sources,
+        strict=strict,
+        drop_duplicates=drop_duplicates,
+        may_be_empty=may_be_empty,
     )
     cache = cache_path(kifu_list_file)
     return Loaded(positions, report, False, False, cache, visits=visits)
@@ -112,6 +118,7 @@ def _load_records(
     sources: list[Source],
     strict: bool,
     drop_duplicates: bool,
+    may_be_empty: bool,
 ) -> Loaded:
     """Loads the positions of records from the cache, or reads them and writes the cache.
 
@@ -121,7 +128,7 @@ def _load_records(
     written, no cache is written. Each of these cases logs one warning.
 
     Raises:
-        KifuError: none of the records can be used.
+        KifuError: none of the records can be used, and not ``may_be_empty``.
     """
     cache = cache_path(kifu_list_file)
     mark = _fingerprint(sources, strict, drop_duplicates)
@@ -140,7 +147,11 @@ def _load_records(
         )
         _logger.warning("the cache %s is not used: %s; %s", cache, error, action)
     positions, report = read_sources(
-        kifu_list_file, sources, strict=strict, drop_duplicates=drop_duplicates
+        kifu_list_file,
+        sources,
+        strict=strict,
+        drop_duplicates=drop_duplicates,
+        may_be_empty=may_be_empty,
     )
     saved = may_save and _save(cache, mark, positions, report)
     return Loaded(positions, report, False, saved, cache, mark)

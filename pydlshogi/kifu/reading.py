@@ -74,9 +74,14 @@ def read_sources(
     *,
     strict: bool,
     drop_duplicates: bool,
+    may_be_empty: bool = False,
 ) -> tuple[numpy.ndarray, Report]:
-    """Reads the files that ``read_list`` found. Arguments, result and errors as above."""
-    return _read(kifu_list_file, sources, strict, drop_duplicates)
+    """Reads the files that ``read_list`` found. Arguments, result and errors as above.
+
+    Args:
+        may_be_empty: Whether it is no error that none of the records can be used.
+    """
+    return _read(kifu_list_file, sources, strict, drop_duplicates, may_be_empty)
 
 
 def read_searched(
@@ -85,13 +90,16 @@ def read_searched(
     *,
     strict: bool,
     drop_duplicates: bool,
+    may_be_empty: bool = False,
 ) -> tuple[numpy.ndarray, Report, Visits]:
     """Reads files as :func:`read_sources`, and also the visits of the positions.
 
     Only HCPE3 files have visits. The positions of other files have no candidates.
     """
     visits: list[Visits] = []
-    positions, report = _read(kifu_list_file, sources, strict, drop_duplicates, visits)
+    positions, report = _read(
+        kifu_list_file, sources, strict, drop_duplicates, may_be_empty, visits
+    )
     return positions, report, join(visits)
 
 
@@ -100,6 +108,7 @@ def _read(
     sources: list[Source],
     strict: bool,
     drop_duplicates: bool,
+    may_be_empty: bool,
     visits: list[Visits] | None = None,
 ) -> tuple[numpy.ndarray, Report]:
     """Reads all sources to one array; ``visits`` receives the visits of each batch."""
@@ -110,7 +119,7 @@ def _read(
         chunks.append(read.positions)
         if visits is not None:
             visits.append(read.visits)
-    if not report.positions:
+    if not (report.positions or may_be_empty):
         why = f"; the first: {report.excluded[0]}" if report.excluded else ""
         raise KifuError(
             f"no record of the kifu list {os.fspath(kifu_list_file)} can be used "

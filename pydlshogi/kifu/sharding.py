@@ -145,7 +145,8 @@ def _read_progress(folder: Path, mark: str) -> _Progress:
             f"{folder} holds shards of another list, or the list, a file or an option changed "
             "since, or another version of pydlshogi made it. Delete it, or choose another folder."
         )
-    return progress
+    # Earlier versions counted groups with unreadable files as done.
+    return fresh if Report.from_plain(progress.report).unreadable else progress
 
 
 def _groups(sources: Sequence[Source]) -> Iterator[list[Source]]:
@@ -165,16 +166,19 @@ def _groups(sources: Sequence[Source]) -> Iterator[list[Source]]:
 def _make_group(
     folder: Path, number: int, group: list[Source], progress: _Progress, *, strict: bool, size: int
 ) -> None:
-    """Makes the shards of a group, and writes the progress."""
+    """Makes the shards of a group, and writes the progress if all its files could be read."""
     report = Report()
     for part, (positions, visits) in enumerate(_cut(group, report, strict, size)):
         name = f"{number:05}-{part:05}{SUFFIX}"
         remove_leftovers(folder / name)
         write_shard(folder / name, positions, visits)
         progress.shards.append(name)
-    progress.report = _add(Report.from_plain(progress.report), report).to_plain()
+    total = _add(Report.from_plain(progress.report), report)
+    progress.report = total.to_plain()
     progress.groups = number + 1
-    _write_progress(folder, progress)
+    # The next run reads the groups again from the first file on that could not be read.
+    if not total.unreadable:
+        _write_progress(folder, progress)
 
 
 def _write_progress(folder: Path, progress: _Progress) -> None:

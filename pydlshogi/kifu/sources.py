@@ -317,9 +317,10 @@ def _unpack(archive: zipfile.ZipFile, inside: zipfile.ZipInfo, name: str) -> Mem
     """Reads one file of a .zip. A damaged file has a problem; an unreadable disk raises OSError."""
     try:
         return Member(name, archive.read(inside))
-    except OSError:
-        raise
     except Exception as error:  # of zipfile or of a decompressor
+        if isinstance(error, OSError) and error.errno:
+            raise
+        # bz2 raises an OSError without a number for damaged data.
         return Member(name, b"", f"it cannot be unpacked ({error})")
 
 

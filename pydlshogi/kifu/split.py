@@ -78,10 +78,27 @@ def write_lists(lists: Mapping[Path, Sequence[Path]], absolute: bool = False) ->
     Raises:
         OSError: a list cannot be written.
     """
-    with contextlib.ExitStack() as files:
-        for path, records in lists.items():
-            file = files.enter_context(write_beside(path))
-            file.write(content_of(path, records, absolute))
+    before = {path: path.read_bytes() if path.is_file() else None for path in lists}
+    try:
+        with contextlib.ExitStack() as files:
+            for path, records in lists.items():
+                file = files.enter_context(write_beside(path))
+                file.write(content_of(path, records, absolute))
+    except OSError:  # perhaps only the last of them was renamed
+        for path, content in before.items():
+            _restore(path, content)
+        raise
+
+
+def _restore(path: Path, content: bytes | None) -> None:
+    """Gives a file its earlier content again; None: there was no file."""
+    if not path.is_file():
+        return
+    if content is None:
+        path.unlink()
+    elif path.read_bytes() != content:
+        with write_beside(path) as file:
+            file.write(content)
 
 
 def content_of(path: Path, records: Sequence[Path], absolute: bool = False) -> bytes:

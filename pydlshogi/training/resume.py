@@ -84,7 +84,7 @@ class LiveState:
             self._iterator.go_to(self._iterator.seed, self._optimizer.epoch)
             return
         self._seconds_before = place.seconds
-        if place.train != self._checksum_for(place.options):
+        if self._train_of(place) != place.train:
             self._iterator.go_to(place.seed, self._optimizer.epoch)
             logger.warning(
                 "the training positions are not those of the resumed run: epoch %d starts again",
@@ -100,12 +100,25 @@ class LiveState:
         for name, means in self._means.items():
             chainer.serializers.NpzDeserializer(place.losses[name]).load(means)
 
-    def _checksum_for(self, options: Mapping[str, Any]) -> int:
-        """Returns the checksum that a run with other options has for today's positions."""
-        used = _uses_evaluations(options)
-        if used == _uses_evaluations(self._options):
+    def _train_of(self, place: Place) -> int:
+        """Returns the checksum of today's positions with the options of a resumed run."""
+        if _uses_evaluations(place.options) == _uses_evaluations(self._options):
             return self._train
-        return checksum(self._positions, used)
+        return _checksum_for(place, self._positions)
+
+
+def has_other_positions(place: Place, positions: AnyPositions) -> bool:
+    """Says whether a resumed run had other training positions.
+
+    Args:
+        place: The place of the resumed run.
+        positions: The training positions of this run.
+    """
+    return _checksum_for(place, positions) != place.train
+
+
+def _checksum_for(place: Place, positions: AnyPositions) -> int:
+    return checksum(positions, _uses_evaluations(place.options))
 
 
 def _uses_evaluations(options: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.device import select_device
 from pydlshogi.errors import UserError
+from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import load_model, sizes_in_file
 from pydlshogi.network.network import Network
@@ -25,6 +26,7 @@ from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
 from pydlshogi.training.options import Options
 from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.recipe import make_optimizer
+from pydlshogi.training.resume import has_other_positions
 from pydlshogi.training.state import State, differences
 from pydlshogi.training.trainer import Settings, Task, train
 
@@ -67,7 +69,7 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
     begun = optimizer.t, optimizer.epoch
     train_positions, test_positions = read_sets(options, ranks)
     warn_of_missing_targets(network, settings.recipe, train_positions)
-    ranks.on_first(lambda: _keep_earlier(options))
+    ranks.on_first(lambda: _keep_earlier(options, resumed, train_positions))
     logger.info(log.RECIPE, options.network, settings.batchsize)
     logger.info(log.START)
     task = Task(
@@ -142,9 +144,15 @@ def _left(settings: Settings, iterations: int, epochs: int) -> str:
     return options
 
 
-def _keep_earlier(options: Options) -> None:
-    """Copies the model and the state that this run replaces, unless it continues them."""
-    if _continues(options):
+def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositions) -> None:
+    """Copies the model and the state that this run replaces, unless it continues them.
+
+    With other training positions, the run starts its epoch again. The files of a place inside the
+    epoch are then copied, too: perhaps the list is wrong, or a disk is away for a while.
+    """
+    place = resumed.place if resumed else None
+    goes_back = bool(place and place.position and has_other_positions(place, positions))
+    if _continues(options) and not goes_back:
         return
     model, state = (os.fspath(path) for path in (options.settings.model, options.settings.state))
     finish_save(model, state)  # after a killed save the files would be no pair

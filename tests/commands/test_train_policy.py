@@ -139,6 +139,19 @@ def test_a_run_begun_anew_keeps_what_it_replaces(folder, small):
     assert Path("m.old3").read_bytes() == further
 
 
+def test_a_run_resumed_with_other_positions_keeps_its_place(folder, small):
+    call("--iterations 2 -b 4 --model m --state s")
+    place = Path("m").read_bytes(), Path("s").read_bytes()
+    games = Path("train.txt").read_text()
+    Path("train.txt").write_text("".join(games.splitlines(keepends=True)[:1]))
+    call("--iterations 1 -b 4 --model m --state s -m m -r s --log log")
+    assert "m exists already; its content is kept as m.old" in messages()
+    assert (Path("m.old").read_bytes(), Path("s.old").read_bytes()) == place
+    Path("train.txt").write_text(games)
+    call("--iterations 1 -b 4 --model m --state s -m m.old -r s.old --log again")
+    assert not any("starts again" in message for message in messages("again"))
+
+
 def test_where_only_the_model_goes_on_in_place_the_pair_is_kept(folder, small):
     call("--iterations 3 --model m --state s")
     earlier = Path("m").read_bytes()

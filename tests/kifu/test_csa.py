@@ -119,6 +119,8 @@ def test_utf_16_is_refused_with_a_hint(bom):
         ROWS + "+\n" + MOVES,
         ROWS.replace(" \n", "\n") + "+\n" + MOVES,
         ROWS.replace("\n", " \n") + "+\n" + MOVES,
+        ROWS.replace("  ", " ").replace("  ", " ") + "+\n" + MOVES,
+        ROWS.replace(" ", "") + "+\n" + MOVES,
         "PI\n" + MOVES,
     ],
 )

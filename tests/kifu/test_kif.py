@@ -178,7 +178,7 @@ def test_the_board_as_other_programs_write_it():
     expected = kif(BOARD + "   1 ５九龍(68)\n")
     for old, new in [
         *[("v", "V"), ("v", "ｖ"), ("・", "･"), (" 全", "^全"), ("手の持駒：", "手の持駒:")],
-        *[("の持駒", "の持ち駒"), ("　歩十二", "　歩六　歩六")],
+        *[("の持駒", "の持ち駒"), ("　歩十二", "　歩六　歩六"), ("　歩十二", "歩十二")],
     ]:
         assert old in BOARD
         found = kif(BOARD.replace(old, new) + "   1 ５九龍(68)\n")
@@ -251,6 +251,8 @@ def test_a_long_run_of_blanks_costs_no_time():
         (START, 0, "no moves"),
         ("hello", 0, "not KIF text"),
         (BOARD.replace("角", "金玉"), 1, "unknown pieces in hand"),
+        (BOARD.replace("歩十二", "歩十二二"), 1, "unknown pieces in hand"),
+        (BOARD.replace("歩十二", "と"), 1, "unknown pieces in hand"),
         (BOARD.replace("| ・", "|", 1), 4, "nine known squares"),
         (BOARD.replace("|", "", 2) + "   1 ５九龍(68)\n", 16, "nine rows"),
         (BOARD.replace("v龍", "v玉") + "   1 ５九龍(68)\n", 16, "two kings"),

@@ -270,6 +270,21 @@ def test_a_broken_archive_is_left_out(tmp_path):
     assert report.games == 1
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_file_in_an_archive_does_not_hide_the_others(tmp_path, method):
+    path = tmp_path / "games.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name in ("a.csa", "b.csa", "c.csa"):
+            archive.writestr(name, GAME)
+    content = bytearray(path.read_bytes())
+    start = content.index(b"b.csa") + len(b"b.csa")  # of its packed content
+    content[start + 10 : start + 30] = b"\xff" * 20
+    _, report = read_positions(write_list(tmp_path, games__zip=bytes(content)))
+    assert report.games == 2
+    (note,) = report.excluded
+    assert note.file == "games.zip/b.csa" and "cannot be unpacked" in note.reason
+
+
 def test_what_holds_no_record_is_said(tmp_path):
     with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
         archive.writestr("a.csa", GAME)

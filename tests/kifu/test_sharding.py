@@ -1,5 +1,6 @@
 """The shards of a list hold its positions; an interrupted run continues; training reads them."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -180,6 +181,43 @@ def test_a_list_may_name_shards_beside_records(kifu_list):
     assert loaded.positions.tobytes() == one.tobytes() + whole.tobytes()
     assert loaded.mapped[:].tobytes() == loaded.positions.tobytes()
     assert load_positions(mixed).from_cache
+
+
+def test_shards_are_used_if_no_record_beside_them_can_be(kifu_list):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    mixed = kifu_list.parent / "mixed.txt"
+    mixed.write_text("out/00000-00000.shard\nbad.csa\nmissing.csa\n")
+    for visits in (False, False, True):  # the second time with the cache
+        loaded = load_positions(mixed, visits=visits)
+        assert loaded.mapped[:].tobytes() == read_positions(kifu_list)[0].tobytes()
+        assert {note.file for note in loaded.report.excluded} == {"bad.csa", "missing.csa"}
+    (kifu_list.parent / "one.txt").write_text("bad.csa\n")
+    with pytest.raises(KifuError, match="no record of the kifu list"):
+        load_positions(kifu_list.parent / "one.txt")
+
+
+def test_a_file_that_could_not_be_read_is_tried_again(kifu_list, monkeypatch, capsys):
+    monkeypatch.setattr(sharding, "_GROUP_FILES", 2)
+    read = os.read
+    closed = kifu_list.parent / kifu_list.read_text().split()[3]
+
+    def fail(descriptor, size):
+        if os.fstat(descriptor).st_ino == closed.stat().st_ino:
+            raise OSError(5, "Input/output error")
+        return read(descriptor, size)
+
+    with monkeypatch.context() as broken:
+        broken.setattr("pydlshogi.kifu.batch.os.read", fail)
+        assert make_positions.main(["train.txt", "out"]) == 0
+    assert "1 files could not be read. The same command tries" in capsys.readouterr().err
+    positions = read_positions(kifu_list)[0].tobytes()
+    assert len(content(Path("out"))) < len(positions)
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert "could not be read" not in capsys.readouterr().err
+    assert content(Path("out")) == positions
+    assert set(Path("out/list.txt").read_text().split()) == {
+        p.name for p in Path("out").glob("*.shard")
+    }
 
 
 def test_programs_that_need_games_name_shards_in_their_list(kifu_list):

@@ -144,6 +144,27 @@ def test_both_lists_are_written_or_none(games, monkeypatch, capsys):
     assert Path("x_train.txt").read_text(encoding="utf-8") == "old"
 
 
+@pytest.mark.parametrize("refused", ["k_train.txt", "k_test.txt"])
+@pytest.mark.parametrize("old", ["old", None])
+def test_if_one_list_cannot_be_replaced_both_stay(games, monkeypatch, capsys, refused, old):
+    monkeypatch.chdir(games.parent)
+    lists = [Path("k_train.txt"), Path("k_test.txt")]
+    for path in lists:
+        if old:
+            path.write_text(old)
+    replace = os.replace
+
+    def locked(source, target):  # as on Windows, while a program holds the file open
+        if Path(target).name == refused:
+            raise OSError(5, "Access is denied")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", locked)
+    assert make_kifu_list.main(["games", "k"]) == 1
+    assert f"{refused} cannot be written" in capsys.readouterr().err
+    assert [path.read_text() if path.exists() else None for path in lists] == [old, old]
+
+
 def test_folders_that_cannot_be_searched_are_told(games, monkeypatch, capsys):
     scandir = os.scandir
 
