@@ -5,6 +5,7 @@ Source of the idea: 「将棋AIで学ぶディープラーニング」, the chap
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections.abc import Sequence
 from typing import Any, Callable
@@ -46,6 +47,9 @@ _IN_GAME, _IN_ANALYSIS = 2, 4
 #: A book move is not played if its evaluation is so many centipawns below the best one's. As the
 #: default of YaneuraOu.
 _BOOK_MARGIN = 30
+
+#: More visits than any search makes.
+_UNLIMITED = 10**12
 
 #: Number of visits if a move has no limits, as in the book's players.
 _BOOK_PLAYOUTS = 300
@@ -110,6 +114,9 @@ class MCTSPlayer(NetworkPlayer):
 
     def choose(self, go: Go) -> str:
         """Declares, plays from the book, searches, or resigns."""
+        if self.options["nodes"]:
+            nodes = self.options["nodes"]
+            go = dataclasses.replace(go, nodes=nodes if go.nodes is None else min(nodes, go.nodes))
         timer = Timer(go, self.board.turn, self._ply(), self.options["Byoyomi_Margin"] / 1000)
         if self.options["declaration_win"] and rules.can_declare_win(self.board):
             self.send("info string the 27-point declaration holds")
@@ -326,8 +333,7 @@ class MCTSPlayer(NetworkPlayer):
         """Largest number of visits. Without a value head it is 1: it shows the whole policy."""
         if not self._evaluator.has_value:
             return 1
-        limits = [go.nodes, self.options["nodes"] or None]
-        return max(1, min((limit for limit in limits if limit is not None), default=10**12))
+        return _UNLIMITED if go.nodes is None else max(1, go.nodes)
 
     def _batch_size(self) -> int:
         """Returns the option's number, or the one that 0 stands for."""

@@ -8,6 +8,10 @@ from typing import Any
 
 from pydlshogi.uct.board import SearchBoard
 
+#: cshogi has memory for the 593 moves that a position with both kings can have at most. Without a
+#: king there can be more, which ends the process. The difference is for the positions of the tree.
+_MOST_MOVES = 560
+
 
 def make_board(sfen: str | None, moves: Sequence[str]) -> SearchBoard:
     """Makes a board with a position, after moves from a start position.
@@ -16,6 +20,12 @@ def make_board(sfen: str | None, moves: Sequence[str]) -> SearchBoard:
         sfen: The start position; None for that of a game.
         moves: Legal moves from there, in USI's notation.
     """
+    if sfen and {"k", "K"} - set(sfen.split()[0]):
+        from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+
+        slow = PythonShogiBoard(sfen, moves)
+        if slow.most_moves() > _MOST_MOVES:
+            return slow
     return _implementation()[0](sfen, moves)
 
 

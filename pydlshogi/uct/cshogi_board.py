@@ -10,6 +10,7 @@ import numpy
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
 from pydlshogi.uct.board import Mate
+from pydlshogi.uct.forced_mate import forced_mate
 from pydlshogi.uct.move import MOVE_NUM, from_usi
 
 #: What this board is called in messages.
@@ -97,7 +98,8 @@ class CshogiBoard:
             return Mate(move, 1)
         for length in range(3, plies + 1, 2):
             if move := board.mate_move(length):
-                return Mate(move & _MOVE_MASK, length)
+                shorter = (forced_mate(self, plies) for plies in range(3, length, 2))
+                return next(filter(None, shorter), Mate(move & _MOVE_MASK, length))
         return None
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:

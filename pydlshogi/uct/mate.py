@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Callable
 
-from pydlshogi.uct.board import SearchBoard, play, take_back
+from pydlshogi.uct.board import Mate, SearchBoard, play, take_back
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
+from pydlshogi.uct.forced_mate import forced_mate
 
 #: Longest mate that is searched during the search of the tree, in plies.
 _ROOT_PLIES = 31
@@ -32,10 +33,14 @@ class RootMate:
     Args:
         board: The position; it must be there again at each call of :meth:`step`.
         plies_left: Plies until the game is drawn by its length; later mates do not count.
+        may_begin: Says whether a mate may begin with a move.
     """
 
-    def __init__(self, board: SearchBoard, plies_left: int) -> None:
+    def __init__(
+        self, board: SearchBoard, plies_left: int, may_begin: Callable[[int], bool]
+    ) -> None:
         self._board = board
+        self._may_begin = may_begin
         self._plies_left = plies_left
         self._nodes = _FIRST_SLICE
         self._is_complete = plies_left < 1
@@ -55,7 +60,8 @@ class RootMate:
         # The library may find a mate that is longer than the limit.
         if len(line) > self._plies_left or not _ends_in_mate(self._board, line):
             return []
-        return mate_line(self._board, min(len(line) - 2, _EXACT_PLIES)) or line
+        shorter = mate_line(self._board, min(len(line) - 2, _EXACT_PLIES))
+        return next((found for found in (shorter, line) if found and self._may_begin(found[0])), [])
 
 
 def find_mate(
@@ -109,13 +115,17 @@ def mate_line(board: SearchBoard, plies: int) -> list[int]:
         plies: Longest mate.
     """
     mate = board.mate(plies)
-    if mate is None:
-        return []
+    return _line_of(board, mate) if mate else []
+
+
+def _line_of(board: SearchBoard, mate: Mate) -> list[int]:
+    """Lists the moves of a mate."""
     board.push(mate.move)
     defences = []
     for move in board.moves().tolist():
         board.push(move)
-        defences.append([move, *mate_line(board, mate.plies - 2)])
+        rest = board.mate(mate.plies - 2) or forced_mate(board, mate.plies - 2)
+        defences.append([move, *(_line_of(board, rest) if rest else [])])
         board.pop()
     board.pop()
     return [mate.move, *max(defences, key=len, default=[])]

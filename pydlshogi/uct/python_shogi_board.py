@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy
 import shogi
@@ -29,7 +29,8 @@ class PythonShogiBoard:
     def __init__(self, sfen: str | None = None, moves: Sequence[str] = ()) -> None:
         self._board = shogi.Board(sfen)
         self._legal: list[shogi.Move] | None = None
-        self.key = self._board.zobrist_hash
+        self._pieces = _hash_of_pieces(self._board)
+        self._hashes = self._board.transpositions = _Hashes(self._board.zobrist_hash())
         self.in_check = self._board.is_check
         for move in moves:
             self._board.push(shogi.Move.from_usi(move))
@@ -49,9 +50,22 @@ class PythonShogiBoard:
         self._board.pop()
         self._legal = None
 
+    def key(self) -> int:
+        """Hash of the position, the side to move and the hands."""
+        return self._hashes.last() ^ self._pieces
+
     def moves(self) -> numpy.ndarray:
         """Lists the legal moves."""
         return numpy.array(_numbers(self._legal_moves()), numpy.uint16)
+
+    def most_moves(self) -> int:
+        """Returns the number of moves of the side that has more, about."""
+        board = self._board
+        numbers = []
+        for _ in shogi.COLORS:
+            numbers.append(sum(1 for _ in board.generate_pseudo_legal_moves()))
+            board.turn ^= 1
+        return max(numbers)
 
     def checks(self) -> list[int]:
         """Lists the legal moves that give check."""
@@ -86,6 +100,40 @@ class PythonShogiBoard:
         if self._legal is None:
             self._legal = legal_moves(self._board)
         return self._legal
+
+
+class _Hashes:
+    """Keeps python-shogi's hashes of the positions from the start to the present one.
+
+    It takes the place of python-shogi's counter of positions, which would keep an entry for every
+    position that was ever on the board.
+
+    Args:
+        first: Hash of the start position.
+    """
+
+    def __init__(self, first: int) -> None:
+        self._hashes = [first]
+
+    def last(self) -> int:
+        """Returns the hash of the present position."""
+        return self._hashes[-1]
+
+    def update(self, hashes: Iterable[int]) -> None:
+        """Adds the hash of a position; the board calls it after a move."""
+        self._hashes += hashes
+
+    def subtract(self, hashes: Iterable[int]) -> None:
+        """Removes the last hash; the board calls it before it takes back a move."""
+        self._hashes.pop()
+
+
+def _hash_of_pieces(board: shogi.Board) -> int:
+    """Hash of the pieces in the game. python-shogi's own hash ignores White's hand."""
+    rows = board.sfen().split()[0].upper()
+    kinds = ((shogi.PIECE_SYMBOLS[kind].upper(), kind) for kind in range(shogi.PAWN, shogi.KING))
+    hands = board.pieces_in_hand
+    return hash(tuple(rows.count(name) + sum(hand[kind] for hand in hands) for name, kind in kinds))
 
 
 @functools.cache

@@ -150,7 +150,8 @@ class Search:
         self._game = game
         self._root_moves = root_moves
         self._forget_result()
-        self._root_mate = RootMate(game.board, self.settings.plies_left(game.ply))
+        plies_left = self.settings.plies_left(game.ply)
+        self._root_mate = RootMate(game.board, plies_left, self._may_choose)
         self.mate: list[int] = []
         self.evaluations = self.collisions = self.deepest = 0
 
@@ -216,7 +217,7 @@ class Search:
     def _search_root_mate(self) -> None:
         """Searches a slice of the mate search at the root."""
         line = self._root_mate.step()
-        if line and self._may_choose(line[0]):
+        if line:
             self.mate = line
             self.root.proof = Proof(WIN, len(line))
 

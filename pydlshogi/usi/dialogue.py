@@ -3,9 +3,10 @@
 Two threads share the work. The main thread only reads, so the GUI never waits for the
 engine to read. The engine also notices ``quit`` while it loads a model. The other thread
 obeys the lines in their order. While it thinks, the main thread tells it of lines that
-want the move at once. After ``go infinite`` and ``go ponder`` the move is held back until
-``stop``, ``ponderhit`` or the next command that needs the player. If a GUI forgets ``stop``,
-the next ``position`` or ``go`` ends these searches, too, and all others that have no limit.
+want the move at once. It also answers ``usi`` if only ``stop`` would end the search. After
+``go infinite`` and ``go ponder`` the move is held back until ``stop``, ``ponderhit`` or the
+next command that needs the player. If a GUI forgets ``stop``, the next ``position`` or ``go``
+ends these searches, too, and all others that have no limit.
 """
 
 from __future__ import annotations
@@ -43,7 +44,12 @@ class Dialogue(abc.ABC):
 
     Args:
         output: Receives the answers.
+
+    Attributes:
+        answers_usi_at_once: Whether ``usi`` may be answered during a search.
     """
+
+    answers_usi_at_once = False
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -127,7 +133,7 @@ class Dialogue(abc.ABC):
                     for search in thinking:
                         search.supersede()
                 if command == "go":
-                    signals = _Signals()
+                    signals = _Signals(is_go=True)
                     thinking = [search for search in thinking if not search.is_done]
                     thinking.append(signals)
                 elif command == "ponderhit":
@@ -136,7 +142,9 @@ class Dialogue(abc.ABC):
                     _stop_all(thinking)
                 if command == "quit":
                     break
-                self._lines.put((text, signals))
+                may_answer = command == "usi" and self.answers_usi_at_once
+                if not (may_answer and signals.during_search(lambda: self._usi(""))):
+                    self._lines.put((text, signals))
         _stop_all(thinking)
         self._lines.put(None)
         worker.join(QUIT_GRACE)
@@ -149,7 +157,7 @@ class Dialogue(abc.ABC):
             line, self._signals = item
             self._obey(line)
             # A line carries the signals of the last go up to it, so that go has been obeyed.
-            self._signals.is_done = True
+            self._signals.end()
         self._release()
         try:
             self._close()
@@ -285,14 +293,19 @@ class _Signals:
         stop: Whether to stop.
         ponderhit: Whether the opponent has played the expected move.
         is_done: Whether the search has ended; its move may be held back. The other thread sets it.
+
+    Args:
+        is_go: Whether there is a search: there is none before the first ``go``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_go: bool = False) -> None:
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
-        self.is_done = False
-        self._waits = self._is_ponder = False
+        self.is_done = not is_go
+        self._has_begun = self._waits = self._is_ponder = False
         self._is_superseded = False
+        self._answers: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
 
     def begin(self, waits: bool, is_ponder: bool) -> None:
         """Notes, in the thread that obeys, that the search begins.
@@ -303,6 +316,38 @@ class _Signals:
         """
         self._waits, self._is_ponder = waits, is_ponder
         self._stop_if_forgotten()
+        with self._lock:
+            self._has_begun = True
+            if waits and not self.stop.is_set():
+                self._give_answers()
+
+    def end(self) -> None:
+        """Notes, in the thread that obeys, that the search has ended."""
+        with self._lock:
+            self.is_done = True
+            self._give_answers()
+
+    def during_search(self, answer: Callable[[], None]) -> bool:
+        """Gives an answer during a search that waits for ``stop``, in the thread that reads.
+
+        A search that has not begun yet gives the answer when it begins or ends.
+
+        Returns:
+            False if the answer must be given in the order of the lines: the search has ended, or
+            ends by itself.
+        """
+        with self._lock:
+            ends_by_itself = self._has_begun and not self._waits
+            if self.is_done or self.stop.is_set() or ends_by_itself:
+                return False
+            self._answers.append(answer)
+            if self._has_begun:
+                self._give_answers()
+            return True
+
+    def _give_answers(self) -> None:
+        while self._answers:
+            self._answers.pop(0)()
 
     def supersede(self) -> None:
         """Notes, in the thread that reads, that the GUI has sent the next position or ``go``."""

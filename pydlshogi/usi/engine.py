@@ -53,6 +53,8 @@ class Engine(Dialogue):
         folder: Relative paths start here.
     """
 
+    answers_usi_at_once = True
+
     def __init__(
         self,
         name: str,
@@ -86,13 +88,8 @@ class Engine(Dialogue):
         return self._player
 
     def _usi(self, rest: str) -> None:
-        for line in (
-            f"id name {self.name}",
-            f"id author {self.author}",
-            *self.options.declarations(),
-            "usiok",
-        ):
-            self._output.send(line)
+        names = (f"id name {self.name}", f"id author {self.author}")
+        self._output.send_together((*names, *self.options.declarations(), "usiok"))
 
     def _setoption(self, rest: str) -> None:
         name, value = parse_setoption(rest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import BinaryIO
 
 from pydlshogi.usi.dialogue_log import DialogueLog
@@ -32,6 +33,12 @@ class Output:
                 except (OSError, ValueError):
                     # The GUI is gone. The end of its input, which follows, ends the engine.
                     self._stream = None
+
+    def send_together(self, lines: Iterable[str]) -> None:
+        """Writes lines without others in between."""
+        with self._lock:
+            for line in lines:
+                self.send(line)
 
     def log(self, direction: str, text: str) -> None:
         """Adds a line to the log. Tells the GUI if the log fails."""

@@ -327,6 +327,16 @@ def test_a_search_that_is_stopped_before_it_begins_has_a_move():
     assert time.perf_counter() - start < 0.2
 
 
+@pytest.mark.parametrize("option", [0, 300])
+def test_after_a_bare_ponderhit_the_option_nodes_is_the_limit(option):
+    player = make_player(nodes=option)
+    go = Go(ponder=True)
+    go.ponderhit.set()
+    player.choose(go)
+    visits = player._search.root.visits
+    assert visits == 300 if option else visits < 100
+
+
 def test_ponderhit_switches_the_clock_on_and_is_no_stop():
     player = make_player(Byoyomi_Margin=100)
     go = Go(ponder=True, black=Clock(byoyomi=600))

@@ -108,6 +108,33 @@ def test_keys_tell_positions_apart_and_know_equal_ones():
         assert one.key() != make(None, ["7g7f", "3c3d"]).key()
 
 
+@pytest.mark.parametrize("make", [CshogiBoard, PythonShogiBoard])
+def test_keys_tell_hands_of_other_games_apart(make):
+    hands = ["-", "P", "p", "2p", "r", "rp", "R", "Rr", "b", "g", "n", "l", "s"]
+    keys = {make(f"4k4/9/9/9/9/9/9/9/4K4 {turn} {hand} 1").key() for hand in hands for turn in "bw"}
+    assert len(keys) == 2 * len(hands)
+
+
+def test_python_shogis_board_does_not_keep_positions_that_it_left():
+    board = PythonShogiBoard()
+    for move in board.moves().tolist():
+        board.push(move)
+        board.mate(1)
+        board.pop()
+    assert len(board._hashes._hashes) == 1
+
+
+#: 593 moves with a White king, the most that are possible; 599 without it.
+MOST_MOVES = "R8/2K1S1SS1/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
+
+
+def test_more_moves_than_cshogi_has_memory_for():
+    assert len(rules.legal_moves(shogi.Board(MOST_MOVES))) > 593
+    assert isinstance(boards.make_board(MOST_MOVES, ["9a8a"]), PythonShogiBoard)
+    problem = "4k4/9/9/9/9/9/9/9/9 b P2r2b4g4s4n4l17p 1"  # the defender has 535 moves
+    assert isinstance(boards.make_board(problem, []), CshogiBoard)
+
+
 def test_planes_are_those_of_the_features():
     for sfen in random_sfens(50, seed=4):
         assert numpy.array_equal(

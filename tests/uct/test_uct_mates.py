@@ -20,6 +20,10 @@ def never():
     return False
 
 
+def any_move(move):
+    return True
+
+
 def is_mating(sfen, line):
     board = cshogi.Board(sfen)
     for move in line:
@@ -76,7 +80,7 @@ def test_a_mate_found_at_the_root_is_the_shortest_up_to_seven_plies():
     board = CshogiBoard(sfen)
     df_pn = next(line for nodes in (1000, 2000, 4000) if (line := board.search_mate(nodes, 31)[0]))
     assert len(df_pn) > 7
-    search = RootMate(board, plies_left=31)
+    search = RootMate(board, 31, any_move)
     line = next(line for _ in range(3) if (line := search.step()))
     assert len(line) == 7 and is_mating(sfen, line)
 
@@ -159,7 +163,7 @@ def test_a_mate_that_comes_after_the_limit_of_plies_is_not_reported():
     """cshogi's df-pn finds a mate in seven plies although it is limited to five."""
     sfen = "l6k1/3g1G3/p1np3g1/2R6/3Pp1KL1/4sP1Pr/P1P+l2P2/6S+n1/L+p3G3 b B2S2N8Pb 143"
     for plies in (5, 7):
-        search = RootMate(CshogiBoard(sfen), plies)
+        search = RootMate(CshogiBoard(sfen), plies, any_move)
         lines = [search.step() for _ in range(3)]
         assert max(map(len, lines)) == (7 if plies == 7 else 0)
 
@@ -184,7 +188,7 @@ def test_the_root_is_searched_in_slices_that_end():
     found = 0
     for sfen in endgames(60, plies=8):
         board = CshogiBoard(sfen)
-        search = RootMate(board, plies_left=31)
+        search = RootMate(board, 31, any_move)
         lines = [search.step() for _ in range(7)]
         assert lines[5:] == [[], []] or any(lines)
         for line in filter(None, lines):
@@ -203,6 +207,41 @@ def test_a_mate_line_is_the_longest_defence():
             assert len(line) == mate.plies
             assert is_mating(sfen, line)
     assert found > 5
+
+
+#: Mates in three that cshogi's search for three plies misses: the last check is a distant one.
+DISTANT = [
+    "kp7/2+R6/1P7/9/9/4R4/9/9/5L3 b Pb 1",
+    "7p1/7gk/3+B2B2/9/9/9/9/6+P2/5+R3 b 2P 1",
+    "8k/6R1s/9/9/9/9/R8/9/9 b P 1",
+]
+
+
+@pytest.mark.parametrize("sfen", DISTANT)
+@pytest.mark.parametrize("plies", [5, 7])
+def test_a_mate_with_a_distant_check_has_its_shortest_length_and_its_line(sfen, plies):
+    assert CshogiBoard(sfen).mate(plies).plies == 3
+    line = mate_line(CshogiBoard(sfen), plies)
+    assert len(line) == 3 and is_mating(sfen, line)
+
+
+def test_a_line_goes_on_where_the_boards_search_misses_the_rest(monkeypatch):
+    five = next(s for s in endgames(500) if (m := CshogiBoard(s).mate(5)) and m.plies == 5)
+    board = CshogiBoard(five)
+    mate = board.mate
+    monkeypatch.setattr(board, "mate", lambda plies: None if plies == 3 else mate(plies))
+    line = mate_line(board, 5)
+    assert len(line) == 5 and is_mating(five, line)
+
+
+def test_a_root_mate_begins_only_with_the_moves_to_choose_from(monkeypatch):
+    excluded = 0
+    monkeypatch.setattr("pydlshogi.uct.mate.mate_line", lambda board, plies: [excluded])
+    assert RootMate(CshogiBoard(THREE), 31, any_move).step() == [excluded]
+    line = RootMate(CshogiBoard(THREE), 31, lambda move: move != excluded).step()
+    assert is_mating(THREE, line)
+    board = CshogiBoard(THREE)
+    assert RootMate(board, 31, lambda move: move not in (excluded, line[0])).step() == []
 
 
 @pytest.mark.parametrize("plies", [0, 1])

@@ -229,6 +229,20 @@ def test_the_next_go_ends_a_search_that_waits_for_stop(engine, go, position):
     assert len(bestmoves(engine.until("usiok"))) == 2
 
 
+@pytest.mark.parametrize("go", ["go infinite", "go ponder", "go", "go mate infinite"])
+@pytest.mark.parametrize("is_running", [True, False])
+def test_usi_is_answered_during_a_search_that_waits_for_stop(engine, go, is_running):
+    engine.send("position startpos", go)
+    if is_running and go != "go mate infinite":
+        engine.until("info depth")
+    answers = engine.ask("usi", "usiok")
+    assert not bestmoves(answers)
+    assert sum(line.startswith("id name") for line in answers) == 1
+    assert engine.ask("stop", "checkmate" if "mate" in go else "bestmove")
+    engine.send("position startpos moves 7g7f", "go nodes 20", "usi")
+    assert len(bestmoves(engine.until("usiok"))) == 1
+
+
 def test_the_next_go_does_not_cut_a_search_that_ends_itself(engine):
     engine.send("position startpos", "go nodes 400", "position startpos", "go nodes 20", "usi")
     answers = engine.until("usiok")
