@@ -73,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     made.report.print(args.kifulist)
     if made.report.unreadable:
         print(
-            f"{made.report.unreadable} files could not be read. The same command tries them again.",
+            f"files that could not be read: {made.report.unreadable}. Unless they have changed, "
+            "the same command tries them again.",
             file=sys.stderr,
         )
     continued = ", continuing an earlier run" if made.continued else ""

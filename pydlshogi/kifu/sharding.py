@@ -103,6 +103,8 @@ def make_shards(
         _write_progress(folder, progress)
     for number, group in enumerate(_groups(sources)):
         if number >= progress.groups:
+            # The list of a run with unreadable files names shards that are now written again.
+            (folder / LIST).unlink(missing_ok=True)
             _make_group(folder, number, group, progress, strict=strict, size=size)
     report = Report.from_plain(progress.report)
     if not progress.shards:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pydlshogi.files import write_beside
+from pydlshogi.files import behind_links, write_beside
 from pydlshogi.kifu.sources import is_record_name
 
 
@@ -84,9 +84,10 @@ def write_lists(lists: Mapping[Path, Sequence[Path]], absolute: bool = False) ->
             for path, records in lists.items():
                 file = files.enter_context(write_beside(path))
                 file.write(content_of(path, records, absolute))
-    except OSError:  # perhaps only the last of them was renamed
+    except BaseException:  # one list may have been replaced already
         for path, content in before.items():
-            _restore(path, content)
+            with contextlib.suppress(OSError):
+                _restore(path, content)
         raise
 
 
@@ -95,7 +96,7 @@ def _restore(path: Path, content: bytes | None) -> None:
     if not path.is_file():
         return
     if content is None:
-        path.unlink()
+        behind_links(path).unlink()
     elif path.read_bytes() != content:
         with write_beside(path) as file:
             file.write(content)

@@ -9,7 +9,7 @@ from typing import Any
 from pydlshogi.uct.board import SearchBoard
 
 #: cshogi has memory for the 593 moves that a position with both kings can have at most. Without a
-#: king there can be more, which ends the process. The difference is for the positions of the tree.
+#: king there can be more, which ends the process. The difference is a reserve.
 _MOST_MOVES = 560
 
 

@@ -98,7 +98,7 @@ class CshogiBoard:
             return Mate(move, 1)
         for length in range(3, plies + 1, 2):
             if move := board.mate_move(length):
-                shorter = (forced_mate(self, plies) for plies in range(3, length, 2))
+                shorter = (forced_mate(self, fewer) for fewer in range(3, length, 2))
                 return next(filter(None, shorter), Mate(move & _MOVE_MASK, length))
         return None
 

@@ -1,4 +1,4 @@
-"""Mates that the mate search of a board misses: it tries all checks and all replies."""
+"""Mates that the mate search of a board misses, found by trying all checks and replies."""
 
 from __future__ import annotations
 

@@ -58,10 +58,11 @@ class RootMate:
         self._nodes *= 2
         self._is_complete = is_complete or self._nodes > _LAST_SLICE
         # The library may find a mate that is longer than the limit.
-        if len(line) > self._plies_left or not _ends_in_mate(self._board, line):
+        if len(line) > self._plies_left:
             return []
         shorter = mate_line(self._board, min(len(line) - 2, _EXACT_PLIES))
-        return next((found for found in (shorter, line) if found and self._may_begin(found[0])), [])
+        mates = [mate for mate in (shorter, line) if _ends_in_mate(self._board, mate)]
+        return next((mate for mate in mates if self._may_begin(mate[0])), [])
 
 
 def find_mate(
@@ -124,7 +125,9 @@ def _line_of(board: SearchBoard, mate: Mate) -> list[int]:
     defences = []
     for move in board.moves().tolist():
         board.push(move)
-        rest = board.mate(mate.plies - 2) or forced_mate(board, mate.plies - 2)
+        rest = board.mate(mate.plies - 2)
+        if rest is None and mate.plies > 3:
+            rest = forced_mate(board, mate.plies - 2)
         defences.append([move, *(_line_of(board, rest) if rest else [])])
         board.pop()
     board.pop()

@@ -1,7 +1,7 @@
 """The dialogue with a GUI: reads its lines, obeys them in order, answers each ``go`` once.
 
-Two threads share the work. The main thread only reads, so the GUI never waits for the
-engine to read. The engine also notices ``quit`` while it loads a model. The other thread
+Two threads share the work. The main thread reads, so the GUI never waits for the engine to
+read. The engine also notices ``quit`` while it loads a model. The other thread
 obeys the lines in their order. While it thinks, the main thread tells it of lines that
 want the move at once. It also answers ``usi`` if only ``stop`` would end the search. After
 ``go infinite`` and ``go ponder`` the move is held back until ``stop``, ``ponderhit`` or the
@@ -318,7 +318,7 @@ class _Signals:
         self._stop_if_forgotten()
         with self._lock:
             self._has_begun = True
-            if waits and not self.stop.is_set():
+            if waits and not self._is_ending():
                 self._give_answers()
 
     def end(self) -> None:
@@ -337,13 +337,16 @@ class _Signals:
             ends by itself.
         """
         with self._lock:
-            ends_by_itself = self._has_begun and not self._waits
-            if self.is_done or self.stop.is_set() or ends_by_itself:
+            if self.is_done or self._is_ending() or (self._has_begun and not self._waits):
                 return False
             self._answers.append(answer)
             if self._has_begun:
                 self._give_answers()
             return True
+
+    def _is_ending(self) -> bool:
+        """Says whether the GUI has sent what ends the search."""
+        return self.stop.is_set() or self.ponderhit.is_set()
 
     def _give_answers(self) -> None:
         while self._answers:

@@ -209,7 +209,7 @@ def test_a_file_that_could_not_be_read_is_tried_again(kifu_list, monkeypatch, ca
     with monkeypatch.context() as broken:
         broken.setattr("pydlshogi.kifu.batch.os.read", fail)
         assert make_positions.main(["train.txt", "out"]) == 0
-    assert "1 files could not be read. The same command tries" in capsys.readouterr().err
+    assert "files that could not be read: 1. Unless they" in capsys.readouterr().err
     positions = read_positions(kifu_list)[0].tobytes()
     assert len(content(Path("out"))) < len(positions)
     assert make_positions.main(["train.txt", "out"]) == 0

@@ -14,7 +14,7 @@ from uct_helpers import FakeNetwork, endgames, searched
 
 from pydlshogi import files
 from pydlshogi.network.evaluator import Evaluation
-from pydlshogi.player import mcts_player, search_info
+from pydlshogi.player import search_info
 from pydlshogi.player.book import BookError, BookMove, write_book
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_player import MCTSPlayer
@@ -788,7 +788,7 @@ class FakeGpu(CpuDevice):
 def test_a_cpu_computes_four_positions_in_each_thread_and_at_most_sixteen(
     monkeypatch, threads, size
 ):
-    monkeypatch.setattr(mcts_player, "get_threads", lambda: threads)
+    monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: threads)
     player = make_player()
     player.choose(Go(nodes=400))
     assert max(player._evaluator._network.batches) == size

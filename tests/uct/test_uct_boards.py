@@ -131,6 +131,8 @@ MOST_MOVES = "R8/2K1S1SS1/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
 def test_more_moves_than_cshogi_has_memory_for():
     assert len(rules.legal_moves(shogi.Board(MOST_MOVES))) > 593
     assert isinstance(boards.make_board(MOST_MOVES, ["9a8a"]), PythonShogiBoard)
+    before = "g7R/2K1S1SS1/4B4/9/9/9/9/9/1L1L1L3 b RBSNLP3g3n17p 1"  # two moves before 595 moves
+    assert isinstance(boards.make_board(before, []), PythonShogiBoard)
     problem = "4k4/9/9/9/9/9/9/9/9 b P2r2b4g4s4n4l17p 1"  # the defender has 535 moves
     assert isinstance(boards.make_board(problem, []), CshogiBoard)
 

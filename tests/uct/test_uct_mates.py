@@ -237,9 +237,11 @@ def test_a_line_goes_on_where_the_boards_search_misses_the_rest(monkeypatch):
 def test_a_root_mate_begins_only_with_the_moves_to_choose_from(monkeypatch):
     excluded = 0
     monkeypatch.setattr("pydlshogi.uct.mate.mate_line", lambda board, plies: [excluded])
+    line = RootMate(CshogiBoard(THREE), 31, any_move).step()
+    assert is_mating(THREE, line)  # the shorter line does not mate
+    monkeypatch.setattr("pydlshogi.uct.mate._ends_in_mate", lambda board, line: bool(line))
     assert RootMate(CshogiBoard(THREE), 31, any_move).step() == [excluded]
-    line = RootMate(CshogiBoard(THREE), 31, lambda move: move != excluded).step()
-    assert is_mating(THREE, line)
+    assert RootMate(CshogiBoard(THREE), 31, lambda move: move != excluded).step() == line
     board = CshogiBoard(THREE)
     assert RootMate(board, 31, lambda move: move not in (excluded, line[0])).step() == []
 
