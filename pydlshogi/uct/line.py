@@ -93,7 +93,9 @@ def best_lines(search: Search, number: int) -> list[Line]:
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
-        mate = search.mate or mate_line(board, root.proof.plies if root.mate_move else 0)
+        mate = search.mate
+        if not mate and root.mate_move is not None:
+            mate = mate_line(board, root.proof.plies, is_known=True) or [root.mate_move]
         if mate:
             return [Line(mate, 1.0, root.proof, root.visits)]
     lines = []
@@ -112,7 +114,7 @@ def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
         return moves
     line = [candidate.move, *moves]
     play(board, line)
-    moves += mate_line(board, leaf.proof.plies)
+    moves += mate_line(board, leaf.proof.plies, is_known=True)
     take_back(board, len(line))
     return moves
 

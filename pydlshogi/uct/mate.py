@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Callable
 
-from pydlshogi.uct.board import Mate, SearchBoard, play, take_back
+from pydlshogi.uct.board import SearchBoard, play, take_back
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.forced_mate import forced_mate
 
@@ -108,27 +108,25 @@ def _search_slices(board: SearchBoard, is_stopped: Callable[[], bool]) -> list[i
     return None
 
 
-def mate_line(board: SearchBoard, plies: int) -> list[int]:
-    """Lists the moves of a mate that the board's mate search finds, with the longest defence.
+def mate_line(board: SearchBoard, plies: int, is_known: bool = False) -> list[int]:
+    """Lists the moves of a mate, with the longest defence.
 
     Args:
         board: The position; the side to move mates.
         plies: Longest mate.
+        is_known: Whether there is such a mate. Then it is found even if the board's mate search
+            misses it.
     """
     mate = board.mate(plies)
-    return _line_of(board, mate) if mate else []
-
-
-def _line_of(board: SearchBoard, mate: Mate) -> list[int]:
-    """Lists the moves of a mate."""
+    if mate is None and is_known and plies > 1:
+        mate = forced_mate(board, plies)
+    if mate is None:
+        return []
     board.push(mate.move)
     defences = []
     for move in board.moves().tolist():
         board.push(move)
-        rest = board.mate(mate.plies - 2)
-        if rest is None and mate.plies > 3:
-            rest = forced_mate(board, mate.plies - 2)
-        defences.append([move, *(_line_of(board, rest) if rest else [])])
+        defences.append([move, *mate_line(board, mate.plies - 2, is_known=True)])
         board.pop()
     board.pop()
     return [mate.move, *max(defences, key=len, default=[])]

@@ -743,6 +743,26 @@ def test_an_answer_of_the_book_that_cannot_be_played_is_left_out(tmp_path, answe
     assert not player.board.move_stack
 
 
+@pytest.mark.parametrize(
+    "sfen",
+    [
+        "kp7/2+R6/1P7/9/9/4R4/9/9/5L3 b Pb 1",
+        "7p1/7gk/3+B2B2/9/9/9/9/6+P2/5+R3 b 2P 1",
+        "8k/6R1s/9/9/9/9/R8/9/9 b P 1",
+    ],
+)
+def test_a_mate_that_ends_with_a_distant_check_is_played(sfen):
+    player = make_player(sfen)
+    move = player.choose(Go(nodes=50)).split()[0]
+    line = player.said[-1].split(" pv ")[1].split()
+    assert " score mate 3 " in player.said[-1]
+    assert len(line) == 3 and line[0] == move
+    board = shogi.Board(sfen)
+    for word in line:
+        board.push_usi(word)
+    assert board.is_checkmate()
+
+
 def test_perpetual_check_is_avoided_at_the_fourth_time():
     sfen, chase = "4k4/9/9/9/9/9/9/9/R3K4 b - 1", ["9a9b", "5b5a", "9b9a", "5a5b"]
     moves = ["9i9a", "5a5b", *chase * 2, *chase[:2]]
