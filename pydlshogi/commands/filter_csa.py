@@ -119,7 +119,7 @@ def build_parser() -> ArgumentParser:
     action.add_argument(
         "--delete",
         action="store_true",
-        help="delete the files in DIR that do not fit; unreadable files are kept",
+        help="delete the files in DIR that do not fit; those that cannot be opened or read are kept",
     )
     return parser
 
@@ -232,10 +232,16 @@ def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
                 "Copy to a new folder to have only these games.",
             )
     elif outputs.delete:
-        unwanted = [misfit.path for misfit in selection.misfits if misfit.opened]
+        unwanted = [misfit.path for misfit in selection.misfits if misfit.is_known]
         for path in unwanted:
             path.unlink()
         print(f"{folder}: {len(unwanted)} files deleted")
+        kept = len(selection.misfits) - len(unwanted)
+        if kept:
+            warn(
+                "filter_csa",
+                f"files that cannot be opened or read are kept: {kept}. --report lists them.",
+            )
 
 
 def print_summary(selection: Selection) -> None:

@@ -28,6 +28,7 @@ NO_END_MARK = "NONE"
 ANY_END_MARK = "ANY"
 
 _CANNOT_BE_OPENED = "cannot be opened"
+_CANNOT_BE_READ = "cannot be read"
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,9 @@ class Misfit(NamedTuple):
     detail: str
 
     @property
-    def opened(self) -> bool:
-        """Whether the file could be opened, so that its content is known."""
-        return self.reason != _CANNOT_BE_OPENED
+    def is_known(self) -> bool:
+        """Whether the file was read, so that a game in it does not fit."""
+        return self.reason not in (_CANNOT_BE_OPENED, _CANNOT_BE_READ)
 
 
 @dataclass
@@ -159,7 +160,7 @@ def examine(path: Path, criteria: Criteria) -> Misfit | None:
             objection = criteria.objection(parse_game(record))
         except RecordError as error:
             line = f"line {lines_before + error.line}: " if error.line else ""
-            return Misfit(path, "cannot be read", f"{line}{error.reason}")
+            return Misfit(path, _CANNOT_BE_READ, f"{line}{error.reason}")
         if objection:
             return Misfit(path, objection, "")
     return None

@@ -17,8 +17,13 @@ _NAME = re.compile(r"[\w.+-]+", re.ASCII)
 #: Debian installs games here; the folder is not in the PATH of every user.
 _GAMES_FOLDER = "/usr/games"
 
+_ON_WINDOWS = os.name == "nt"
+
 _RANDOM = "random"
 _FAIRY = "fairy"
+
+#: Highest Skill Level of fairy-stockfish; the lowest is its negative.
+_SKILL = 20
 
 #: The option of the command line that is the limit of the engine's moves.
 _LIMIT = "go"
@@ -74,6 +79,8 @@ def parse_engine(text: str) -> EngineSpec:
         return EngineSpec(_RANDOM, (_THIS_PYTHON, "-m", "pydlshogi.match.random_player"))
     kind, _, level = text.partition(":")
     if kind == _FAIRY and re.fullmatch(r"[+-]?\d+", level, re.ASCII):
+        if not -_SKILL <= int(level) <= _SKILL:
+            raise ValueError(f"{text!r} needs a level from {-_SKILL} to {_SKILL}")
         skill = ("Skill Level", str(int(level)))
         return EngineSpec(f"{_FAIRY}{int(level)}", ("fairy-stockfish",), (skill,))
     head, *settings = text.split(";")
@@ -104,9 +111,13 @@ def _limit(name: str, text: str) -> Limit:
 
 
 def _split(command: str) -> tuple[str, ...]:
-    """Splits a command as the shell of the system does; on Windows ``\\`` is no escape."""
+    """Splits a command as the shell of the system does; on Windows only ``"`` quotes."""
+    words = shlex.shlex(command, posix=True)
+    words.whitespace_split = True
+    words.commenters = ""
+    if _ON_WINDOWS:
+        words.escape, words.quotes = "", '"'
     try:
-        words = shlex.split(command, posix=os.name != "nt")
+        return tuple(words)
     except ValueError as error:
         raise ValueError(f"the command {command!r} cannot be split ({error})") from None
-    return tuple(word.strip('"') for word in words) if os.name == "nt" else tuple(words)

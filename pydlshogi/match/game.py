@@ -40,16 +40,11 @@ def play_game(
     ended.
 
     Args:
-        players: Engines of Black and White.
+        players: Engines of Black and White, ready for a new game.
         opening: First moves in USI notation; the game is not over after them.
         limit: Limit of each further move of an engine without a limit of its own.
         max_plies: A game of that many moves is drawn.
-
-    Raises:
-        EngineError: An engine was not ready before the first move.
     """
-    for player in players:
-        player.new_game()
     referee = Referee(max_plies)
     seconds = [0.0] * len(opening)
     evaluations: list[int | None] = [None] * len(opening)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import shogi
 
+from pydlshogi.analysis.record import checked_game
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pydlshogi.match.game import PlayedGame
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Outcome:
     """Result of a game.
 
@@ -66,6 +67,18 @@ def format_record(
 def _one_line(text: str) -> str:
     """Replaces control characters, which an engine may have sent, by spaces."""
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def read_first_moves(path: Path, number: int) -> list[str]:
+    """Reads the first moves of a recorded game, in USI notation.
+
+    Raises:
+        RecordError: The file is no record.
+        OSError: The file cannot be read.
+    """
+    game = parse_game(path.read_bytes())
+    first = checked_game(dataclasses.replace(game, moves=game.moves[:number]))
+    return [move.usi() for move in first.moves]
 
 
 def read_outcome(path: Path) -> Outcome:

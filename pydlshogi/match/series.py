@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable, TypeVar
@@ -16,7 +17,7 @@ from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.limit import Limit
 from pydlshogi.match.openings import Opening, draw_openings
 from pydlshogi.match.page import write_match_page
-from pydlshogi.match.record import Outcome, format_record, read_outcome
+from pydlshogi.match.record import Outcome, format_record, read_first_moves, read_outcome
 from pydlshogi.match.referee import Verdict
 from pydlshogi.match.table import Row
 from pydlshogi.match.usi_client import UsiClient
@@ -146,11 +147,9 @@ class Series:
         self.check_folder()
         return [number for number in range(1, games + 1) if self.outcome(number) is None]
 
-    def row(self, games: int | None = None) -> Row:
-        """Returns the results of the first ``games`` games, or of all."""
-        if games is None:
-            games = max(self._games(), default=0)
-        outcomes = {number: self.outcome(number) for number in range(1, games + 1)}
+    def row(self) -> Row:
+        """Returns the results of all games."""
+        outcomes = {number: self.outcome(number) for number in sorted(self._games())}
         played = {number: outcome for number, outcome in outcomes.items() if outcome}
         return Row(self.engine.name, self.opponent.name, played)
 
@@ -176,7 +175,8 @@ class Series:
             KeyboardInterrupt: As :meth:`Workers.run`.
             EngineError: An engine cannot be started or is not ready for a game.
             LockedError: Another match plays this series.
-            SeriesError: The folder belongs to other games.
+            SeriesError: The folder belongs to other games, or the list of the openings has
+                changed.
             KifuError, OpeningError: There are not enough openings.
             OSError: A record cannot be written.
         """
@@ -195,10 +195,30 @@ class Series:
 
         with lock_outputs(self.folder / SETTINGS):
             self.check_folder()  # another match may have used it since the first check
+            numbers = [number for number in numbers if self.outcome(number) is None]
+            self._check_partners(numbers, openings)
             with write_beside(self.folder / SETTINGS) as file:
                 file.write(self._settings().encode("utf-8"))
             workers = Workers((self.engine, self.opponent), timeout, play_one, finished)
             workers.run(numbers, concurrency, interrupted)
+
+    def _check_partners(self, numbers: list[int], openings: Sequence[Opening]) -> None:
+        """Checks that games to play begin as the stored games of their pairs do.
+
+        Raises:
+            SeriesError: One begins differently.
+        """
+        for number in numbers:
+            partner = number + 1 if number % 2 else number - 1
+            if self.outcome(partner) is None:
+                continue
+            opening = openings[(number - 1) // 2].moves
+            if read_first_moves(self._path(partner), len(opening)) != opening:
+                raise SeriesError(
+                    f"{self._path(partner)} begins with other moves than the opening of its pair: "
+                    f"{self.conditions.kifu_list or 'the openings'} may have changed. Remove that "
+                    "record or choose another --output."
+                )
 
     def _write(
         self, number: int, specs: tuple[EngineSpec, EngineSpec], opening: str, game: PlayedGame

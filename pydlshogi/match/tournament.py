@@ -79,7 +79,7 @@ class Tournament:
         Raises:
             OSError: A table cannot be written.
         """
-        rows = self._other_rows() + [series.row(self.games) for series in self.series()]
+        rows = self._other_rows() + [series.row() for series in self.series()]
         for name, text in (("table.md", markdown(rows)), ("table.tsv", tsv(rows))):
             with write_beside(self.output / name) as file:
                 file.write(text.encode("utf-8"))

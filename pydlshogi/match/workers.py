@@ -10,7 +10,7 @@ from typing import Callable
 
 from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.match.game import PlayedGame
-from pydlshogi.match.usi_client import UsiClient
+from pydlshogi.match.usi_client import EngineError, UsiClient
 
 #: Seconds between two looks at the threads.
 _PAUSE = 0.05
@@ -115,7 +115,7 @@ class Workers:
                     number = next(self._numbers, None)
                 if number is None:
                     return
-                first, second = (engine.client() for engine in engines)
+                first, second = (engine.prepare() for engine in engines)
                 game = self._play(number, first, second)
                 if self._give_up.is_set():
                     return  # an engine lost because it was killed
@@ -135,14 +135,23 @@ class _Engine:
         self._timeout = timeout
         self._client: UsiClient | None = None
 
-    def client(self) -> UsiClient:
-        """Returns the running engine."""
-        if self._client and not self._client.is_alive():
-            self._client.close()
-            self._client = None
-        if not self._client:
-            self._client = UsiClient(self._spec, self._timeout)
-            self._client.greet()
+    def prepare(self) -> UsiClient:
+        """Returns the engine, ready for a new game.
+
+        Raises:
+            EngineError: It cannot be started or is not ready.
+        """
+        if self._client:
+            try:
+                self._client.new_game()
+            except EngineError:  # it may have died after the last game
+                self._client.close()
+                self._client = None
+            else:
+                return self._client
+        self._client = UsiClient(self._spec, self._timeout)
+        self._client.greet()
+        self._client.new_game()
         return self._client
 
     def kill(self) -> None:

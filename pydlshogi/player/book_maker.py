@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
@@ -32,8 +31,9 @@ def make_book(positions: Iterable[Any], plies: int, least: int) -> Book:
 
     Args:
         positions: What ``read_kifu`` returns: the positions of game after game. Games from
-            another start position and positions without a move number are left out, because
-            they do not tell which side moves.
+            another start position, games without their first position, and positions without
+            a move number are left out, because they do not tell which side moves. A game ends
+            before an illegal move.
         plies: Number of moves of each game.
         least: A move must have been played so many times.
 
@@ -66,20 +66,28 @@ def _most_frequent(answers: collections.Counter[str]) -> str:
 
 def _played(positions: Iterable[Any], plies: int) -> Iterator[_Played]:
     """Yields the moves of the openings with their answers."""
-    opening = _openings(positions, plies)
-    rows = [(int(position["ply"]), _key(position), _move(position)) for position in opening]
+    rows = list(_openings(positions, plies))
     for (ply, key, move), (next_ply, _, answer) in zip(rows, [*rows[1:], (0, "", "")]):
         yield key, move, answer if next_ply == ply + 1 else ""
 
 
-def _openings(positions: Iterable[Any], plies: int) -> Iterator[Any]:
-    """Yields the first positions of the games from the start position."""
-    is_even_game = True
+def _openings(positions: Iterable[Any], plies: int) -> Iterator[tuple[int, str, str]]:
+    """Yields number, position and move of the first plies of the games from the start position."""
+    is_counted = False
+    last = 0
     for position in positions:
-        if position["ply"] == 1:
-            is_even_game = _key(position) == _START
-        if is_even_game and 0 < position["ply"] <= plies:
-            yield position
+        ply = int(position["ply"])
+        if ply == 1:
+            is_counted = _key(position) == _START
+        elif ply <= last:  # HCPE3 may lack the first position of a game
+            is_counted = False
+        last = ply
+        if is_counted and 0 < ply <= plies:
+            key, move = _key(position), _move(position)
+            if move:
+                yield ply, key, move
+            else:
+                is_counted = False
 
 
 def _turn(position: Any) -> int:
@@ -123,7 +131,7 @@ def _hands(numbers: bytes) -> str:
 
 
 def _move(position: Any) -> str:
-    """Writes the move that was played."""
+    """Writes the move that was played; empty if it is illegal, as a king left in check."""
     moves = make_board(f"{_key(position)} 1", []).moves()
     labels = label_table()[_turn(position), moves]
-    return to_usi(int(moves[numpy.flatnonzero(labels == position["label"])[0]]))
+    return next((to_usi(int(move)) for move in moves[labels == position["label"]]), "")

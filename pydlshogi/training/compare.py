@@ -221,7 +221,8 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
     text = json.dumps(settings, indent=1)
     variant.folder.mkdir(exist_ok=True)
     path = variant.folder / "settings.json"
-    if not path.exists():
+    is_trained = any(other != path for other in variant.folder.iterdir())
+    if not (is_trained and path.exists()):
         with write_beside(path) as file:
             file.write(text.encode())
         return
@@ -304,7 +305,7 @@ def _write(comparison: Comparison, rows: Sequence[Row], diverged: Sequence[str])
         ("table.tsv", format_tsv(rows)),
     ):
         with write_beside(comparison.output / name) as file:
-            file.write(text.encode())
+            file.write(text.encode("utf-8", "backslashreplace"))
     try:
         save({row.name: row.curve for row in rows}, comparison.output / "curves.png")
     except DrawingError as error:

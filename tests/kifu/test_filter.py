@@ -153,7 +153,9 @@ def test_says_what_it_copied_and_deleted(folder, tmp_path, capsys):
     assert filter_csa.main([str(folder), "--copy_to", str(tmp_path / "copy")]) == 0
     assert f"{tmp_path / 'copy'}: 2 files copied\n" in capsys.readouterr().out
     assert filter_csa.main([str(folder), "--delete"]) == 0
-    assert f"{folder}: {len(FILES) - 2} files deleted\n" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert f"{folder}: {len(FILES) - 4} files deleted\n" in captured.out
+    assert "files that cannot be opened or read are kept: 2" in captured.err
 
 
 def test_copies_what_fits_to_the_same_places(folder, tmp_path):
@@ -163,9 +165,12 @@ def test_copies_what_fits_to_the_same_places(folder, tmp_path):
     assert set(FILES) < names(folder)
 
 
-def test_deletes_only_when_told_and_only_records(folder):
+KEPT = {"good.csa", "sub/good too.CSA", "notes.txt", "broken.csa", "empty.csa"}
+
+
+def test_deletes_only_when_told_and_only_records_that_it_can_read(folder):
     assert filter_csa.main([str(folder), "--delete"]) == 0
-    assert names(folder) == {"good.csa", "sub/good too.CSA", "notes.txt"}
+    assert names(folder) == KEPT
 
 
 def test_a_criterion_that_nothing_fits_does_not_delete_everything(folder, capsys):
@@ -185,7 +190,7 @@ def test_what_cannot_be_opened_is_not_deleted(folder, monkeypatch):
 
     monkeypatch.setattr(Path, "read_bytes", fail)
     assert filter_csa.main([str(folder), "--delete"]) == 0
-    assert names(folder) == {"good.csa", "weak.csa", "sub/good too.CSA", "notes.txt"}
+    assert names(folder) == KEPT | {"weak.csa"}
 
 
 def test_names_that_are_not_utf_8_are_listed_and_reported(folder, tmp_path):

@@ -46,9 +46,6 @@ class Scripted:
     def __init__(self, *answers):
         self.answers = iter(answers)
 
-    def new_game(self):
-        pass
-
     def best_move(self, moves, limit):
         return next(self.answers)
 

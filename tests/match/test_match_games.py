@@ -22,6 +22,7 @@ from pydlshogi.lock import lock_outputs  # noqa: E402
 from pydlshogi.match import series  # noqa: E402
 from pydlshogi.match.engine_spec import parse_engine  # noqa: E402
 from pydlshogi.match.limit import Limit  # noqa: E402
+from pydlshogi.match.openings import draw_openings  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
 from pydlshogi.match.tournament import Tournament  # noqa: E402
@@ -46,6 +47,7 @@ for line in map(bytes.decode, sys.stdin.buffer):
     if behaviour == "silent at " + word: time.sleep(60)
     if behaviour == "dies at " + word:
         print("out of luck", file=sys.stderr); sys.exit(3)
+    if behaviour == "fades at " + word: time.sleep(0.3); sys.exit(3)
     if behaviour == "reports at " + word:
         sys.stderr.write("loading 10%\rloading 20%\r+7776FU is gone\x1b"); sys.exit(3)
     if behaviour == "thinks at " + word: open(f"{__file__}.{os.getpid()}", "w"); time.sleep(60)
@@ -310,6 +312,13 @@ def test_an_engine_that_fails_loses_and_the_match_goes_on(
     assert capsys.readouterr().err.count(words or "sane - fake, game") == faults
 
 
+def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, capsys):
+    arguments = ("--engine", "random", "--opponent", fake("fades at gameover"), "--games", 4)
+    assert run(tmp_path, *arguments) == 0
+    assert row(tmp_path)["games"] == "4"
+    assert "ended at" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, capsys, concurrency):
     output = tmp_path / "match"
@@ -513,6 +522,42 @@ def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys)
     (output / "random_b" / "0001.csa").touch()
     assert run(output, *arguments, "--games", 2) == 1
     assert "settings.json should describe the games beside it" in capsys.readouterr().err
+
+
+def test_a_smaller_number_of_games_hides_none_in_the_table(fake, tmp_path, capsys):
+    arguments = ("--engine", "random", "--opponent", fake("resign"))
+    for games in (4, 2):
+        assert run(tmp_path, *arguments, "--games", games) == 0
+        assert row(tmp_path)["games"] == "4"
+
+
+def test_a_game_does_not_begin_otherwise_than_the_stored_game_of_its_pair(fake, tmp_path, capsys):
+    games = Path(__file__).resolve().parents[2] / "kifu" / "test"
+    first, second = [sorted(games.glob("*.csa"))[:3], sorted(games.glob("*.csa"))[3:6]]
+    kifu_list, output = tmp_path / "list.txt", tmp_path / "match"
+    kifu_list.write_text("\n".join(map(str, first)), encoding="utf-8")
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--openings", kifu_list)
+    assert run(output, *arguments, "--games", 2) == 0
+    lost = output / "random_fake" / "0002.csa"
+    lost.unlink()
+    kifu_list.write_text("\n".join(map(str, second)), encoding="utf-8")
+    draw_openings.cache_clear()  # another process would read the list anew
+    assert run(output, *arguments, "--games", 2) == 1
+    assert "0001.csa begins with other moves than the opening" in capsys.readouterr().err
+    kifu_list.write_text("\n".join(map(str, first)), encoding="utf-8")
+    draw_openings.cache_clear()
+    assert run(output, *arguments, "--games", 2) == 0
+    assert lost.exists()
+
+
+def test_games_that_another_match_has_played_meanwhile_are_kept(fake, tmp_path):
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
+    assert run(tmp_path, *arguments) == 0
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.csa")}
+    assert len(before) == 2
+    found = series.Series.read(tmp_path / "random_fake")
+    found.play([1, 2], 10, 1, lambda number, verdict: None, lambda: None)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.csa")} == before
 
 
 def test_a_broken_record_is_named(fake, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pydlshogi.match import engine_spec
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
 from pydlshogi.match.limit import Limit
 
@@ -14,6 +15,19 @@ def test_command_arguments_and_options():
             (("Skill Level", "-5"), ("File", "/a b=c"), ("Empty", "")),
         )
     )
+
+
+@pytest.mark.parametrize(
+    "command, words",
+    [
+        (r'x.py --model="C:\My Models\m" b', ("x.py", r"--model=C:\My Models\m", "b")),
+        (r'"C:\Program Files\e.exe" #1', (r"C:\Program Files\e.exe", "#1")),
+        (r"C:\Users\O'Neil\e.exe", (r"C:\Users\O'Neil\e.exe",)),
+    ],
+)
+def test_a_command_on_windows(monkeypatch, command, words):
+    monkeypatch.setattr(engine_spec, "_ON_WINDOWS", True)
+    assert parse_engine(f"a={command}").command == words
 
 
 @pytest.mark.parametrize(
@@ -59,6 +73,8 @@ def test_usual_opponents_have_names_of_their_own():
         ("a=", "NAME=COMMAND"),
         ("../a=engine", "NAME=COMMAND"),
         ("fairy:strong", "NAME=COMMAND"),
+        ("fairy:21", "needs a level from -20 to 20"),
+        ("fairy:-21", "needs a level from -20 to 20"),
         ("a=engine;Hash", "'Hash' in the engine a is not OPTION=VALUE"),
         ("a=engine;=3", "not OPTION=VALUE"),
         ("a='engine", "cannot be split"),

@@ -4,12 +4,15 @@ import collections
 from pathlib import Path
 
 import cshogi
+import numpy
 import pytest
 from cshogi import CSA
 
 from pydlshogi.commands import convert_positions
 from pydlshogi.commands.make_book import main
 from pydlshogi.player.book import book_key, read_book
+from pydlshogi.player.book_maker import make_book
+from pydlshogi.read_kifu import read_kifu
 
 KIFU = Path(__file__).resolve().parents[2] / "kifu"
 PLIES = 12
@@ -80,6 +83,24 @@ def test_handicap_games_are_left_out(tmp_path):
     assert main([str(kifulist), str(both), "--least", "1"]) == 0
     assert len(read_book(alone)) == 2
     assert both.read_bytes() == alone.read_bytes()
+
+
+def test_a_game_ends_before_an_illegal_move(tmp_path):
+    alone, both = tmp_path / "even.db", tmp_path / "both.db"
+    legal = "V2.2\nPI\n+\n+7776FU\n-5354FU\n+8833UM\n"
+    # The last move but one leaves the king in check.
+    illegal = legal + "-8384FU\n+2726FU\n%TORYO\n"
+    assert main([str(games(tmp_path, legal)), str(alone), "--least", "1"]) == 0
+    assert main([str(games(tmp_path, illegal)), str(both), "--least", "1"]) == 0
+    assert len(read_book(alone)) == 3
+    assert both.read_bytes() == alone.read_bytes()
+
+
+def test_a_game_without_its_first_position_is_left_out(tmp_path):
+    even, handicap = (read_kifu(games(tmp_path, text)).array for text in (EVEN, HANDICAP))
+    positions = numpy.concatenate([even, handicap[1:], even])
+    book = make_book(positions, plies=4, least=1)
+    assert set(book) == set(make_book(even, plies=4, least=1))
 
 
 @pytest.mark.filterwarnings("error")

@@ -381,8 +381,21 @@ def test_a_state_that_cannot_be_used_is_told_in_words_of_this_program(folder, ca
     assert "--resume" not in line
 
 
+def test_a_recipe_that_was_not_trained_yet_may_be_changed(folder, monkeypatch):
+    with monkeypatch.context() as patch:
+
+        def killed(*arguments):
+            raise KeyboardInterrupt
+
+        patch.setattr(compare, "_train", killed)
+        assert call("one\ntwo --lr 0.1") == 130
+    assert Path("out/two/settings.json").exists()
+    assert call("one\ntwo --lr 0.2") == 0
+    assert json.loads(Path("out/two/settings.json").read_text(encoding="utf-8"))["lr"] == 0.2
+
+
 def test_settings_that_are_damaged_are_refused(folder, capsys):
-    Path("out/one").mkdir(parents=True)
+    assert call("one") == 0
     Path("out/one/settings.json").write_text("{", encoding="utf-8")
     assert call("one") == 1
     assert "other settings" in capsys.readouterr().err
