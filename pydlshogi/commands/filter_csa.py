@@ -119,7 +119,8 @@ def build_parser() -> ArgumentParser:
     action.add_argument(
         "--delete",
         action="store_true",
-        help="delete the files in DIR that do not fit; those that cannot be opened or read are kept",
+        help="delete the files in DIR that do not fit; files that cannot be opened or read "
+        "are kept",
     )
     return parser
 
