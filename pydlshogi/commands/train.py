@@ -110,8 +110,10 @@ def _train(args: argparse.Namespace, ranks: Alone) -> None:
     from pydlshogi.network.cpu.threads import THREADS_VARIABLE, get_threads
     from pydlshogi.training.run import run
 
+    # All ranks take part in this division, although the options of some may not need it.
+    share = ranks.threads(get_threads())
     if ranks.size > 1 and args.threads is None and not os.environ.get(THREADS_VARIABLE):
-        args.threads = ranks.threads(get_threads())
+        args.threads = share
     apply_computation(args)
     args.network = chosen_network(args)
     options: Options = options_of(args)

@@ -14,7 +14,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.features import HAND_PLANES, PIECE_PLANES, PLANE_NUM
-from pydlshogi.network.layers import NormalizedConvolution, PiecesAndHands
+from pydlshogi.network.layers import Folds, NormalizedConvolution, PiecesAndHands
 from pydlshogi.network.network import Network
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.policy_value import PolicyValueNetwork
@@ -33,6 +33,8 @@ FOLDABLE = (
     "policy_value_hand1x1_bn",
 )
 
+_PACKAGE = __name__.partition(".")[0]
+
 # The links of the heads, which folding leaves unchanged.
 _HEADS = {
     PolicyNetwork: ("l13", "l13_bias"),
@@ -48,20 +50,30 @@ def fold_for_play(network: Network) -> Network:
     """Makes a network without batch normalization that computes the same in play.
 
     Args:
-        network: Any network, on the CPU; not changed.
+        network: Any network, on the CPU; not changed. Links of other classes than this
+            package's keep their normalization.
 
     Returns:
         A network for play only: it cannot be trained further or saved. A network without batch
         normalization is returned itself. Its outputs are those of ``network`` where
         ``chainer.config.train`` is False, except for rounding.
     """
-    if not any(getattr(link, "folds", ()) for link in network.links()):
+    if not any(map(_pairs, network.links())):
         return network
     folded = copy.deepcopy(network)
     for link in list(folded.links()):
-        for convolutions, normalization in getattr(link, "folds", ()):
+        for convolutions, normalization in _pairs(link):
             _fold_pair(link, [link[name] for name in convolutions], normalization)
     return folded
+
+
+def _pairs(link: Any) -> Folds:
+    """Returns the pairs of a link that can be folded.
+
+    A user's subclass inherits ``folds``, but its forward may compute something else.
+    """
+    is_ours = type(link).__module__.startswith(f"{_PACKAGE}.")
+    return getattr(link, "folds", ()) if is_ours else ()
 
 
 def _fold_pair(chain: Any, convolutions: list[Any], name: str) -> None:

@@ -60,8 +60,7 @@ def split_output(network: Network, output: Any) -> tuple[Any, Any]:
         Variables (batch, 2187) and (batch, 1); None in place of a head that is missing.
 
     Raises:
-        OutputsError: the number of outputs is not the number of heads, or the logits have another
-            shape.
+        OutputsError: the number of outputs is not the number of heads, or one has another shape.
     """
     heads = int(network.has_policy) + (network.value_kind is not None)
     found = len(output) if isinstance(output, (tuple, list)) else 1
@@ -70,12 +69,18 @@ def split_output(network: Network, output: Any) -> tuple[Any, Any]:
             f"the class {type(network).__name__} returns {found} output(s), and its attributes "
             f"has_policy and value_kind say {heads}. Correct the attributes or its forward."
         )
-    if not network.has_policy:
-        return None, output
-    logits, values = (output, None) if network.value_kind is None else output
-    if logits.shape[1:] != (LABEL_NUM,):
+    if network.value_kind is None:
+        logits, values = output, None
+    else:
+        logits, values = output if network.has_policy else (None, output)
+    if logits is not None and logits.shape[1:] != (LABEL_NUM,):
         raise OutputsError(
             f"the class {type(network).__name__} returns logits of the shape {logits.shape} in "
             f"place of (batch, {LABEL_NUM}). Correct its forward."
+        )
+    if values is not None and values.shape[1:] not in ((), (1,)):
+        raise OutputsError(
+            f"the class {type(network).__name__} returns values of the shape {values.shape} in "
+            "place of (batch, 1). Correct its forward."
         )
     return logits, values

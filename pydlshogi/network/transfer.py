@@ -27,7 +27,7 @@ class TransferError(UserError):
 def make_from_policy(source: Network, name: str) -> Network:
     """Makes a network with the trunk of another one, and the heads that both have.
 
-    If the two trunks differ, the source is folded to the book's policy network first
+    If the two trunks differ, the source is folded to the book's network first
     (:func:`pydlshogi.network.fold.fold`).
 
     Args:
@@ -60,9 +60,9 @@ def make_from_policy(source: Network, name: str) -> Network:
 
 
 def _forms(source: Network) -> Iterator[Network]:
-    """Yields a network and, if possible, its policy as the book's policy network."""
+    """Yields a network and, if possible, the book's network that computes the same."""
     yield source
     try:
-        yield fold(source)
+        yield fold(source, keep_value=source.value_kind is not None)
     except FoldError:
         return

@@ -112,6 +112,10 @@ class MCTSPlayer(NetworkPlayer):
         """Forgets the tree; its memory is freed during the next search."""
         self._search.tree.clear()
 
+    def close(self) -> None:
+        """Ends the thread of the evaluations."""
+        self._search.close()
+
     def choose(self, go: Go) -> str:
         """Declares, plays from the book, searches, or resigns."""
         if self.options["nodes"]:

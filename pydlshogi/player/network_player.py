@@ -125,6 +125,7 @@ class NetworkPlayer(EnginePlayer):
             self.options["network_file"],
         )
         if wanted != self._loaded:
+            self._loaded = ()  # the network may be refused
             self._load(path)
             self._loaded = wanted
         self._warn_of_resign_threshold()

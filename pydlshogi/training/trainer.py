@@ -181,6 +181,15 @@ def _make_announce(task: Task) -> Callable[[numpy.ndarray], None] | None:
 def _make_updater(task: Task, iterator: EpochIterator) -> Any:
     """Makes Chainer's updater, at the iteration of the optimizer."""
     recipe = task.settings.recipe
+    # A training set smaller than a batch is a full batch.
+    batchsize = min(task.settings.batchsize, len(task.train_positions))
+    loss = Loss(task.network, batchsize=batchsize, ranks=task.ranks)
+
+    def seeded_loss(*batch: Any) -> Any:
+        # Some networks draw random numbers, as for dropout. A resumed run must draw the same.
+        numpy.random.seed([iterator.seed, task.optimizer.t, task.ranks.rank])
+        return loss(*batch)
+
     updater = chainer.training.updaters.StandardUpdater(
         iterator,
         task.optimizer,
@@ -192,12 +201,7 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
             task.network.plane_num,
         ),
         device=task.device,
-        # A training set smaller than a batch is a full batch.
-        loss_func=Loss(
-            task.network,
-            batchsize=min(task.settings.batchsize, len(task.train_positions)),
-            ranks=task.ranks,
-        ),
+        loss_func=seeded_loss,
     )
     updater.iteration = task.optimizer.t
     return updater

@@ -42,7 +42,7 @@ class PendingEvaluation(NamedTuple):
 class Evaluations:
     """The pending evaluations.
 
-    The thread runs until the process ends.
+    The thread begins with the first long evaluation and runs until :meth:`close`.
 
     Args:
         evaluate: The function that computes them.
@@ -54,8 +54,9 @@ class Evaluations:
         # Evaluations given to the thread and ended by it. Each number has only one writer.
         self._begun = 0
         self._ended = 0
-        self._waiting: queue.SimpleQueue[tuple[numpy.ndarray, _Future]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name="evaluation", daemon=True).start()
+        self._waiting: queue.SimpleQueue[tuple[numpy.ndarray, _Future] | None]
+        self._waiting = queue.SimpleQueue()
+        self._has_thread = False
 
     def begin_search(self, in_background: bool) -> None:
         """Prepares for a search. The time of an evaluation is measured anew.
@@ -73,6 +74,9 @@ class Evaluations:
         is_short = len(planes) * self._seconds < _SHORT
         if is_short and not self._in_background and self._begun == self._ended:
             return PendingEvaluation(planes, None)
+        if not self._has_thread:
+            threading.Thread(target=self._work, name="evaluation", daemon=True).start()
+            self._has_thread = True
         self._begun += 1
         future: _Future = concurrent.futures.Future()
         self._waiting.put((planes, future))
@@ -102,6 +106,12 @@ class Evaluations:
                     future.cancel()
                     return None
 
+    def close(self) -> None:
+        """Ends the thread after the evaluations that have begun."""
+        if self._has_thread:
+            self._waiting.put(None)
+            self._has_thread = False
+
     def _compute(self, planes: numpy.ndarray) -> Answer:
         """Computes an evaluation, and measures the time of one position."""
         start = time.perf_counter()
@@ -112,7 +122,10 @@ class Evaluations:
     def _work(self) -> None:
         """Computes the waiting evaluations."""
         while True:
-            planes, future = self._waiting.get()
+            evaluation = self._waiting.get()
+            if evaluation is None:
+                return
+            planes, future = evaluation
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(self._compute(planes))

@@ -127,6 +127,10 @@ class Search:
         self._evaluations.begin_search(in_background=True)
         self._evaluations.wait(self._evaluations.begin(planes), never)
 
+    def close(self) -> None:
+        """Ends the thread of the evaluations; a later search starts it again."""
+        self._evaluations.close()
+
     # Control: a search is begun, goes on step by step, and is finished or given up.
 
     def begin(

@@ -79,6 +79,15 @@ def test_a_relative_is_folded_to_the_books_trunk_first(source):
     numpy.testing.assert_allclose(outputs(two)[0], outputs(policy)[0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("target", ["policy_value", "value"])
+def test_a_relative_that_is_folded_keeps_its_value_head(target):
+    model = make("policy_value_hand1x1_bn")
+    save_model("model_two", model)
+    assert main(["model_two", "new", "--network", target]) == 0
+    values = outputs(load_network("new"))[-1]
+    numpy.testing.assert_allclose(values, outputs(model)[-1], rtol=1e-3, atol=1e-4)
+
+
 def test_a_network_of_the_same_trunk_keeps_its_normalization():
     policy = make("policy_hand1x1_bn")
     policy.l3.bn.avg_mean[...] = 0.25

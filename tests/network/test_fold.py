@@ -9,6 +9,7 @@ from network_helpers import assert_equal_outputs, make_trained, outputs, some_pl
 from pydlshogi.compat import chainer
 from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.fold import FOLDABLE, FoldError, fold, fold_for_play
+from pydlshogi.network.layers import ResidualBlock
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.policy_value import PolicyValueNetwork
@@ -53,6 +54,24 @@ def test_folding_leaves_the_network_itself_unchanged(name):
     assert before.keys() == after.keys()
     for key, array in before.items():
         numpy.testing.assert_array_equal(after[key], array)
+
+
+class PreActivation(ResidualBlock):
+    """A block of a user, which normalizes before its convolutions."""
+
+    def forward(self, x):
+        return x + self.conv2(self.bn2(self.conv1(self.bn1(x))))
+
+
+def test_a_users_block_is_not_folded_and_plays_as_it_was_trained():
+    network = make_trained("policy_value_resnet")
+    for link in network.links():
+        if type(link) is ResidualBlock:
+            link.__class__ = PreActivation
+    planes = some_planes(plane_num=network.plane_num)
+    folded = fold_for_play(network)
+    assert 0 < len(normalizations(folded)) < len(normalizations(network))
+    assert_equal_outputs(outputs(folded, planes), outputs(network, planes))
 
 
 def test_a_network_without_normalization_is_returned_itself():

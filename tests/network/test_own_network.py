@@ -255,6 +255,11 @@ def test_a_file_may_have_dataclasses_and_import_its_neighbours(file, tmp_path):
         ({"has_policy": False}, 1, r"say 0"),
         ({}, numpy.zeros((7, 27, 9, 9)), r"logits of the shape \(7, 27, 9, 9\) in place of"),
         ({"value_kind": WinLogit}, (numpy.zeros((7, 81)), 1), r"shape \(7, 81\) in place of"),
+        (
+            {"value_kind": WinLogit},
+            (numpy.zeros((7, 2187)), numpy.zeros((7, 2))),
+            r"values of the shape \(7, 2\) in place of",
+        ),
     ],
 )
 def test_attributes_that_do_not_fit_the_outputs_are_one_sentence(attributes, output, message):

@@ -528,6 +528,19 @@ def test_numbers_that_are_not_finite_are_refused():
         player.choose(Go(nodes=10))
 
 
+def test_a_player_that_is_closed_leaves_no_thread_and_can_go_on():
+    before = threading.active_count()
+    player = make_player()
+    for _ in range(2):
+        player.choose(Go(nodes=10))
+        assert threading.active_count() == before + 1
+        player.quit()
+        deadline = time.monotonic() + 10
+        while threading.active_count() > before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert threading.active_count() == before
+
+
 # Options
 
 

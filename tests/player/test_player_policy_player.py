@@ -16,9 +16,10 @@ from pydlshogi.network.cpu import threads
 from pydlshogi.network.registry import make_network
 from pydlshogi.player import network_player
 from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.options import policy_options
 from pydlshogi.player.policy_player import PolicyPlayer
-from pydlshogi.usi.protocol import Go
+from pydlshogi.usi.protocol import FatalError, Go
 
 #: Black's rook can check White's king for ever.
 CHECKING = "5k3/9/9/9/9/9/9/9/K3R4 b - 1"
@@ -326,6 +327,19 @@ def test_a_go_before_isready_loads(monkeypatch):
     said = []
     player = PolicyPlayer(policy_options(), said.append)
     assert rules.is_legal(player.board, shogi.Move.from_usi(player.choose(Go())))
+
+
+def test_after_a_model_was_refused_the_earlier_one_is_loaded_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network(path.name))
+    player = MCTSPlayer()
+    for name in ("policy", "value", "policy"):
+        player.setoption(["name", "modelfile", "value", str(tmp_path / name)])
+        if name == "value":
+            with pytest.raises(FatalError, match="has no policy"):
+                player.prepare()
+        else:
+            player.prepare()
+            assert rules.is_legal(player.board, shogi.Move.from_usi(player.choose(Go())))
 
 
 def test_a_model_that_changed_on_disk_is_read_again(monkeypatch, tmp_path):

@@ -17,7 +17,11 @@ from packed_files import EMBEDDED, write_games
 from training_together import CASES, DEEP, train_together
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.normalization import _Normalization, _PlainNormalization
+from pydlshogi.network.cpu.normalization import (
+    BatchNormalization,
+    _Normalization,
+    _PlainNormalization,
+)
 from pydlshogi.network.npz import read_npz
 from pydlshogi.training import launcher
 from pydlshogi.training.parallel import ALONE, Ranks, join
@@ -229,6 +233,20 @@ def test_a_signal_to_one_rank_ends_all(folder, rank, name):
     assert (folder / "s").exists() == (name == "SIGTERM")
 
 
+@with_mpi
+def test_the_number_of_threads_may_be_set_on_one_rank_only(folder):
+    script = [str(REPOSITORY / PROGRAM[0]), *PROGRAM[1:], "--iterations", "1", "-b", "2"]
+    variables = {name: value for name, value in environment().items() if "THREADS" not in name}
+    with_threads = "import os, sys; os.environ['PYDLSHOGI_THREADS'] = '1'; os.execv("
+    with_threads += "sys.executable, [sys.executable, *sys.argv[1:]])"
+    command = [MPIEXEC, "-n", "1", sys.executable, "-c", with_threads, *script]
+    command += [":", "-n", "1", sys.executable, *script]
+    result = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+
+
 _FAILING = """
 import sys
 from pydlshogi.commands import train_policy
@@ -390,6 +408,15 @@ def test_the_statistics_of_one_rank_are_those_of_chainer(device, kind, relu):
     for ours, theirs in zip(*results):
         ours, theirs = (chainer.get_device("@numpy").send(array) for array in (ours, theirs))
         numpy.testing.assert_allclose(ours, theirs, 1e-4, 1e-4)
+
+
+def test_the_normalization_of_ranks_takes_the_output_of_a_linear_layer():
+    x = numpy.random.RandomState(1).randn(5, 7).astype("f")
+    ours, theirs = BatchNormalization(7), chainer.links.BatchNormalization(7)
+    ours.ranks = OneRank()
+    with chainer.using_config("train", True):
+        numpy.testing.assert_allclose(ours(x).array, theirs(x).array, 1e-4, 1e-4)
+    numpy.testing.assert_allclose(ours.avg_var, theirs.avg_var, 1e-4)
 
 
 def test_an_idle_rank_gets_no_gradient():

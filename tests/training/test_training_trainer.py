@@ -185,6 +185,25 @@ def test_resumed_after_any_iteration_a_run_goes_on_the_same(tmp_path, messages, 
     assert [point for point in curve.epochs if point.iteration in ends] == expected.epochs
 
 
+class DropoutNetwork(SmallNetwork):
+    """A network that draws random numbers in training."""
+
+    def forward(self, x):
+        return super().forward(chainer.functions.dropout(x, 0.5))
+
+
+def test_random_numbers_of_a_network_are_drawn_again_after_a_resume(tmp_path):
+    for name, stops in (("whole", [9]), ("resumed", [5, 4])):
+        folder = tmp_path / name
+        folder.mkdir()
+        for iterations in stops:
+            numpy.random.seed(1)  # for the weights
+            network = DropoutNetwork()
+            numpy.random.seed(iterations)  # another process has other random numbers
+            run(folder, network=network, iterations=iterations, resume=iterations == 4)
+    assert_same_files(tmp_path / "whole" / "model", tmp_path / "resumed" / "model")
+
+
 def test_running_statistics_are_resumed_too(tmp_path):
     for name, stops in (("whole", [9]), ("resumed", [5, 4])):
         folder = tmp_path / name

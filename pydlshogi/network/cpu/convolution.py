@@ -22,6 +22,7 @@ it, so they can stand between two of these links.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +52,9 @@ CONVOLUTIONS = ("auto", "winograd", "chainer")
 
 _chosen = "auto"
 
+#: ``name``: what :func:`using_convolution` chose for a thread.
+_in_thread = threading.local()
+
 
 def set_convolution(name: str) -> None:
     """Chooses how the layers of this process are computed from now on.
@@ -65,19 +69,26 @@ def set_convolution(name: str) -> None:
         ValueError: the name is unknown.
     """
     global _chosen
-    if name not in CONVOLUTIONS:
-        raise ValueError(f"convolution {name!r} is unknown; choose from {', '.join(CONVOLUTIONS)}")
+    _check(name)
     _chosen = name
 
 
+def _check(name: str) -> None:
+    if name not in CONVOLUTIONS:
+        raise ValueError(f"convolution {name!r} is unknown; choose from {', '.join(CONVOLUTIONS)}")
+
+
 def get_convolution() -> str:
-    """Returns the method that :func:`set_convolution` chose; at first "auto"."""
-    return _chosen
+    """Returns the method that :func:`set_convolution` chose; at first "auto".
+
+    In a thread with an open :func:`using_convolution`, it is the method of that.
+    """
+    return getattr(_in_thread, "name", None) or _chosen
 
 
 @contextlib.contextmanager
 def using_convolution(name: str) -> Iterator[None]:
-    """Chooses a method while the context is open; meant for tests and benchmarks.
+    """Chooses a method for this thread while the context is open.
 
     Args:
         name: One of :data:`CONVOLUTIONS`.
@@ -85,12 +96,13 @@ def using_convolution(name: str) -> Iterator[None]:
     Raises:
         ValueError: the name is unknown.
     """
-    before = get_convolution()
-    set_convolution(name)
+    _check(name)
+    before = getattr(_in_thread, "name", None)
+    _in_thread.name = name
     try:
         yield
     finally:
-        set_convolution(before)
+        _in_thread.name = before
 
 
 def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
@@ -118,9 +130,9 @@ def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
 
 def _method(x: Any, W: Any, *b: Any) -> Any:
     """Returns the module that computes; None where Chainer does."""
-    xp = chainer.backend.get_array_module(x)
+    xp, chosen = chainer.backend.get_array_module(x), get_convolution()
     if (
-        _chosen == "chainer"
+        chosen == "chainer"
         or not all(isinstance(array, xp.ndarray) for array in (x, W, *b))
         or not all(array.dtype == numpy.float32 for array in (x, W, *b))
         or not (x.ndim == W.ndim == 4 and x.shape[1] == W.shape[1] and x.size and W.size)
@@ -130,7 +142,7 @@ def _method(x: Any, W: Any, *b: Any) -> Any:
     if W.shape[2:] == (1, 1) and xp is numpy:
         return pointwise
     nine_by_nine = x.shape[2:] == (winograd.SIDE, winograd.SIDE)
-    if W.shape[2:] == (3, 3) and nine_by_nine and (xp is numpy or _chosen == "winograd"):
+    if W.shape[2:] == (3, 3) and nine_by_nine and (xp is numpy or chosen == "winograd"):
         return winograd
     return None
 

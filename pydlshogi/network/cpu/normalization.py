@@ -71,7 +71,8 @@ class BatchNormalization(L.BatchNormalization):
 
         Args:
             x: (batch, channels, height, width), in any memory order; fastest in the order of
-                :class:`pydlshogi.network.cpu.convolution.Convolution2D`.
+                :class:`pydlshogi.network.cpu.convolution.Convolution2D`. Also (batch,
+                channels), as after a linear layer.
             **kwargs: As for ``chainer.links.BatchNormalization``. If there are any, Chainer
                 computes.
 
@@ -79,6 +80,9 @@ class BatchNormalization(L.BatchNormalization):
             chainer.Variable of the same shape.
         """
         x = chainer.as_variable(x)
+        if x.ndim != 4 and self.ranks is not None and chainer.config.train:
+            boards = F.reshape(x, (*x.shape[:2], -1, 1))
+            return F.reshape(self.forward(boards, **kwargs), x.shape)
         if kwargs or not self._is_ours(x.array):
             y = super().forward(x, **kwargs)
             return F.relu(y) if self.relu else y

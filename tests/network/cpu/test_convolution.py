@@ -2,6 +2,7 @@ import concurrent.futures
 import copy
 import importlib
 import sys
+import threading
 import types
 
 import hypothesis
@@ -355,6 +356,15 @@ def test_a_context_restores_the_method_even_after_an_error():
         assert get_convolution() == "chainer"
         1 / 0  # noqa: B018
     assert get_convolution() == "auto"
+
+
+def test_a_context_holds_for_its_thread_only():
+    found = []
+    with using_convolution("chainer"):
+        thread = threading.Thread(target=lambda: found.append(get_convolution()))
+        thread.start()
+        thread.join()
+    assert found == ["auto"]
 
 
 def test_a_network_follows_a_method_that_is_chosen_later(monkeypatch):
