@@ -84,7 +84,7 @@ class Searcher:
         return dataclasses.replace(
             opinion,
             candidates=_sorted(opinion.candidates, order),
-            win=lines[0].value,
+            win=lines[0].expected(),
             line=[shogi.Move.from_usi(to_usi(move)) for move in lines[0].moves],
             nodes=search.root.visits,
         )

@@ -22,7 +22,7 @@ _RESERVE_PART, _MOST_RESERVE = 0.5, 5.0
 #: Seconds to send a move.
 _SENDING = 0.05
 
-#: Seconds for which a search that is stopped at once waits for a move.
+#: Longest wait for the network's first answer after an immediate stop, in seconds.
 _PATIENCE = 0.05
 
 
@@ -97,10 +97,10 @@ class Timer:
 
     def __init__(self, go: Go, color: int, ply: int, margin: float) -> None:
         self._go = go
-        self._place = color, ply, margin
+        self._budget_arguments = color, ply, margin
         self._start = self._clock_start = time.perf_counter()
         self._is_pondering = go.ponder
-        self._budget = None if go.is_held else make_budget(go, *self._place)
+        self._budget = None if go.is_held else make_budget(go, *self._budget_arguments)
 
     def elapsed(self) -> float:
         """Seconds since the command."""
@@ -117,9 +117,10 @@ class Timer:
     def _budget_of_ponderhit(self) -> Budget | None:
         """The budget by the clock of ``ponderhit``, else by that of ``go ponder``."""
         hit, _ = parse_go(self._go.ponderhit.text)
-        budget = make_budget(hit, *self._place) or make_budget(self._go, *self._place)
+        budgets = (make_budget(go, *self._budget_arguments) for go in (hit, self._go))
+        budget = next(filter(None, budgets), None)
         has_limit = budget or self._go.nodes is not None or self._go.depth is not None
-        return budget if has_limit else Budget(0, 0, 0)  # the GUI waits, and has told no limit
+        return budget if has_limit else Budget(0, 0, 0)  # no limit is known: move at once
 
     def spent(self) -> float:
         """Seconds on the clock: since the command or since ``ponderhit``."""

@@ -15,7 +15,7 @@ import shogi
 
 from pydlshogi import rules
 from pydlshogi.player.batches import default_batch_size, default_batches
-from pydlshogi.player.book import Book, BookMove, book_key, read_book
+from pydlshogi.player.book import Book, BookError, BookMove, book_key, read_book
 from pydlshogi.player.clock import Budget, Timer
 from pydlshogi.player.mcts_options import mcts_options
 from pydlshogi.player.network_player import NetworkPlayer, file_stamp
@@ -105,8 +105,14 @@ class MCTSPlayer(NetworkPlayer):
         path = self._folder / file
         wanted = (path, file_stamp(path)) if file else ()
         if wanted != self._loaded_book:
-            self._book = read_book(path) if file else {}
-            self._loaded_book = wanted
+            self._book, self._loaded_book = {}, ()
+            try:
+                self._book = read_book(path) if file else {}
+                self._loaded_book = wanted
+            except BookError as error:
+                if self.options["OwnBook"]:
+                    raise
+                self.send(f"info string {error}")
 
     def new_game(self) -> None:
         """Forgets the tree; its memory is freed during the next search."""
@@ -183,20 +189,22 @@ class MCTSPlayer(NetworkPlayer):
         Returns:
             Number of visits.
         """
-        search, known = self._search, self._search.root.visits
-        max_visits = known + self._max_nodes(go)
-        is_over = self._watch(timer, known)
+        search, visits_before = self._search, self._search.root.visits
+        max_visits = visits_before + self._max_nodes(go)
+        is_over = self._watch(timer, visits_before)
         try:
             while not (
-                is_over() or self._is_done(go, max_visits) or self._is_settled(go, timer, known)
+                is_over()
+                or self._is_done(go, max_visits)
+                or self._is_settled(go, timer, visits_before)
             ):
                 search.step(max_visits, is_over)
             search.finish(is_over)
         finally:
             search.give_up()
-        return search.visits() - known
+        return search.visits() - visits_before
 
-    def _watch(self, timer: Timer, known: int) -> Callable[[], bool]:
+    def _watch(self, timer: Timer, visits_before: int) -> Callable[[], bool]:
         """Makes the function that the search calls every few milliseconds.
 
         The function sends the ``info`` lines when they are due. It returns whether the search
@@ -204,7 +212,7 @@ class MCTSPlayer(NetworkPlayer):
 
         Args:
             timer: The time of the search.
-            known: Visits of the root before the search.
+            visits_before: Visits of the root before the search.
         """
         interval = self.options["PV_Interval"] / 1000
         due = interval
@@ -214,7 +222,7 @@ class MCTSPlayer(NetworkPlayer):
             root = self._search.root
             if interval and timer.elapsed() >= due:
                 due = timer.elapsed() + interval
-                self._report(timer, self._search.visits() - known)
+                self._report(timer, self._search.visits() - visits_before)
             has_answer = root.policy is not None
             return timer.is_over() and (has_answer or timer.is_late())
 
@@ -230,7 +238,7 @@ class MCTSPlayer(NetworkPlayer):
             return False  # without the network's answer, every move would be as good as another
         return search.is_full() or (go.depth is not None and _reaches(search, go.depth))
 
-    def _is_settled(self, go: Go, timer: Timer, known: int) -> bool:
+    def _is_settled(self, go: Go, timer: Timer, visits_before: int) -> bool:
         """Says whether to move early, because the choice is clear or cannot change any more.
 
         ``movetime`` is the time that the user wants the search to take, so it is used.
@@ -245,7 +253,7 @@ class MCTSPlayer(NetworkPlayer):
             return False
         (first, first_value), (second, second_value) = _favourites(root)
         is_clear = second <= _CLEAR * first and second_value <= first_value
-        rate = (root.visits - known) / max(timer.elapsed(), 1e-3)
+        rate = (root.visits - visits_before) / max(timer.elapsed(), 1e-3)
         left = self._time_left(budget, timer, is_clear)
         return left <= 0 or first - second > rate * left
 

@@ -43,7 +43,7 @@ class Task:
 
     Attributes:
         moves: The legal moves that ``go`` allows.
-        playable: Those of them that are no worse by repetition than others.
+        playable: The moves among them with the best result by repetition.
         settled: Probability of winning by the moves that end the game by repetition.
         is_over: Says whether the move is wanted now.
     """
@@ -192,7 +192,8 @@ class NetworkPlayer(EnginePlayer):
 
         def is_over() -> bool:
             late = seconds is not None and time.perf_counter() - start >= seconds
-            return late or go.stop.is_set() or go.ponderhit.is_set()
+            is_hit = go.ponder and go.ponderhit.is_set()
+            return late or go.stop.is_set() or is_hit
 
         return Task(moves, *self._without_bad_repetitions(moves), is_over)
 

@@ -1,8 +1,13 @@
 """Sets up boards from the commands of a GUI. python-shogi checks neither moves nor hands.
 
-Impossible positions are refused: more pieces than a set has, two kings of a side, two
-unpromoted pawns of a side on a file, pieces that could never move, and a king that could
-be captured at once. Fewer pieces and a missing king are allowed, as in handicap games and
+These positions are refused, because they are impossible:
+
+- more pieces than a set has, or two kings of a side;
+- two unpromoted pawns of a side on a file;
+- a piece that can never move;
+- a king that can be captured at once.
+
+Fewer pieces and a missing king are allowed, as in handicap games and
 mating problems.
 """
 

@@ -3,8 +3,8 @@
 A position is proven if it is a mate. One proven move proves a position of the attacker. A
 position of the defender needs a proof of every move. The proof number of a position is the
 smallest number of unknown positions below it whose proofs would prove it. The disproof number
-is the same for disproofs. The search visits the position where these numbers are smallest, and
-keeps them in a table.
+is the same for disproofs. At the attacker's positions the search follows the smallest proof
+number, at the defender's the smallest disproof number. It keeps the numbers in a table.
 
 Source: A. Nagai, Df-pn algorithm for searching AND/OR trees and its applications (2002).
 """
@@ -142,6 +142,8 @@ class MateSearch:
             if numbers.phi >= phi_limit or numbers.delta >= delta_limit:
                 break
             move, child = children[best]
+            # The child returns when the second best becomes better, or when this position
+            # reaches a limit of its own.
             child_phi = self._numbers(child, not attacks).phi
             self._push(move)
             self._search(

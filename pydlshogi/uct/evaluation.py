@@ -22,8 +22,8 @@ _Future = concurrent.futures.Future[Answer]
 #: Seconds between two checks for a stop.
 _POLL = 0.02
 
-#: A shorter evaluation, in seconds, runs in the thread of the search. To give it to another
-#: thread would take 0.1 to 0.2 ms, and the delay of a stop is not noticed.
+#: A shorter evaluation, in seconds, runs in the thread of the search. Another thread would cost
+#: 0.1 to 0.2 ms. Nobody notices that ``stop`` waits so briefly.
 _SHORT = 0.03
 
 

@@ -50,8 +50,8 @@ class Game:
         self._keys = [board.key()]
         for move in moves:
             self.push(move)
-        self._root = len(self._keys)
-        self._before_root = frozenset(self._keys)
+        self._length_to_root = len(self._keys)
+        self._keys_to_root = frozenset(self._keys)
 
     def push(self, move: int) -> None:
         """Plays a legal move."""
@@ -104,7 +104,8 @@ class Game:
             occurrences: The occurrence that counts, 2 to 4. Later ones count too.
         """
         key = self._keys[-1]
-        if key not in self._before_root and key not in self._keys[self._root : -1]:
+        below_root = self._keys[self._length_to_root : -1]
+        if key not in self._keys_to_root and key not in below_root:
             return None
         places = [place for place, other in enumerate(self._keys) if other == key]
         if len(places) < occurrences:

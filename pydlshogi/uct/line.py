@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
     Attributes:
         moves: At least one.
-        value: Probability that the side to move wins.
+        value: Probability that the side to move wins; of a proven draw its value by the settings.
         proof: The proven result for the side to move; None while it is unknown.
         visits: Number of visits of its first move.
     """
@@ -54,8 +54,10 @@ class Line(NamedTuple):
     visits: int
 
     def expected(self) -> float:
-        """Returns the proven result, 0 for a loss and 1 for a win; without a proof the value."""
-        return (1 + self.proof.outcome) / 2 if self.proof else self.value
+        """Returns 1 for a proven win and 0 for a proven loss, else the value."""
+        if self.proof and self.proof.outcome != DRAW:
+            return float(self.proof.outcome == WIN)
+        return self.value
 
 
 def candidates(node: Node, pending: PendingVisits = _NONE_PENDING) -> list[Candidate]:
@@ -89,7 +91,9 @@ def best_lines(search: Search, number: int) -> list[Line]:
 
     Returns:
         The best first. There is a single one if a mate search at the root found a mate. There
-        is none without a legal move, or before the network has evaluated the root.
+        is none without a legal move, or before the network has evaluated the root. A move
+        without a visit has no value of its own: it gets that of the root, or the lowest of
+        the visited moves if that is less.
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
@@ -98,10 +102,15 @@ def best_lines(search: Search, number: int) -> list[Line]:
             mate = mate_line(board, root.proof.plies, is_known=True) or [root.mate_move]
         if mate:
             return [Line(mate, 1.0, root.proof, root.visits)]
-    lines = []
+    lines: list[Line] = []
     for candidate in candidates(root, search.pending_moves())[:number]:
         moves = [candidate.move, *_continuation(board, candidate)]
-        lines.append(Line(moves, candidate.value, candidate.proof, candidate.visits))
+        value, proof = candidate.value, candidate.proof
+        if proof and proof.outcome == DRAW:
+            value = search.settings.draw_value(board.turn)
+        elif not (proof or candidate.visits):
+            value = min([value, *(line.expected() for line in lines)])
+        lines.append(Line(moves, value, proof, candidate.visits))
     return lines
 
 
@@ -167,5 +176,5 @@ def _rank(candidate: Candidate) -> tuple[int, float, float]:
     proof = candidate.proof
     if proof and proof.outcome != DRAW:
         return (proof.outcome, -proof.outcome * proof.plies, 0)
-    # Outcomes are -1 and 1: 0 stands between them.
+    # Draws and unproven moves rank between proven wins (1) and losses (-1), by their visits.
     return (0, candidate.visits, candidate.value if candidate.visits else candidate.prior)

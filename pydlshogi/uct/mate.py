@@ -15,16 +15,17 @@ _ROOT_PLIES = 31
 #: Df-pn may find a longer mate than necessary. Then a mate of at most so many plies is searched.
 _EXACT_PLIES = 7
 
-#: Positions of the first and of the last slice, about 1 ms and 5 ms. They are short because a
+#: Positions of the first and of the last slice, usually 1 to 5 ms. They are short because a
 #: slice cannot be interrupted. The library starts anew in each slice, so each slice is twice
 #: as long as the one before.
 _FIRST_SLICE, _LAST_SLICE = 1000, 4000
 
-#: Slices of the library's search for ``go mate``, and the longest one in seconds. A slice
-#: begins only if twice the time of the one before is shorter: positions with many pieces in
-#: hand take up to 16 µs a node, others 1 µs.
-_SLICES = [_FIRST_SLICE << number for number in range(6)]
+#: The longest slice in seconds. A slice takes about twice as long as the one before. It begins
+#: only if that is less. A node takes 1 µs, or 16 µs with many pieces in hand.
 _LONGEST = 0.04
+
+#: Slices of the library's search for ``go mate``.
+_SLICES = [_FIRST_SLICE << number for number in range(6)]
 
 
 class RootMate:
@@ -54,9 +55,11 @@ class RootMate:
         if self._is_complete:
             return []
         plies = min(self._plies_left, _ROOT_PLIES)
+        start = time.perf_counter()
         line, is_complete = self._board.search_mate(self._nodes, plies)
+        is_slow = 2 * (time.perf_counter() - start) > _LONGEST
         self._nodes *= 2
-        self._is_complete = is_complete or self._nodes > _LAST_SLICE
+        self._is_complete = is_complete or is_slow or self._nodes > _LAST_SLICE
         # The library may find a mate that is longer than the limit.
         if len(line) > self._plies_left:
             return []

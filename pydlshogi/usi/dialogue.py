@@ -1,9 +1,9 @@
 """The dialogue with a GUI: reads its lines, obeys them in order, answers each ``go`` once.
 
 Two threads share the work. The main thread reads, so the GUI never waits for the engine to
-read. The engine also notices ``quit`` while it loads a model. The other thread
-obeys the lines in their order. While it thinks, the main thread tells it of lines that
-want the move at once. It also answers ``usi`` if only ``stop`` would end the search. After
+read. The engine also notices ``quit`` while it loads a model. The other thread executes the
+commands in their order. While it thinks, the main thread tells it of commands that stop the
+current search. The main thread also answers ``usi`` if only ``stop`` would end the search. After
 ``go infinite`` and ``go ponder`` the move is held back until ``stop``, ``ponderhit`` or the
 next command that needs the player. If a GUI forgets ``stop``, the next ``position`` or ``go``
 ends these searches, too, and all others that have no limit.
@@ -35,7 +35,7 @@ SIGN_OF_LIFE = 5.0
 #: Largest number of unknown words or wrong numbers of one ``go`` that are named.
 _MOST_COMPLAINTS = 5
 
-#: Commands that want the move of the ``go`` before them at once, or no longer need it.
+#: Commands that stop the current search.
 _STOPS = ("stop", "gameover", "isready", "usinewgame", "quit")
 
 
@@ -346,7 +346,11 @@ class _Signals:
 
     def _is_ending(self) -> bool:
         """Says whether the GUI has sent what ends the search."""
-        return self.stop.is_set() or self.ponderhit.is_set()
+        return self.stop.is_set() or self._is_hit()
+
+    def _is_hit(self) -> bool:
+        """Says whether a ``ponderhit`` has switched the clock on; others have no effect."""
+        return self._is_ponder and self.ponderhit.is_set()
 
     def _give_answers(self) -> None:
         while self._answers:
@@ -359,8 +363,7 @@ class _Signals:
 
     def _stop_if_forgotten(self) -> None:
         """Stops a search that waits for a ``stop`` which will not come."""
-        is_hit = self._is_ponder and self.ponderhit.is_set()
-        if self._is_superseded and self._waits and not is_hit:
+        if self._is_superseded and self._waits and not self._is_hit():
             self.stop.set()
 
 

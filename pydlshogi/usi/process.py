@@ -45,8 +45,8 @@ def run_engine(
         output = Output(stream, log)
         engine = Engine(name, AUTHOR, options, make_player, output, log, PROGRAM_FOLDER)
         engine.run(lines)
-        # Python's own way to end would wait for all threads, which may be deep in an import,
-        # in CUDA or in a batch of the network, and would then free the tree node by node.
+        # A normal exit waits for all threads: an import, CUDA, a batch of the network. Then it
+        # frees the tree node by node.
         # Standard error may be closed, or nobody may read it any more.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             sys.stderr.flush()

@@ -1,5 +1,6 @@
 """The player that searches, with a fake network: what each option and each limit does."""
 
+import math
 import re
 import threading
 import time
@@ -415,6 +416,33 @@ def test_multipv_shows_lines_best_last_and_legal():
     assert lines[-1].partition(" pv ")[2].split()[0] == best
 
 
+def scores(player):
+    """Returns the scores of the last search, the best move's first."""
+    lines = [line for line in player.said if " score cp " in line]
+    return [int(re.search(r" score cp (-?\d+)", line)[1]) for line in reversed(lines)]
+
+
+def test_a_move_without_a_visit_has_no_better_score_than_the_others():
+    # Every position is worth 0.8 for its side to move, so every move seems to be bad.
+    player = make_player(MultiPV=30, PV_Interval=0, fake={"win": 0.8})
+    player.choose(Go(nodes=12))
+    assert 5 < len(player._search.root.children) < 30
+    shown = scores(player)
+    assert len(shown) == 30
+    assert shown[-1] == min(shown)
+
+
+def test_a_proven_draw_has_the_value_of_a_draw():
+    bare_kings = "8k/9/9/9/9/9/9/9/K8 b - 1"
+    for value in (500, 900):
+        player = make_player(bare_kings, Draw_Ply=2, Draw_Value_Black=value, PV_Interval=0)
+        player.choose(Go(nodes=500))
+        assert player._search.root.proof == Proof(DRAW, 2)
+        assert scores(player) == [round(600 * math.log(value / (1000 - value)))]
+        player.set(resign_threshold=50)
+        assert player.choose(Go(nodes=500)) != "resign"
+
+
 def test_after_a_pause_the_lines_that_were_missed_do_not_follow_one_another():
     player = make_player(PV_Interval=100)
     player.choose(Go(nodes=10))
@@ -735,6 +763,12 @@ def test_a_book_that_cannot_be_read_is_refused_at_every_isready(tmp_path):
     for _ in range(2):
         with pytest.raises(BookError, match="cannot be read"):
             player.prepare()
+    player.set(OwnBook="false")
+    player.prepare()
+    assert "missing.db" in player.said[-1]
+    player.set(OwnBook="true")
+    with pytest.raises(BookError, match="cannot be read"):
+        player.prepare()
 
 
 def test_a_book_move_with_a_low_evaluation_is_not_played(tmp_path):

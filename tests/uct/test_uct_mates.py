@@ -124,7 +124,7 @@ def test_no_mate_is_told_from_a_stopped_search():
     assert find_mate(PythonShogiBoard(), never, 16) == []
     assert find_mate(CshogiBoard("9/9/9/9/9/9/9/9/9 b G 1"), never, 16) == []
     middle = list(endgames(1, plies=40))[0]
-    assert find_mate(PythonShogiBoard(middle), lambda: True, 16) in (None, [])
+    assert find_mate(PythonShogiBoard(middle), lambda: True, 16) is None
 
 
 class SlicedBoard(CshogiBoard):
@@ -190,7 +190,7 @@ def test_the_root_is_searched_in_slices_that_end():
         board = CshogiBoard(sfen)
         search = RootMate(board, 31, any_move)
         lines = [search.step() for _ in range(7)]
-        assert lines[5:] == [[], []] or any(lines)
+        assert lines[3:] == [[]] * 4
         for line in filter(None, lines):
             found += 1
             assert is_mating(sfen, line)

@@ -1,7 +1,7 @@
 """Repetitions inside the tree and of the game."""
 
 import pytest
-from uct_helpers import FakeNetwork, make_search, nodes_of, shape
+from uct_helpers import FakeNetwork, make_search, shape
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game, Repetition
@@ -119,7 +119,12 @@ def test_a_root_that_was_judged_as_a_repetition_is_searched_like_a_new_one():
     assert shape(search.root) == shape(search_after(SHUFFLE, 200, **settings).root), judged
 
 
-def test_forecasts_are_not_kept_for_other_ways_to_the_position():
-    search = search_after([], 3000)
-    for node in nodes_of(search.root):
-        assert node.proof is None or node.policy is None or node.children is not None
+def test_a_forecast_is_not_kept_for_other_ways_to_the_position():
+    search = visit_all_moves(SHUFFLE[:3])
+    forecast = child(search, "7b8b")
+    assert forecast.visits > 1
+    assert forecast.policy is None
+    assert not any(node.proof for node in (forecast, search.root))
+    key = played(SHUFFLE).input_key(search.plane_num)
+    assert search._cache.get(key) is None
+    assert len(search._cache) > 100

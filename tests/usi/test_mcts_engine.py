@@ -243,6 +243,15 @@ def test_usi_is_answered_during_a_search_that_waits_for_stop(engine, go, is_runn
     assert len(bestmoves(engine.until("usiok"))) == 1
 
 
+@pytest.mark.parametrize("go", ["go infinite", "go"])
+def test_a_ponderhit_without_ponder_changes_nothing(engine, go):
+    engine.send("position startpos", go)
+    engine.until("info depth")
+    engine.send("ponderhit")
+    assert not bestmoves(engine.ask("usi", "usiok"))
+    assert engine.ask("stop", "bestmove")
+
+
 def test_the_next_go_does_not_cut_a_search_that_ends_itself(engine):
     engine.send("position startpos", "go nodes 400", "position startpos", "go nodes 20", "usi")
     answers = engine.until("usiok")
