@@ -19,6 +19,8 @@ MATED = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"
 STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
 MATE = "position sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 MOST_MOVES = "position sfen R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
+#: All other pieces are in hand: a mate search of this position takes very long.
+LONG_MATE_SEARCH = "position sfen 9/9/9/4k4/9/9/9/9/4K4 b RB2G2S2N2L9Prb2g2s2n2l9p 1"
 #: The fourth occurrence of the usual start, without any check.
 REPETITION = "position startpos moves " + " ".join(["2h3h 8b7b 3h2h 7b8b"] * 3)
 
@@ -232,7 +234,7 @@ def test_the_next_go_ends_a_search_that_waits_for_stop(engine, go, position):
 @pytest.mark.parametrize("go", ["go infinite", "go ponder", "go", "go mate infinite"])
 @pytest.mark.parametrize("is_running", [True, False])
 def test_usi_is_answered_during_a_search_that_waits_for_stop(engine, go, is_running):
-    engine.send("position startpos", go)
+    engine.send(LONG_MATE_SEARCH, go)
     if is_running and go != "go mate infinite":
         engine.until("info depth")
     answers = engine.ask("usi", "usiok")
