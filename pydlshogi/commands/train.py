@@ -111,7 +111,7 @@ def _train(args: argparse.Namespace, ranks: Alone) -> None:
     from pydlshogi.training.run import run
 
     # All ranks take part in this division, although the options of some may not need it.
-    share = ranks.threads(get_threads())
+    share = ranks.threads(args.threads or get_threads())
     if ranks.size > 1 and args.threads is None and not os.environ.get(THREADS_VARIABLE):
         args.threads = share
     apply_computation(args)

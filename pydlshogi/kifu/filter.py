@@ -149,8 +149,10 @@ def examine(path: Path, criteria: Criteria) -> Misfit | None:
         criteria: Conditions for each of its games.
 
     Returns:
-        The first record that cannot be parsed or does not fit; None if all fit.
+        The first record that cannot be parsed; without one the first that does not fit; None
+        if all fit.
     """
+    misfit = None
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -161,9 +163,9 @@ def examine(path: Path, criteria: Criteria) -> Misfit | None:
         except RecordError as error:
             line = f"line {lines_before + error.line}: " if error.line else ""
             return Misfit(path, _CANNOT_BE_READ, f"{line}{error.reason}")
-        if objection:
-            return Misfit(path, objection, "")
-    return None
+        if objection and misfit is None:
+            misfit = Misfit(path, objection, "")
+    return misfit
 
 
 def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:

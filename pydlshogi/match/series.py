@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable, TypeVar
@@ -196,26 +195,37 @@ class Series:
         with lock_outputs(self.folder / SETTINGS):
             self.check_folder()  # another match may have used it since the first check
             numbers = [number for number in numbers if self.outcome(number) is None]
-            self._check_partners(numbers, openings)
+            self.check_partners(numbers)
             with write_beside(self.folder / SETTINGS) as file:
                 file.write(self._settings().encode("utf-8"))
             workers = Workers((self.engine, self.opponent), timeout, play_one, finished)
             workers.run(numbers, concurrency, interrupted)
 
-    def _check_partners(self, numbers: list[int], openings: Sequence[Opening]) -> None:
-        """Checks that games to play begin as the stored games of their pairs do.
+    def check_partners(self, numbers: list[int]) -> None:
+        """Checks that games to play will begin as the stored games of their pairs do.
+
+        Args:
+            numbers: Numbers of the games to play.
 
         Raises:
-            SeriesError: One begins differently.
+            SeriesError: A stored game begins differently, or cannot be read.
+            KifuError, OpeningError: There are not enough openings.
         """
+        openings = self.conditions.openings(max(numbers, default=0))
         for number in numbers:
             partner = number + 1 if number % 2 else number - 1
+            path, opening = self._path(partner), openings[(number - 1) // 2].moves
             if self.outcome(partner) is None:
                 continue
-            opening = openings[(number - 1) // 2].moves
-            if read_first_moves(self._path(partner), len(opening)) != opening:
+            try:
+                begin = read_first_moves(path, len(opening))
+            except (OSError, RecordError) as error:
                 raise SeriesError(
-                    f"{self._path(partner)} begins with other moves than the opening of its pair: "
+                    f"{path} cannot be read ({error}). Remove it and run again."
+                ) from None
+            if begin != opening:
+                raise SeriesError(
+                    f"{path} begins with other moves than the opening of its pair: "
                     f"{self.conditions.kifu_list or 'the openings'} may have changed. Remove that "
                     "record or choose another --output."
                 )

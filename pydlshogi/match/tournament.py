@@ -57,14 +57,16 @@ class Tournament:
         """Finds all faults of the settings before the first game; starts each engine once.
 
         Raises:
-            SeriesError: A folder belongs to other games.
+            SeriesError: A folder belongs to other games or openings.
             KifuError, OpeningError: There are not enough openings.
             EngineError: An engine cannot be started or is not ready for a game.
         """
         self.conditions.openings(self.games)
         needed: dict[EngineSpec, None] = {}
         for series in self.series():
-            if series.missing(self.games):
+            missing = series.missing(self.games)
+            series.check_partners(missing)
+            if missing:
                 needed.update(dict.fromkeys((series.engine, series.opponent)))
         self._other_rows()
         for spec in needed:

@@ -48,8 +48,8 @@ def compile_network(network: Network) -> Program | None:
     """Makes the program of a network.
 
     Args:
-        network: Any network on the CPU, with batch normalization folded. Its arrays must not
-            change afterwards.
+        network: Any network on the CPU; fastest with batch normalization folded. Its arrays
+            must not change afterwards.
 
     Returns:
         A program with the network's outputs, logits before values. None if the network uses

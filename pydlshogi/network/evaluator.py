@@ -32,7 +32,7 @@ class Evaluation(NamedTuple):
 
 
 class Evaluator:
-    """The network of a model file, with batch normalization folded for play.
+    """The network of a model file, folded for play (:mod:`pydlshogi.network.fold`).
 
     On a CPU, it runs the network's program (:mod:`pydlshogi.network.compiler`). Chainer computes
     networks that have no program, and all networks on a GPU or after

@@ -80,7 +80,7 @@ def trace(network: Network, planes: numpy.ndarray) -> Trace:
     """Runs a network as in play and records Chainer's own functions.
 
     Args:
-        network: Any network, on the CPU, with batch normalization folded.
+        network: Any network, on the CPU.
         planes: (batch, plane_num, 9, 9) float32. Translators recognise the batch dimension by
             its size :data:`BATCH` (:func:`any_batch`).
     """

@@ -62,6 +62,20 @@ def _linear(function: Any) -> Callable[..., Any]:
     return multiply
 
 
+def _normalization(function: Any) -> Callable[..., Any]:
+    """Translates a batch normalization by the running statistics."""
+    dimensions = len(function.inputs[0].shape)
+    if function.key_axis != (1,):
+        raise UnknownFunction
+    shape = (-1, *(1,) * (dimensions - 2))
+
+    def normalize(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+        factor = gamma / numpy.sqrt(variance + numpy.float32(function.eps))
+        return x * factor.reshape(shape) + (beta - mean * factor).reshape(shape)
+
+    return normalize
+
+
 def _reshape(function: Any) -> Callable[..., Any]:
     shape = any_batch(function.outputs[0]().shape)
     return lambda x: x.reshape(shape)
@@ -111,6 +125,7 @@ def _same(operation: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
 #: The functions by the names of Chainer's classes.
 _TABLE: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "Convolution2DFunction": _pointwise,
+    "FixedBatchNormalization": _normalization,
     "LinearFunction": _linear,
     "Reshape": _reshape,
     "BroadcastTo": _broadcast,

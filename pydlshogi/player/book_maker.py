@@ -31,9 +31,9 @@ def make_book(positions: Iterable[Any], plies: int, least: int) -> Book:
 
     Args:
         positions: What ``read_kifu`` returns: the positions of game after game. Games from
-            another start position, games without their first position, and positions without
-            a move number are left out, because they do not tell which side moves. A game ends
-            before an illegal move.
+            another start position and positions without a move number are left out, because
+            they do not tell which side moves. So are games without their first position, as
+            far as the move numbers show where they begin. A game ends before an illegal move.
         plies: Number of moves of each game.
         least: A move must have been played so many times.
 
@@ -79,8 +79,8 @@ def _openings(positions: Iterable[Any], plies: int) -> Iterator[tuple[int, str, 
         ply = int(position["ply"])
         if ply == 1:
             is_counted = _key(position) == _START
-        elif ply <= last:  # HCPE3 may lack the first position of a game
-            is_counted = False
+        elif ply <= last:
+            is_counted = False  # another game: HCPE3 may lack its first position
         last = ply
         if is_counted and 0 < ply <= plies:
             key, move = _key(position), _move(position)

@@ -221,7 +221,7 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
     text = json.dumps(settings, indent=1)
     variant.folder.mkdir(exist_ok=True)
     path = variant.folder / "settings.json"
-    is_trained = any(other != path for other in variant.folder.iterdir())
+    is_trained = Path(variant.settings.state).exists()
     if not (is_trained and path.exists()):
         with write_beside(path) as file:
             file.write(text.encode())

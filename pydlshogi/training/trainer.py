@@ -186,7 +186,8 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
     loss = Loss(task.network, batchsize=batchsize, ranks=task.ranks)
 
     def seeded_loss(*batch: Any) -> Any:
-        # Some networks draw random numbers, as for dropout. A resumed run must draw the same.
+        # Some networks draw random numbers, as for dropout. On a CPU, a resumed run draws the
+        # same ones.
         numpy.random.seed([iterator.seed, task.optimizer.t, task.ranks.rank])
         return loss(*batch)
 

@@ -54,10 +54,8 @@ class Line(NamedTuple):
     visits: int
 
     def expected(self) -> float:
-        """Returns 1 for a proven win and 0 for a proven loss, else the value."""
-        if self.proof and self.proof.outcome != DRAW:
-            return float(self.proof.outcome == WIN)
-        return self.value
+        """Returns the proven result: 0 lost, 0.5 drawn, 1 won; without a proof the value."""
+        return (1 + self.proof.outcome) / 2 if self.proof else self.value
 
 
 def candidates(node: Node, pending: PendingVisits = _NONE_PENDING) -> list[Candidate]:
@@ -93,7 +91,7 @@ def best_lines(search: Search, number: int) -> list[Line]:
         The best first. There is a single one if a mate search at the root found a mate. There
         is none without a legal move, or before the network has evaluated the root. A move
         without a visit has no value of its own: it gets that of the root, or the lowest of
-        the visited moves if that is less.
+        the visited moves without a proven result if that is less.
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
@@ -109,7 +107,7 @@ def best_lines(search: Search, number: int) -> list[Line]:
         if proof and proof.outcome == DRAW:
             value = search.settings.draw_value(board.turn)
         elif not (proof or candidate.visits):
-            value = min([value, *(line.expected() for line in lines)])
+            value = min([value, *(line.value for line in lines if not line.proof)])
         lines.append(Line(moves, value, proof, candidate.visits))
     return lines
 

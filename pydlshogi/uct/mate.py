@@ -20,8 +20,9 @@ _EXACT_PLIES = 7
 #: as long as the one before.
 _FIRST_SLICE, _LAST_SLICE = 1000, 4000
 
-#: The longest slice in seconds. A slice takes about twice as long as the one before. It begins
-#: only if that is less. A node takes 1 µs, or 16 µs with many pieces in hand.
+#: The longest slice in seconds. A slice takes about twice as long as the one before. A slice
+#: begins only if its expected time is below this limit. A node takes 1 µs, or 16 µs with many
+#: pieces in hand.
 _LONGEST = 0.04
 
 #: Slices of the library's search for ``go mate``.

@@ -2,11 +2,13 @@
 
 Two threads share the work. The main thread reads, so the GUI never waits for the engine to
 read. The engine also notices ``quit`` while it loads a model. The other thread executes the
-commands in their order. While it thinks, the main thread tells it of commands that stop the
-current search. The main thread also answers ``usi`` if only ``stop`` would end the search. After
-``go infinite`` and ``go ponder`` the move is held back until ``stop``, ``ponderhit`` or the
-next command that needs the player. If a GUI forgets ``stop``, the next ``position`` or ``go``
-ends these searches, too, and all others that have no limit.
+commands in their order. While it thinks, the main thread tells it of ``ponderhit``, and of
+commands that stop the current search. The main thread also answers ``usi`` if only ``stop``
+would end the search.
+
+After ``go infinite`` and ``go ponder`` the move is held back until ``stop``, ``ponderhit`` or
+the next command that needs the player. If a GUI forgets ``stop``, the next ``position`` or
+``go`` ends these searches, too, and all others that have no limit.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ def run_engine(
         output = Output(stream, log)
         engine = Engine(name, AUTHOR, options, make_player, output, log, PROGRAM_FOLDER)
         engine.run(lines)
-        # A normal exit waits for all threads: an import, CUDA, a batch of the network. Then it
-        # frees the tree node by node.
         # Standard error may be closed, or nobody may read it any more.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             sys.stderr.flush()
+        # A normal exit would wait for all threads: an import, CUDA, a batch of the network. Then
+        # it would free the tree node by node.
         os._exit(0)

@@ -169,8 +169,10 @@ KEPT = {"good.csa", "sub/good too.CSA", "notes.txt", "broken.csa", "empty.csa"}
 
 
 def test_deletes_only_when_told_and_only_records_that_it_can_read(folder):
+    text = record(moves=10) + "/\n" + record() + "garbage\n"
+    (folder / "short and broken.csa").write_text(text, encoding="utf-8")
     assert filter_csa.main([str(folder), "--delete"]) == 0
-    assert names(folder) == KEPT
+    assert names(folder) == KEPT | {"short and broken.csa"}
 
 
 def test_a_criterion_that_nothing_fits_does_not_delete_everything(folder, capsys):

@@ -240,6 +240,29 @@ def test_a_network_that_moves_the_batch_behind_such_a_dimension_is_no_error():
     assert compile_network(Other(turned)) is None
 
 
+def test_chainers_normalization_is_part_of_a_program():
+    network = Other(lambda h, x: network.after(network.before(h)))
+    random = numpy.random.RandomState(1)
+    with network.init_scope():
+        network.before = L.BatchNormalization(27)
+        network.after = L.BatchNormalization(27, eps=1e-3, use_gamma=False)
+    for link in (network.before, network.after):
+        link.avg_mean[...] = random.randn(27)
+        link.avg_var[...] = random.rand(27) + 0.5
+        link.beta.array[...] = random.randn(27)
+    network.before.gamma.array[...] = random.rand(27) + 0.5
+    planes = some_planes(5)
+    (found,) = compile_network(network)(planes)
+    numpy.testing.assert_allclose(found, outputs(network, planes)[0], rtol=1e-4, atol=1e-4)
+
+
+def test_a_normalization_over_other_axes_gets_no_program():
+    network = Other(lambda h, x: network.norm(h))
+    with network.init_scope():
+        network.norm = L.BatchNormalization((27, 9), axis=(0, 3))
+    assert compile_network(network) is None
+
+
 def test_other_convolutions_than_ours_get_no_program():
     network = Other(lambda h, x: h)
     network.conv = Convolution2D(104, 27, 3, pad=2, dilate=2)

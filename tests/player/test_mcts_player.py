@@ -434,7 +434,7 @@ def test_a_move_without_a_visit_has_no_better_score_than_the_others():
 
 def test_a_proven_draw_has_the_value_of_a_draw():
     bare_kings = "8k/9/9/9/9/9/9/9/K8 b - 1"
-    for value in (500, 900):
+    for value in (100, 500, 900):
         player = make_player(bare_kings, Draw_Ply=2, Draw_Value_Black=value, PV_Interval=0)
         player.choose(Go(nodes=500))
         assert player._search.root.proof == Proof(DRAW, 2)

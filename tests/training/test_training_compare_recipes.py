@@ -390,6 +390,7 @@ def test_a_recipe_that_was_not_trained_yet_may_be_changed(folder, monkeypatch):
         patch.setattr(compare, "_train", killed)
         assert call("one\ntwo --lr 0.1") == 130
     assert Path("out/two/settings.json").exists()
+    Path("out/two/log.txt").touch()  # killed before the first save
     assert call("one\ntwo --lr 0.2") == 0
     assert json.loads(Path("out/two/settings.json").read_text(encoding="utf-8"))["lr"] == 0.2
 
