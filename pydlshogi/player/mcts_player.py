@@ -191,7 +191,7 @@ class MCTSPlayer(NetworkPlayer):
         """
         search, visits_before = self._search, self._search.root.visits
         max_visits = visits_before + self._max_nodes(go)
-        is_over = self._watch(timer, visits_before)
+        is_over = self._make_stop_check(timer, visits_before)
         try:
             while not (
                 is_over()
@@ -204,7 +204,7 @@ class MCTSPlayer(NetworkPlayer):
             search.give_up()
         return search.visits() - visits_before
 
-    def _watch(self, timer: Timer, visits_before: int) -> Callable[[], bool]:
+    def _make_stop_check(self, timer: Timer, visits_before: int) -> Callable[[], bool]:
         """Makes the function that the search calls every few milliseconds.
 
         The function sends the ``info`` lines when they are due. It returns whether the search
