@@ -447,7 +447,7 @@ def test_after_a_pause_the_lines_that_were_missed_do_not_follow_one_another():
     player = make_player(PV_Interval=100)
     player.choose(Go(nodes=10))
     go = Go(infinite=True)
-    is_over = player._watch(Timer(go, 0, 0, 0.0), 0)
+    is_over = player._make_stop_check(Timer(go, 0, 0, 0.0), 0)
     player.said.clear()
     time.sleep(0.5)
     for _ in range(5):
