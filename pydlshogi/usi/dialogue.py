@@ -135,7 +135,7 @@ class Dialogue(abc.ABC):
                     for search in thinking:
                         search.supersede()
                 if command == "go":
-                    signals = _Signals(is_go=True)
+                    signals = _Signals(is_go=True, is_ponder="ponder" in rest.split())
                     thinking = [search for search in thinking if not search.is_done]
                     thinking.append(signals)
                 elif command == "ponderhit":
@@ -230,7 +230,7 @@ class Dialogue(abc.ABC):
             more = len(complaints) - _MOST_COMPLAINTS
             self._output.info_string(f"go does not know {more} more words")
         go = dataclasses.replace(go, stop=self._signals.stop, ponderhit=self._signals.ponderhit)
-        self._signals.begin(self._waits_for_stop(go), go.ponder)
+        self._signals.begin(self._waits_for_stop(go))
         if go.mate:
             self._output.send(f"checkmate {self._mate_answer(go)}")
             return
@@ -298,25 +298,25 @@ class _Signals:
 
     Args:
         is_go: Whether there is a search: there is none before the first ``go``.
+        is_ponder: Whether ``ponderhit`` makes it a search that ends by itself.
     """
 
-    def __init__(self, is_go: bool = False) -> None:
+    def __init__(self, is_go: bool = False, is_ponder: bool = False) -> None:
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
         self.is_done = not is_go
-        self._has_begun = self._waits = self._is_ponder = False
-        self._is_superseded = False
+        self._is_ponder = is_ponder
+        self._has_begun = self._waits = self._is_superseded = False
         self._answers: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
-    def begin(self, waits: bool, is_ponder: bool) -> None:
+    def begin(self, waits: bool) -> None:
         """Notes, in the thread that obeys, that the search begins.
 
         Args:
             waits: Whether it waits for ``stop``.
-            is_ponder: Whether ``ponderhit`` makes it a search that ends by itself.
         """
-        self._waits, self._is_ponder = waits, is_ponder
+        self._waits = waits
         self._stop_if_forgotten()
         with self._lock:
             self._has_begun = True
