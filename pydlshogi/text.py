@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import os
+import shlex
+
+_ON_WINDOWS = os.name == "nt"
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -10,6 +14,25 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 UTF_16_REASON = "the text is UTF-16, which no record format uses; save it as UTF-8"
 # Bytes that old systems append to a text file: Ctrl-Z on DOS, zeros elsewhere.
 _END_OF_FILE = b"\x1a\0"
+
+
+def split_words(text: str, *, comments: str = "", windows_quotes: str = "'\"") -> list[str]:
+    """Splits a line as a POSIX shell does, but on Windows a backslash is part of a path.
+
+    Args:
+        text: The line.
+        comments: Characters that begin a comment.
+        windows_quotes: Characters that quote on Windows. An apostrophe may be part of a path.
+
+    Raises:
+        ValueError: A quote is not closed.
+    """
+    words = shlex.shlex(text, posix=True)
+    words.whitespace_split = True
+    words.commenters = comments
+    if _ON_WINDOWS:
+        words.escape, words.quotes = "", windows_quotes
+    return list(words)
 
 
 def without_end_of_file(data: bytes) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
 import sys
@@ -23,14 +22,13 @@ from pydlshogi.commands.train_options import (
 from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
 from pydlshogi.network.registry import SIZES
-from pydlshogi.text import counted, decode
+from pydlshogi.text import counted, decode, split_words
 
 if TYPE_CHECKING:
     import numpy
 
     from pydlshogi.training.compare import Variant
 
-_ON_WINDOWS = os.name == "nt"
 
 _CONTINUE = "The same command continues the comparison."
 
@@ -244,24 +242,11 @@ def _split_lines(path: str) -> Iterator[tuple[str, str, list[str]]]:
     for number, line in enumerate(lines, 1):
         place = f"{path}, line {number}"
         try:
-            name, *options = _split_words(line) or [""]
+            name, *options = split_words(line, comments="#") or [""]
         except ValueError as error:
             raise RecipesError(f"{place} cannot be read ({error}). Close the quotes.") from None
         if name:
             yield place, name, options
-
-
-def _split_words(line: str) -> list[str]:
-    """Splits a line as a POSIX shell does, but on Windows a backslash is part of a path.
-
-    Raises:
-        ValueError: a quote is not closed.
-    """
-    words = shlex.shlex(line, posix=True)
-    words.whitespace_split = True
-    if _ON_WINDOWS:
-        words.escape = ""
-    return list(words)
 
 
 def _check_name(place: str, name: str, earlier: Sequence[Line]) -> None:

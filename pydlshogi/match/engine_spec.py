@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import sys
 from dataclasses import dataclass
 
 from pydlshogi.launch import python_path
 from pydlshogi.match.limit import Limit, parse_limit
+from pydlshogi.text import split_words
 
 _NAME = re.compile(r"[\w.+-]+", re.ASCII)
 
 #: Debian installs games here; the folder is not in the PATH of every user.
 _GAMES_FOLDER = "/usr/games"
-
-_ON_WINDOWS = os.name == "nt"
 
 _RANDOM = "random"
 _FAIRY = "fairy"
@@ -112,12 +110,7 @@ def _limit(name: str, text: str) -> Limit:
 
 def _split(command: str) -> tuple[str, ...]:
     """Splits a command as the shell of the system does; on Windows only ``"`` quotes."""
-    words = shlex.shlex(command, posix=True)
-    words.whitespace_split = True
-    words.commenters = ""
-    if _ON_WINDOWS:
-        words.escape, words.quotes = "", '"'
     try:
-        return tuple(words)
+        return tuple(split_words(command, windows_quotes='"'))
     except ValueError as error:
         raise ValueError(f"the command {command!r} cannot be split ({error})") from None

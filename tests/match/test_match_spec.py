@@ -2,7 +2,6 @@
 
 import pytest
 
-from pydlshogi.match import engine_spec
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
 from pydlshogi.match.limit import Limit
 
@@ -26,7 +25,7 @@ def test_command_arguments_and_options():
     ],
 )
 def test_a_command_on_windows(monkeypatch, command, words):
-    monkeypatch.setattr(engine_spec, "_ON_WINDOWS", True)
+    monkeypatch.setattr("pydlshogi.text._ON_WINDOWS", True)
     assert parse_engine(f"a={command}").command == words
 
 

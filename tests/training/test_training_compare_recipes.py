@@ -13,7 +13,6 @@ import numpy
 import pytest
 from training_helpers import assert_same_files, complaints
 
-from pydlshogi.commands import compare_recipes
 from pydlshogi.commands.compare_recipes import build_parser, main, read_recipes
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.positions import POSITION
@@ -178,7 +177,7 @@ def test_the_file_of_recipes_may_be_of_any_editor(folder, encode, ending):
 def test_a_backslash_in_a_recipe_is_part_of_a_path_on_windows(
     folder, monkeypatch, on_windows, path
 ):
-    monkeypatch.setattr(compare_recipes, "_ON_WINDOWS", on_windows)
+    monkeypatch.setattr("pydlshogi.text._ON_WINDOWS", on_windows)
     recipes = f'own --network {path}  # mine\nquoted --network "a dir\\own.py" --lr 0.1'
     Path("recipes.txt").write_text(recipes)
     words = SMALL.split()
