@@ -45,6 +45,7 @@ def mcts_options() -> Options:
         Spin("C_fpu_reduction_root", 0, low=0, high=100),
         Spin("mate_plies", 5, low=0, high=7),
         Check("Mate_Root_Search", True),
+        Check("Mate_PV_Search", True),
         Check("declaration_win", True),
         Spin("Draw_Ply", 0, low=0, high=_MOST_PLIES, aliases=("MaxMovesToDraw",)),
         Spin("Draw_Value_Black", 500, low=0, high=1000),

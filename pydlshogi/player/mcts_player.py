@@ -370,6 +370,7 @@ class MCTSPlayer(NetworkPlayer):
             batches=default_batches(self.device),
             mate_plies=options["mate_plies"],
             root_mate=options["Mate_Root_Search"],
+            line_mate=options["Mate_PV_Search"],
             declaration=options["declaration_win"],
             draw_black=1 - value if color else value,
             draw_ply=draw_ply,

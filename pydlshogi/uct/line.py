@@ -95,9 +95,7 @@ def best_lines(search: Search, number: int) -> list[Line]:
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
-        mate = search.mate
-        if not mate and root.mate_move is not None:
-            mate = mate_line(board, root.proof.plies, is_known=True) or [root.mate_move]
+        mate = _mate_moves(board, root)
         if mate:
             return [Line(mate, 1.0, root.proof, root.visits)]
     lines: list[Line] = []
@@ -117,13 +115,20 @@ def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
     if candidate.node is None:
         return []
     moves, leaf = line_of(candidate.node)
-    if leaf.mate_move is None or leaf.proof is None:
-        return moves
-    line = [candidate.move, *moves]
-    play(board, line)
-    moves += mate_line(board, leaf.proof.plies, is_known=True)
-    take_back(board, len(line))
+    if leaf.mate:
+        line = [candidate.move, *moves]
+        play(board, line)
+        moves += _mate_moves(board, leaf)
+        take_back(board, len(line))
     return moves
+
+
+def _mate_moves(board: SearchBoard, node: Node) -> list[int]:
+    """Returns the moves of the mate that a mate search found at a node; empty without one."""
+    proof, mate = node.proof, list(node.mate)
+    if not mate or not proof or len(mate) == proof.plies:
+        return mate
+    return mate_line(board, proof.plies, is_known=True) or mate
 
 
 def line_of(node: Node) -> tuple[list[int], Node]:
@@ -133,7 +138,7 @@ def line_of(node: Node) -> tuple[list[int], Node]:
         The moves, and the node after the last of them.
     """
     moves = []
-    while node.children:
+    while node.children and not node.mate:
         best = max(_visited(node), key=_rank)
         moves.append(best.move)
         assert best.node is not None

@@ -10,7 +10,7 @@ from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.forced_mate import forced_mate
 
 #: Longest mate that is searched during the search of the tree, in plies.
-_ROOT_PLIES = 31
+_LONGEST_MATE = 31
 
 #: Df-pn may find a longer mate than necessary. Then a mate of at most so many plies is searched.
 _EXACT_PLIES = 7
@@ -55,7 +55,7 @@ class RootMate:
         """
         if self._is_complete:
             return []
-        plies = min(self._plies_left, _ROOT_PLIES)
+        plies = min(self._plies_left, _LONGEST_MATE)
         start = time.perf_counter()
         line, is_complete = self._board.search_mate(self._nodes, plies)
         is_slow = 2 * (time.perf_counter() - start) > _LONGEST
@@ -67,6 +67,22 @@ class RootMate:
         shorter = mate_line(self._board, min(len(line) - 2, _EXACT_PLIES))
         mates = [mate for mate in (shorter, line) if _ends_in_mate(self._board, mate)]
         return next((mate for mate in mates if self._may_begin(mate[0])), [])
+
+
+def long_mate(board: SearchBoard, nodes: int, plies_left: int) -> list[int]:
+    """Searches a mate by the board's own df-pn search; it may not be the shortest one.
+
+    Args:
+        board: The position; the side to move mates.
+        nodes: Largest number of positions to visit.
+        plies_left: Plies until the game is drawn by its length; later mates do not count.
+
+    Returns:
+        The moves; empty if no mate was found.
+    """
+    line, _ = board.search_mate(nodes, min(plies_left, _LONGEST_MATE))
+    # The library may find a mate that is longer than the limit.
+    return line if len(line) <= plies_left and _ends_in_mate(board, line) else []
 
 
 def find_mate(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydlshogi.uct.policy import Policy
 from pydlshogi.uct.proof import Proof, combine
 
@@ -26,7 +28,8 @@ class Node:
         policy: The legal moves and their probabilities; None until the node is expanded.
         pending: Whether the network is evaluating this position.
         proof: The proven result; None while there is none.
-        mate_move: First move of a mate that the mate search found; None if there is none.
+        mate: The mate that a mate search found: all its moves, or only the first; else empty.
+        mate_searched: Whether a long mate was searched here, as a position of the best line.
         children: Nodes of the visited moves; None before the second visit.
         child_visits: Number of visits of each child, pending ones included.
         child_totals: Sum of the values of each child, for the side to move at *this* node.
@@ -39,7 +42,8 @@ class Node:
         "child_totals",
         "child_visits",
         "children",
-        "mate_move",
+        "mate",
+        "mate_searched",
         "pending",
         "policy",
         "prior_sum",
@@ -54,7 +58,8 @@ class Node:
         self.policy: Policy | None = None
         self.pending = False
         self.proof: Proof | None = None
-        self.mate_move: int | None = None
+        self.mate: Sequence[int] = ()
+        self.mate_searched = False
         self.children: list[Node] | None = None
         self.child_visits: list[int] = _NOTHING
         self.child_totals: list[float] = _NOTHING
@@ -95,6 +100,18 @@ class Node:
             if self.move(index) == move:
                 return child
         return None
+
+    def most_visited(self) -> tuple[int, Node] | None:
+        """Finds the most visited child without a proven result.
+
+        Returns:
+            Its index and the child; None if there is no such child. Of children with equally
+            many visits, it is the most probable one.
+        """
+        unproven = [
+            (index, child) for index, child in enumerate(self.children or ()) if not child.proof
+        ]
+        return max(unproven, key=lambda pair: self.child_visits[pair[0]], default=None)
 
     def value(self) -> float:
         """Mean of the values backed up: the probability that the side to move wins."""

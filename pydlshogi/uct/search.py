@@ -29,6 +29,7 @@ from pydlshogi.uct.cache import Cache
 from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
+from pydlshogi.uct.line_mate import LineMate
 from pydlshogi.uct.mate import RootMate
 from pydlshogi.uct.move import label_table
 from pydlshogi.uct.node import Node
@@ -70,7 +71,6 @@ class Search:
         evaluations: Number of positions that the network evaluated since :meth:`begin`.
         collisions: Number of playouts whose leaf was pending already.
         deepest: Length of the longest path from the root, in plies.
-        mate: The moves of a mate that the mate search at the root has found; else empty.
         plane_num: Number of planes of the network's input. Change it before :meth:`begin` only.
     """
 
@@ -156,17 +156,19 @@ class Search:
         self._forget_result()
         plies_left = self.settings.plies_left(game.ply)
         self._root_mate = RootMate(game.board, plies_left, self._may_choose)
-        self.mate: list[int] = []
+        self._line_mate = LineMate(game, self.settings)
         self.evaluations = self.collisions = self.deepest = 0
 
     def _forget_result(self) -> None:
         """Forgets a root's result from an earlier search if the tree does not show the move.
 
         At a leaf, a repetition ended the game, but now the GUI asks for a move. The mate search
-        at the root leaves no moves in the tree; it will find the mate again.
+        at the root will find a long mate again, or a shorter one.
         """
         root = self.root
-        if root.mate_move is not None:
+        if self.settings.root_mate and len(root.mate) > 1:
+            root.mate = ()
+        if root.mate:
             return
         if root.policy is None:  # all its visits had the value of the result
             root.visits, root.total = 0, 0.0
@@ -201,6 +203,8 @@ class Search:
         self._cache.trim(_FREED)
         if self.settings.root_mate and not self.root.proof:
             self._search_root_mate()
+        if self.settings.line_mate and not self.root.proof:
+            self._line_mate.step(self.root)
         if self._pending:
             self._receive(is_stopped)
 
@@ -222,7 +226,7 @@ class Search:
         """Searches a slice of the mate search at the root."""
         line = self._root_mate.step()
         if line:
-            self.mate = line
+            self.root.mate = line
             self.root.proof = Proof(WIN, len(line))
 
     def _may_choose(self, move: int | None) -> bool:
@@ -367,7 +371,8 @@ class Search:
     def _settle(self, path: Path, leaf: Node, verdict: Verdict) -> float:
         """Stores the proof of a leaf's result, if there is one, and returns its value."""
         if verdict.proof:
-            leaf.mate_move = verdict.mate_move
+            if verdict.mate_move is not None:
+                leaf.mate = (verdict.mate_move,)
             prove(path, leaf, verdict.proof)
         return self._value(verdict.outcome)
 

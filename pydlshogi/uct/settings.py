@@ -32,6 +32,7 @@ class Settings:
             collects the next.
         mate_plies: Longest mate searched at a leaf.
         root_mate: Whether to look for longer mates at the root.
+        line_mate: Whether to look for longer mates along the best line.
         declaration: Whether the 27-point declaration wins.
         draw_black: Value of a draw for Black.
         draw_ply: The game is drawn after this many plies; 0 for no limit.
@@ -53,6 +54,7 @@ class Settings:
     batches: int = 1
     mate_plies: int = 5
     root_mate: bool = True
+    line_mate: bool = True
     declaration: bool = True
     draw_black: float = 0.5
     draw_ply: int = 0

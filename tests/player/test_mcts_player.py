@@ -671,14 +671,15 @@ def test_the_constants_of_the_search_come_from_the_options():
     player = make_player(
         C_init=200, C_base=1000, C_fpu_reduction=50, C_init_root=90, C_base_root=2000,
         C_fpu_reduction_root=10, Softmax_Temperature=100, batch_size=7, mate_plies=3,
-        Mate_Root_Search="false",
+        Mate_Root_Search="false", Mate_PV_Search="false",
     )  # fmt: skip
     player.choose(Go(nodes=1))
     settings = player._search.settings
     assert (settings.c_init, settings.c_base, settings.fpu_reduction) == (2.0, 1000, 0.5)
     assert (settings.c_init_root, settings.c_base_root) == (0.9, 2000)
     assert (settings.fpu_reduction_root, settings.temperature) == (0.1, 1.0)
-    assert (settings.batch_size, settings.mate_plies, settings.root_mate) == (7, 3, False)
+    assert (settings.batch_size, settings.mate_plies) == (7, 3)
+    assert (settings.root_mate, settings.line_mate) == (False, False)
     assert player._search.settings.batches == 1
 
 

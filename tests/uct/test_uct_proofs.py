@@ -5,6 +5,7 @@ import pytest
 from uct_helpers import endgames, make_search, nodes_of, run, searched
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import best_lines
 from pydlshogi.uct.move import from_usi
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof, combine
@@ -55,7 +56,11 @@ def check_certificate(board, node):
     if not node.proof:
         return sum(check_below(board, node))
     outcome, plies = node.proof
-    if not node.children:
+    if node.mate and plies > 5:
+        assert outcome == WIN
+        assert MateSearch(CshogiBoard(board.sfen())).run(lambda: False)
+        return 1 + sum(check_below(board, node))
+    if node.mate or not node.children:
         assert plies <= 5
         if outcome == WIN:
             assert mates_within(board, plies)

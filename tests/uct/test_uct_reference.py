@@ -79,7 +79,7 @@ def compare(node, plain):
 
 @pytest.mark.parametrize("sfen", POSITIONS)
 def test_the_tree_equals_that_of_the_plain_search(sfen):
-    settings = {"mate_plies": 0, "root_mate": False, "declaration": False}
+    settings = dict.fromkeys(("mate_plies", "root_mate", "line_mate", "declaration"), False)
     search = searched(300, sfen, seed=3, batch_size=1, **settings)
     assert not any(node.proof for node in [search.root])
     plain, board = Plain(1.0), cshogi.Board(sfen or cshogi.STARTING_SFEN)

@@ -1,0 +1,149 @@
+"""The mate search along the best line. The positions are from games of floodgate, 2016."""
+
+import cshogi
+import numpy
+import pytest
+from uct_helpers import make_search, run
+
+from pydlshogi.player.search_info import score_words
+from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.game import Game
+from pydlshogi.uct.line import best_lines
+from pydlshogi.uct.move import from_usi, label_table, to_usi
+from pydlshogi.uct.node import Node
+from pydlshogi.uct.policy import Policy
+from pydlshogi.uct.proof import LOSS, WIN, Proof
+from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+
+#: Each with a move that lets the opponent mate in 11, 13 or 9 plies.
+BLUNDERS = [
+    ("ln6l/6g2/p1psp2kp/3p1BNp1/5p2P/P3P1p2/2NP5/3SKG1r1/L+rP4NL w B2GSs5p 100", "S*3g", 11),
+    ("3+B4l/pkgb2+S2/1s1gP+N3/Pppp2p1p/N8/2PP2P2/+ssKGpP1pP/4R4/L2g4L w R2N2Plp 116", "5g5h+", 13),
+    ("ln2g2+Rl/3s5/p2p2kSp/3bpp3/2PN2p2/2pP5/P2GnP1pP/1+r1SK4/L2S1G1NL w G3Pb2p 90", "B*4c", 9),
+]
+
+
+class Fond:
+    """A network that finds every position even and is fond of one move."""
+
+    def __init__(self, move, turn):
+        self._label = label_table()[turn][from_usi(move)]
+
+    def __call__(self, planes):
+        logits = numpy.zeros((len(planes), 2187), numpy.float32)
+        logits[:, self._label] = 8
+        return logits, numpy.full(len(planes), 0.5, numpy.float32)
+
+
+def fond_search(sfen, move, **settings):
+    board = CshogiBoard(sfen)
+    search = make_search(Fond(move, board.turn), batch_size=4, **settings)
+    run(search, 60, sfen)
+    return search
+
+
+def moves_of(search):
+    """Maps each visited move of the root to its number of visits and its node."""
+    root = search.root
+    return {
+        to_usi(root.move(index)): (visits, child)
+        for index, (visits, child) in enumerate(zip(root.child_visits, root.children))
+    }
+
+
+@pytest.mark.parametrize(("sfen", "blunder", "plies"), BLUNDERS)
+def test_a_move_into_a_long_mate_is_given_up(sfen, blunder, plies):
+    without = fond_search(sfen, blunder, line_mate=False)
+    assert to_usi(best_lines(without, 1)[0].moves[0]) == blunder
+    search = fond_search(sfen, blunder)
+    assert to_usi(best_lines(search, 1)[0].moves[0]) != blunder
+    visits, node = moves_of(search)[blunder]
+    assert visits < 10
+    assert node.proof == Proof(WIN, plies)
+
+
+@pytest.mark.parametrize(("sfen", "blunder", "plies"), BLUNDERS)
+def test_the_mate_is_shown_to_its_end(sfen, blunder, plies):
+    search = make_search(Fond(blunder, CshogiBoard(sfen).turn))
+    root = run(search, 60, sfen, only=frozenset([from_usi(blunder)]))
+    assert root.proof == Proof(LOSS, plies + 1)
+    line = best_lines(search, 1)[0]
+    assert score_words(line) == f"mate -{plies + 1}"
+    board = cshogi.Board(sfen)
+    for move in line.moves:
+        full = board.move_from_move16(move)
+        assert board.is_legal(full)
+        board.push(full)
+    assert len(line.moves) == plies + 1
+    assert board.is_game_over() and board.is_check()
+
+
+@pytest.mark.parametrize("root_mate", [True, False])
+def test_a_mate_is_known_when_it_can_be_played(root_mate):
+    sfen, blunder, plies = BLUNDERS[0]
+    settings = {"batch_size": 4, "root_mate": root_mate}
+    search = make_search(Fond(blunder, CshogiBoard(sfen).turn), **settings)
+    search.tree.move_to("start", [])
+    run(search, 60, sfen)
+    search.tree.move_to("start", [from_usi(blunder)])
+    visits = search.root.visits
+    search.begin(Game(CshogiBoard(sfen, [blunder])))
+    assert bool(search.root.proof) == (not root_mate)
+    if root_mate:  # it may find a shorter mate
+        search.step(10**9)
+        search.finish()
+    line = best_lines(search, 1)[0]
+    assert score_words(line) == f"mate {len(line.moves)}"
+    assert 5 < len(line.moves) <= plies
+    assert search.root.visits <= visits + 4
+
+
+def test_a_mate_after_the_last_ply_of_the_game_does_not_count():
+    sfen, blunder, plies = BLUNDERS[0]
+    for draw_ply in (plies + 1, plies):
+        _, node = moves_of(fond_search(sfen, blunder, draw_ply=draw_ply))[blunder]
+        assert (node.proof == Proof(WIN, plies)) == (draw_ply > plies)
+
+
+def test_each_position_is_searched_once_and_one_with_a_step():
+    board = CshogiBoard()
+    keys, search_mate = [], board.search_mate
+
+    def count(nodes, plies):
+        keys.append(board.key())
+        return search_mate(nodes, plies)
+
+    board.search_mate = count
+    search = make_search(batch_size=4, root_mate=False)
+    search.begin(Game(board))
+    start, most = board.key(), 0
+    for _ in range(200):
+        before = len(keys)
+        search.step(10**9)
+        most = max(most, len(keys) - before)
+        assert board.key() == start
+    assert most == 1
+    assert 3 < len(keys) == len(set(keys))
+
+
+def test_without_a_mate_search_of_the_board_nothing_changes():
+    sfen, blunder, _ = BLUNDERS[0]
+    search = make_search(Fond(blunder, CshogiBoard(sfen).turn), batch_size=4)
+    run(search, 30, sfen, board=PythonShogiBoard)
+    assert to_usi(best_lines(search, 1)[0].moves[0]) == blunder
+
+
+def test_the_most_visited_child_is_one_without_a_proof():
+    node = Node()
+    assert node.most_visited() is None
+    moves = numpy.arange(4, dtype=numpy.uint16)
+    node.policy = Policy(moves, numpy.zeros(4, numpy.float32), 0.5)
+    node.start_children(1.0)
+    children = [node.add_child() for _ in moves]
+    node.child_visits[:] = [3, 8, 5, 5]
+    assert node.most_visited() == (1, children[1])
+    children[1].proof = Proof(WIN, 3)
+    assert node.most_visited() == (2, children[2])  # the more probable one of equals
+    for child in children:
+        child.proof = Proof(LOSS, 0)
+    assert node.most_visited() is None
