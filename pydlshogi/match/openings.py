@@ -61,7 +61,7 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
             for pair in range(number)
         )
     found: dict[tuple[str, ...], str] = {}
-    records = _shuffled_records(kifu_list, seed)
+    records = shuffled_records(kifu_list, seed)
     while len(found) < number:
         record = next(records, None)
         if record is None:
@@ -70,7 +70,7 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
                 f"but {number} are needed. Name more games, or lower --games or --plies. Handicap "
                 "games and single positions have no opening."
             )
-        moves = _first_moves(record, plies)
+        moves = first_moves(record, plies)
         if moves:
             found.setdefault(tuple(moves), f"{record.file}, game {record.number}")
     return tuple(
@@ -99,7 +99,7 @@ def random_opening(seed: int, pair: int, plies: int) -> list[str]:
             return moves
 
 
-def _shuffled_records(kifu_list: str, seed: int) -> Iterator[Record]:
+def shuffled_records(kifu_list: str, seed: int) -> Iterator[Record]:
     """Yields the records of a list: the files in random order, and the records within each."""
     generator = random.Random(f"{seed} openings")
     sources = read_list(kifu_list)
@@ -126,7 +126,7 @@ def _records(source: Source) -> Iterator[Record]:
             yield from records_of(member.name, member.data)
 
 
-def _first_moves(record: Record, plies: int) -> list[str]:
+def first_moves(record: Record, plies: int) -> list[str]:
     """Returns the first moves of a game that goes on after them; empty for any other game."""
     try:
         parsed = record.parse()
