@@ -4,8 +4,8 @@ r"""Counts the moves after which the opponent has a forced mate.
 
 The engines are written as for utils/match.py; the option ``go`` is the limit of a move. The
 positions are those of the games of the list, 2 to 30 moves before the end. cshogi's df-pn
-search with many positions looks for the mates, before and after each move. Some mates cannot
-be avoided, so only the differences between engines count.
+search with many positions looks for the mates. Some mates cannot be avoided, so only the
+differences between engines count. Positions in which an engine resigns are left out.
 
 The moves are kept in the output folder. The same command continues.
 """
@@ -17,6 +17,7 @@ import openblas  # noqa: F401
 # isort: split
 import argparse
 import concurrent.futures
+import itertools
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -96,6 +97,9 @@ def _endgames(kifulist: str, seed: int) -> Iterator[Position]:
 def print_table(positions: list[Position], moves: dict[str, list[str]]) -> None:
     """Prints how often the opponent has a mate after the moves of each engine."""
     first, *_ = moves
+    played = ["resign" not in chosen for chosen in zip(*moves.values())]
+    positions = list(itertools.compress(positions, played))
+    moves = {name: list(itertools.compress(chosen, played)) for name, chosen in moves.items()}
     mates = {
         name: [allows_mate(position, move) for position, move in zip(positions, chosen)]
         for name, chosen in moves.items()
@@ -114,7 +118,7 @@ def print_table(positions: list[Position], moves: dict[str, list[str]]) -> None:
 
 def allows_mate(position: Position, move: str) -> bool:
     """Says whether the opponent has a mate after a move."""
-    if move in ("resign", "win"):
+    if move == "win":
         return False
     line, _ = CshogiBoard(None, [*position, move]).search_mate(NODES, LONGEST)
     return bool(line)

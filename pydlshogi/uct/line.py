@@ -88,7 +88,7 @@ def best_lines(search: Search, number: int) -> list[Line]:
         number: Largest number of lines.
 
     Returns:
-        The best first. There is a single one if a mate search at the root found a mate. There
+        The best first. There is a single one if a mate search found a mate at the root. There
         is none without a legal move, or before the network has evaluated the root. A move
         without a visit has no value of its own: it gets that of the root, or the lowest of
         the visited moves without a proven result if that is less.

@@ -1,6 +1,6 @@
 """Mate search along the best line.
 
-A mate that the tree has not found matters most there: the engine would play into it, or would
+Mates that the tree has not found matter most there. The engine would play into one, or would
 not see that it wins.
 
 Source of the idea: dlshogi.
@@ -8,26 +8,32 @@ Source of the idea: dlshogi.
 
 from __future__ import annotations
 
+import time
+
 from pydlshogi.uct.backup import Path, prove
 from pydlshogi.uct.game import Game
-from pydlshogi.uct.mate import long_mate
+from pydlshogi.uct.mate import long_mates
 from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import WIN, Proof
 from pydlshogi.uct.settings import Settings
 
-#: Positions that one search visits, usually in 1 ms.
+#: Positions that one search visits. They take 0.3 ms on average, and up to 25 ms with many
+#: pieces in hand.
 _NODES = 1000
 
 #: A position of the line is searched when it has so many visits. In 400 positions near the end
 #: of games, 1 in place of 4 avoided no further mate.
 _LEAST_VISITS = 4
 
+#: Seconds after which the check of the move to play begins no further search.
+_CHECK_SECONDS = 0.01
+
 
 class LineMate:
     """Searches mates after the moves of the best line, one position at a time.
 
     Args:
-        game: The position at the root; it must be there again at each call of :meth:`step`.
+        game: The position at the root; it must be there again at each call.
         settings: The settings of the search.
     """
 
@@ -44,15 +50,30 @@ class LineMate:
             path.append((node, index))
             self._game.push(node.move(index))
             node = child
-            if node.policy and not node.mate_searched:
+            if _is_new(node):
                 self._search(path, node)
                 break
         self._game.pop(len(path))
+
+    def check_move(self, root: Node) -> None:
+        """Searches a mate after the move to play; if there is one, after the next best move."""
+        end = time.perf_counter() + _CHECK_SECONDS
+        while (best := root.most_visited()) and _is_new(best[1]) and time.perf_counter() < end:
+            index, child = best
+            self._game.push(root.move(index))
+            self._search([(root, index)], child)
+            self._game.pop()
 
     def _search(self, path: Path, node: Node) -> None:
         """Searches a mate in the position on the board, and stores it."""
         node.mate_searched = True
         plies_left = self._settings.plies_left(self._game.ply)
-        node.mate = long_mate(self._game.board, _NODES, plies_left)
-        if node.mate:
+        mates, _ = long_mates(self._game.board, _NODES, plies_left)
+        if mates:
+            node.mate = mates[0]
             prove(path, node, Proof(WIN, len(node.mate)))
+
+
+def _is_new(node: Node) -> bool:
+    """Says whether a mate can be searched at a node, and was not. A repetition has no policy."""
+    return node.policy is not None and not node.mate_searched

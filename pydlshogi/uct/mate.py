@@ -1,4 +1,4 @@
-"""Mate search at the root, and the moves of a mate."""
+"""Searches for long mates, and the moves of a mate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pydlshogi.uct.forced_mate import forced_mate
 _LONGEST_MATE = 31
 
 #: Df-pn may find a longer mate than necessary. Then a mate of at most so many plies is searched.
-_EXACT_PLIES = 7
+#: If there are many checks, a search of seven plies can take 0.2 s.
+_EXACT_PLIES, _FAST_PLIES, _MANY_CHECKS = 7, 3, 24
 
 #: Positions of the first and of the last slice, usually 1 to 5 ms. They are short because a
 #: slice cannot be interrupted. The library starts anew in each slice, so each slice is twice
@@ -36,6 +37,9 @@ class RootMate:
         board: The position; it must be there again at each call of :meth:`step`.
         plies_left: Plies until the game is drawn by its length; later mates do not count.
         may_begin: Says whether a mate may begin with a move.
+
+    Attributes:
+        is_complete: Whether there is nothing more to search.
     """
 
     def __init__(
@@ -45,7 +49,7 @@ class RootMate:
         self._may_begin = may_begin
         self._plies_left = plies_left
         self._nodes = _FIRST_SLICE
-        self._is_complete = plies_left < 1
+        self.is_complete = plies_left < 1
 
     def step(self) -> list[int]:
         """Searches the next slice, unless the search is complete.
@@ -53,24 +57,18 @@ class RootMate:
         Returns:
             The moves of a mate; empty if none was found.
         """
-        if self._is_complete:
+        if self.is_complete:
             return []
-        plies = min(self._plies_left, _LONGEST_MATE)
         start = time.perf_counter()
-        line, is_complete = self._board.search_mate(self._nodes, plies)
+        mates, is_complete = long_mates(self._board, self._nodes, self._plies_left)
         is_slow = 2 * (time.perf_counter() - start) > _LONGEST
         self._nodes *= 2
-        self._is_complete = is_complete or is_slow or self._nodes > _LAST_SLICE
-        # The library may find a mate that is longer than the limit.
-        if len(line) > self._plies_left:
-            return []
-        shorter = mate_line(self._board, min(len(line) - 2, _EXACT_PLIES))
-        mates = [mate for mate in (shorter, line) if _ends_in_mate(self._board, mate)]
+        self.is_complete = is_complete or is_slow or self._nodes > _LAST_SLICE
         return next((mate for mate in mates if self._may_begin(mate[0])), [])
 
 
-def long_mate(board: SearchBoard, nodes: int, plies_left: int) -> list[int]:
-    """Searches a mate by the board's own df-pn search; it may not be the shortest one.
+def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[list[int]], bool]:
+    """Searches a mate by the board's own df-pn search, and then a shorter one.
 
     Args:
         board: The position; the side to move mates.
@@ -78,11 +76,16 @@ def long_mate(board: SearchBoard, nodes: int, plies_left: int) -> list[int]:
         plies_left: Plies until the game is drawn by its length; later mates do not count.
 
     Returns:
-        The moves; empty if no mate was found.
+        The moves of the mates found, a shorter one first; and whether df-pn was complete. A
+        mate of more than seven plies may not be the shortest one.
     """
-    line, _ = board.search_mate(nodes, min(plies_left, _LONGEST_MATE))
+    line, is_complete = board.search_mate(nodes, min(plies_left, _LONGEST_MATE))
     # The library may find a mate that is longer than the limit.
-    return line if len(line) <= plies_left and _ends_in_mate(board, line) else []
+    if not line or len(line) > plies_left:
+        return [], is_complete
+    exact = _EXACT_PLIES if len(board.checks()) <= _MANY_CHECKS else _FAST_PLIES
+    shorter = mate_line(board, min(len(line) - 2, exact))
+    return [mate for mate in (shorter, line) if _ends_in_mate(board, mate)], is_complete
 
 
 def find_mate(

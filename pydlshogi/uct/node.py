@@ -106,12 +106,17 @@ class Node:
 
         Returns:
             Its index and the child; None if there is no such child. Of children with equally
-            many visits, it is the most probable one.
+            many visits, it is the one that is best for the side to move here.
         """
         unproven = [
-            (index, child) for index, child in enumerate(self.children or ()) if not child.proof
+            (visits, total, -index)
+            for index, (visits, total) in enumerate(zip(self.child_visits, self.child_totals))
+            if not self.children[index].proof  # type: ignore[index]
         ]
-        return max(unproven, key=lambda pair: self.child_visits[pair[0]], default=None)
+        if not unproven:
+            return None
+        index = -max(unproven)[2]
+        return index, self.children[index]  # type: ignore[index]
 
     def value(self) -> float:
         """Mean of the values backed up: the probability that the side to move wins."""

@@ -160,14 +160,11 @@ class Search:
         self.evaluations = self.collisions = self.deepest = 0
 
     def _forget_result(self) -> None:
-        """Forgets a root's result from an earlier search if the tree does not show the move.
+        """Forgets a root's result from an earlier search if neither tree nor mate shows a move.
 
-        At a leaf, a repetition ended the game, but now the GUI asks for a move. The mate search
-        at the root will find a long mate again, or a shorter one.
+        At a leaf, a repetition ended the game, but now the GUI asks for a move.
         """
         root = self.root
-        if self.settings.root_mate and len(root.mate) > 1:
-            root.mate = ()
         if root.mate:
             return
         if root.policy is None:  # all its visits had the value of the result
@@ -201,33 +198,38 @@ class Search:
             self.tree.drop_unreachable()
         self.tree.free(_FREED)
         self._cache.trim(_FREED)
-        if self.settings.root_mate and not self.root.proof:
-            self._search_root_mate()
-        if self.settings.line_mate and not self.root.proof:
-            self._line_mate.step(self.root)
+        self._search_mates()
         if self._pending:
             self._receive(is_stopped)
 
     def finish(self, is_stopped: Callable[[], bool] = never) -> None:
-        """Completes all pending batches.
+        """Completes all pending batches, and searches a mate after the best move.
 
         Args:
-            is_stopped: Says, while the network computes, whether to give them up.
+            is_stopped: Says, while the network computes, whether to give up the batches.
         """
         while self._pending:
             self._receive(is_stopped)
+        if self.settings.line_mate and not self.root.proof:
+            self._line_mate.check_move(self.root)
 
     def give_up(self) -> None:
         """Gives up all pending batches."""
         while self._pending:
             self._pending.pop().give_up()
 
-    def _search_root_mate(self) -> None:
-        """Searches a slice of the mate search at the root."""
-        line = self._root_mate.step()
-        if line:
-            self.root.mate = line
-            self.root.proof = Proof(WIN, len(line))
+    def _search_mates(self) -> None:
+        """Searches a slice of the mate search at the root, or a position of the best line."""
+        root = self.root
+        if root.proof:
+            return
+        if self.settings.root_mate and not self._root_mate.is_complete:
+            line = self._root_mate.step()
+            if line:
+                root.mate = line
+                root.proof = Proof(WIN, len(line))
+        elif self.settings.line_mate:
+            self._line_mate.step(root)
 
     def _may_choose(self, move: int | None) -> bool:
         """Says whether a move is one of those to choose from at the root."""

@@ -9,11 +9,13 @@ from pydlshogi.player.search_info import score_words
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.line import best_lines
+from pydlshogi.uct.line_mate import LineMate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.node import Node
 from pydlshogi.uct.policy import Policy
 from pydlshogi.uct.proof import LOSS, WIN, Proof
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+from pydlshogi.uct.settings import Settings
 
 #: Each with a move that lets the opponent mate in 11, 13 or 9 plies.
 BLUNDERS = [
@@ -35,10 +37,10 @@ class Fond:
         return logits, numpy.full(len(planes), 0.5, numpy.float32)
 
 
-def fond_search(sfen, move, **settings):
+def fond_search(sfen, move, visits=60, **settings):
     board = CshogiBoard(sfen)
     search = make_search(Fond(move, board.turn), batch_size=4, **settings)
-    run(search, 60, sfen)
+    run(search, visits, sfen)
     return search
 
 
@@ -86,23 +88,65 @@ def test_a_mate_is_known_when_it_can_be_played(root_mate):
     search.tree.move_to("start", [])
     run(search, 60, sfen)
     search.tree.move_to("start", [from_usi(blunder)])
-    visits = search.root.visits
     search.begin(Game(CshogiBoard(sfen, [blunder])))
-    assert bool(search.root.proof) == (not root_mate)
-    if root_mate:  # it may find a shorter mate
-        search.step(10**9)
-        search.finish()
     line = best_lines(search, 1)[0]
-    assert score_words(line) == f"mate {len(line.moves)}"
-    assert 5 < len(line.moves) <= plies
-    assert search.root.visits <= visits + 4
+    assert score_words(line) == f"mate {plies}"
+    assert len(line.moves) == plies
+
+
+def test_a_line_of_multipv_ends_in_the_mate():
+    sfen, blunder, plies = BLUNDERS[0]
+    lines = best_lines(fond_search(sfen, blunder), 100)
+    line = next(line for line in lines if line.moves[0] == from_usi(blunder))
+    assert score_words(line) == f"mate -{plies + 1}"
+    assert len(line.moves) == plies + 1
+
+
+def test_the_move_to_play_is_checked_though_it_has_few_visits():
+    sfen, blunder, plies = BLUNDERS[0]
+    search = fond_search(sfen, blunder, visits=3)
+    visits, node = moves_of(search)[blunder]
+    assert visits < 4
+    assert node.proof == Proof(WIN, plies)
+    search = fond_search(sfen, blunder, visits=3, line_mate=False)
+    assert moves_of(search)[blunder][1].proof is None
+
+
+def test_every_move_is_checked_that_may_be_played():
+    """The best move is refuted by the last check, and so is the next one."""
+    node, game = Node(), Game(CshogiBoard())
+    node.policy = Policy(game.board.moves()[:3], numpy.zeros(3, numpy.float32), 0.5)
+    node.start_children(1.0)
+    children = [node.add_child() for _ in range(3)]
+    for child in children:
+        child.policy = node.policy
+    node.child_visits[:] = [2, 6, 4]
+    searched = []
+
+    def search_mate(nodes, plies):
+        searched.append(game.board.key())
+        return [], True
+
+    game.board.search_mate = search_mate
+    line_mate = LineMate(game, Settings())
+    line_mate.check_move(node)
+    line_mate.check_move(node)
+    assert len(searched) == 1
+    children[1].proof = Proof(WIN, 7)
+    line_mate.check_move(node)
+    children[2].proof = Proof(WIN, 7)
+    line_mate.check_move(node)
+    assert len(set(searched)) == 3
+    assert all(child.mate_searched for child in children)
 
 
 def test_a_mate_after_the_last_ply_of_the_game_does_not_count():
     sfen, blunder, plies = BLUNDERS[0]
-    for draw_ply in (plies + 1, plies):
-        _, node = moves_of(fond_search(sfen, blunder, draw_ply=draw_ply))[blunder]
-        assert (node.proof == Proof(WIN, plies)) == (draw_ply > plies)
+    proofs = [
+        moves_of(fond_search(sfen, blunder, draw_ply=draw_ply))[blunder][1].proof
+        for draw_ply in (plies + 1, plies)
+    ]
+    assert proofs == [Proof(WIN, plies), None]
 
 
 def test_each_position_is_searched_once_and_one_with_a_step():
@@ -144,6 +188,8 @@ def test_the_most_visited_child_is_one_without_a_proof():
     assert node.most_visited() == (1, children[1])
     children[1].proof = Proof(WIN, 3)
     assert node.most_visited() == (2, children[2])  # the more probable one of equals
+    node.child_totals[:] = [3, 8, 2, 2.5]
+    assert node.most_visited() == (3, children[3])
     for child in children:
         child.proof = Proof(LOSS, 0)
     assert node.most_visited() is None

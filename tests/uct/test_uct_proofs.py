@@ -58,6 +58,7 @@ def check_certificate(board, node):
     outcome, plies = node.proof
     if node.mate and plies > 5:
         assert outcome == WIN
+        assert len(node.mate) == plies
         assert MateSearch(CshogiBoard(board.sfen())).run(lambda: False)
         return 1 + sum(check_below(board, node))
     if node.mate or not node.children:
