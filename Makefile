@@ -62,6 +62,7 @@ define TRAIN
 trap : INT TERM; \
 resume=""; \
 if test -e $(1)/finished; then \
+    test -e $(1)/log.png || $(BIN)/python utils/plot_log.py $(1)/log.txt --output $(1)/log.png || exit $$?; \
     echo "$(1)/model_policy is trained already; its log is $(1)/log.txt, its curve $(1)/log.png."; \
     echo "$(call HINT,$(1))"; \
     exit 0; \

@@ -6,6 +6,7 @@
   (pydlshogi.chainer_import).
 """
 
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -19,6 +20,8 @@ class BuildWithPth(build_py):
 
     def run(self):
         """Builds, then copies the file."""
+        if not self.editable_mode:  # an earlier build may have left modules that are gone now
+            shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
         self.copy_file(PTH, str(self._site_packages() / PTH))
 

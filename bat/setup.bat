@@ -1,9 +1,14 @@
 @echo off
 rem Makes .venv, the Python environment of all programs. A double click starts it.
-rem The argument nopause is for train.bat and play.bat, which wait for a key themselves.
+rem The argument nopause is for train.bat and play.bat, which wait for a key themselves. With it,
+rem nothing is done if .venv is newer than pyproject.toml and its Python starts.
 setlocal
 cd /d "%~dp0.."
-if exist ".venv\Scripts\python.exe" goto install
+if "%~1"=="nopause" ".venv\Scripts\python.exe" -c "import os, sys; sys.exit(os.path.getmtime('pyproject.toml') > os.path.getmtime('.venv/.for-train'))" >nul 2>&1 && goto ready
+".venv\Scripts\python.exe" -c "" >nul 2>&1 && goto install
+rem The .venv of another system, or of a Python that is gone, is made anew.
+if exist ".venv" echo The Python of .venv does not start, so .venv is made anew.
+if exist ".venv" rmdir /s /q ".venv"
 set "PYTHON="
 for %%V in (3.13 3.12 3.11 3.10 3.9) do if not defined PYTHON call :try py -%%V
 if not defined PYTHON call :try python
@@ -18,6 +23,8 @@ echo Installing the packages. This takes some minutes and needs the internet.
 type nul >".venv\.for-train"
 echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat shows how to play.
 if not "%~1"=="nopause" pause
+
+:ready
 exit /b 0
 
 :no_python

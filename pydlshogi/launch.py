@@ -17,7 +17,7 @@ import sys
 OLDEST = (3, 9)
 
 #: Packages that every program needs.
-NEEDED = ("chainer", "numpy", "shogi", "threadpoolctl", "tqdm")
+NEEDED = ("chainer", "filelock", "numpy", "shogi", "threadpoolctl", "tqdm")
 
 #: Environment variable that marks the Python of ``.venv`` as started from here.
 GONE_OVER = "PYDLSHOGI_VENV"

@@ -6,6 +6,7 @@ import functools
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 #: Most threads that a user may ask for. Each takes memory, and no machine gains by more.
 MOST_THREADS = 512
@@ -16,6 +17,15 @@ _QUOTAS = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
+
+
+def has_avx2() -> bool:
+    """Says whether the processor can run programs compiled for AVX2; True if that is not known."""
+    import numpy
+
+    core: Any = numpy._core if hasattr(numpy, "_core") else numpy.core
+    features = getattr(core._multiarray_umath, "__cpu_features__", {})
+    return features.get("AVX2", True)
 
 
 def processors() -> int:

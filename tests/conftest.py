@@ -5,6 +5,7 @@ CPU and on a GPU. No example of a hypothesis test is timed: a busy machine may t
 """
 
 import importlib.util
+import re
 import signal
 import sys
 from pathlib import Path
@@ -23,10 +24,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
-# A machine with a GPU may lack cshogi: on Python 3.12 it does not accept the numpy that CuPy needs.
-# These files import it, and their folder contains tests of the GPU.
-if importlib.util.find_spec("cshogi") is None:
-    collect_ignore = ["player/test_book_maker.py", "player/test_mcts_player.py"]
+# Some machines lack cshogi: those with macOS or an ARM processor, and those with a GPU, since on
+# Python 3.12 it does not accept the numpy that CuPy needs. The tests that import it, themselves or
+# by another module, are left out there.
+NEEDS_CSHOGI = re.compile(
+    r"^ *(import cshogi|from (cshogi|uct_helpers|packed_files|pydlshogi\.match\b)"
+    r"|from pydlshogi\.uct\.cshogi_board)",
+    re.MULTILINE,
+)
+
+
+def files_with_cshogi():
+    """Lists the test files that need cshogi."""
+    folder = Path(__file__).parent
+    return [
+        str(path)
+        for path in folder.rglob("test_*.py")
+        if NEEDS_CSHOGI.search(path.read_text(encoding="utf-8"))
+    ]
+
+
+collect_ignore = [] if importlib.util.find_spec("cshogi") else files_with_cshogi()
 
 GPUS, NO_GPU = gpu_count()
 ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(not GPUS, reason=NO_GPU)]

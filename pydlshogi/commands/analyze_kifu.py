@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int, positive_number
+from pydlshogi.commands.arguments import (
+    ArgumentParser,
+    file_name,
+    named_path,
+    positive_int,
+    positive_number,
+)
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
 
@@ -27,7 +33,7 @@ def build_parser() -> ArgumentParser:
         "NAME_analysis.png, a graph; NAME_analysis.html, a page with a board to click through.",
     )
     add = parser.add_argument
-    add("record", help="CSA or KIF file")
+    add("record", type=file_name, help="CSA or KIF file")
     add(
         "--output",
         "-o",

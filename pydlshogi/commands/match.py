@@ -18,6 +18,7 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
+from pydlshogi.processors import has_avx2
 
 #: Largest number of moves of an opening: longer games of random moves end too early.
 _MOST_OPENING_MOVES = 200
@@ -175,15 +176,18 @@ def _check(
 
 
 def _check_environment(output: Path) -> None:
-    """Refuses an output that is a file, and a Python without cshogi."""
+    """Refuses an output that is a file, and a machine without cshogi."""
     if output.exists() and not output.is_dir():
         raise UserError(f"--output {output} is a file. Name a folder; it is made if it is missing.")
+    if not has_avx2():
+        raise UserError("cshogi needs a processor with AVX2. Use another machine.")
     try:
         import cshogi.usi  # noqa: F401
     except ImportError as error:
         raise UserError(
             f"cshogi is needed ({error}). In the clone, run: "
-            'python -m pip install --no-build-isolation -e ".[match]"'
+            'python -m pip install --no-build-isolation -e ".[match]". There is a cshogi for Linux '
+            "and Windows on x86-64 only."
         ) from None
 
 

@@ -39,6 +39,7 @@ def _add_position(parser: argparse.ArgumentParser) -> None:
     add(
         "position",
         nargs="+",
+        type=file_name,
         help="a CSA or KIF file; or a position as in USI, such as startpos moves 7g7f 3c3d, or "
         "an SFEN",
     )
@@ -85,7 +86,9 @@ def _add_picture(parser: argparse.ArgumentParser) -> None:
 @program("show_position")
 def main(argv: Sequence[str] | None = None) -> int:
     """Draws a position as the command line says; returns the exit status."""
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    _check_options(parser, args)
     from pydlshogi.drawing.font import required_font
 
     board = _board(args)
@@ -106,6 +109,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     save_board(diagram, args.output, language=args.language)
     print(f"{args.output}: picture")
     return 0
+
+
+def _check_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Refuses options of the model in a picture that shows nothing of a model."""
+    what = "--board" if args.board else "--planes" if args.planes else ""
+    for name in ("model", "network", "arrows", "gpu", "convolution", "threads"):
+        if what and getattr(args, name) != parser.get_default(name):
+            parser.error(f"--{name} has no effect with {what}: leave one of them out")
 
 
 def _board(args: argparse.Namespace) -> shogi.Board:

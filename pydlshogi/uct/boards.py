@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from pydlshogi.processors import has_avx2
 from pydlshogi.uct.board import SearchBoard
 
 #: cshogi has memory for the 593 moves that a position with both kings can have at most. Without a
@@ -38,9 +39,12 @@ def board_library() -> str:
 def _implementation() -> tuple[Any, str]:
     """Returns the class of the board and the name of its library."""
     try:
-        from pydlshogi.uct.cshogi_board import LIBRARY, CshogiBoard
-    except ImportError:
-        from pydlshogi.uct.python_shogi_board import LIBRARY, PythonShogiBoard
+        if has_avx2():  # without it, cshogi would end the process
+            from pydlshogi.uct.cshogi_board import LIBRARY, CshogiBoard
 
-        return PythonShogiBoard, LIBRARY
-    return CshogiBoard, LIBRARY
+            return CshogiBoard, LIBRARY
+    except ImportError:
+        pass
+    from pydlshogi.uct.python_shogi_board import LIBRARY, PythonShogiBoard
+
+    return PythonShogiBoard, LIBRARY

@@ -121,10 +121,10 @@ def test_a_click_leaves_the_window_open_and_a_status(name):
     assert text[-1] == text[ends[-1]]
     for index in ends:
         asks = text[index - 1].endswith("pause")
-        assert asks or ":try" in text[:index], text[index - 1]
+        assert asks or {":try", ":ready"} & {*text[:index]}, text[index - 1]
     # No label is reached from above by accident, but where the text goes on there.
     for index, line in enumerate(text):
-        if line.startswith(":") and line not in (":install", ":finished", ":run"):
+        if line.startswith(":") and line not in (":install", ":ready", ":finished", ":run"):
             assert text[index - 1].startswith("exit /b "), line
 
 
@@ -203,9 +203,21 @@ def test_under_wine_what_needs_python_ends_with_the_sentence_of_setup(wine, name
 
 @pytest.mark.slow
 def test_under_wine_a_finished_training_is_not_repeated(wine):
-    for name in (".venv/.for-train", "run/finished"):
-        (wine.clone / name).parent.mkdir()
-        (wine.clone / name).touch()
+    (wine.clone / "bat" / "setup.bat").write_bytes(b"@exit /b 0\r\n")
+    (wine.clone / "run").mkdir()
+    for name in ("finished", "log.png"):
+        (wine.clone / "run" / name).touch()
     result = wine("train.bat")
     assert "Model: run\\model_policy." in result.stdout
     assert result.returncode == 0
+
+
+@pytest.mark.slow
+def test_under_wine_an_environment_whose_python_does_not_start_is_made_anew(wine):
+    (wine.clone / ".venv" / "bin").mkdir(parents=True)
+    (wine.clone / ".venv" / ".for-train").touch()
+    result = wine("train.bat")
+    assert "The Python of .venv does not start" in result.stdout
+    assert "Python 3.9 to 3.13 was not found" in result.stdout
+    assert not (wine.clone / ".venv").exists()
+    assert result.returncode == 1

@@ -148,11 +148,19 @@ def test_make_is_make_train(clone):
 
 def test_a_finished_training_is_not_repeated_and_says_what_to_do(clone):
     make(clone, "train")
+    (clone / "run" / "log.png").touch()
     result = make(clone, "train")
     assert result.returncode == 0
     assert len(calls(clone)) == 2
     assert "run/model_policy is trained already" in result.stdout
     assert "To start over, remove the folder run (make retrain keeps it" in result.stdout
+
+
+def test_a_curve_that_was_not_drawn_is_drawn_the_next_time(clone):
+    make(clone, "train")
+    assert make(clone, "train").returncode == 0
+    train, *plots = calls(clone)
+    assert plots == ["utils/plot_log.py run/log.txt --output run/log.png"] * 2
 
 
 def test_a_training_that_failed_is_continued(clone):

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -123,7 +124,7 @@ def test_without_packages_each_script_ends_with_one_sentence(path, clone, tmp_pa
     result = run([sys.executable, "-S", clone / path, "--help"], cwd=tmp_path)
     assert result.returncode == 1
     assert result.stderr.startswith(f"{path.stem}: error: This Python ({sys.executable}, version ")
-    assert "lacks: chainer, numpy, shogi, threadpoolctl, tqdm. Run " in result.stderr
+    assert "lacks: chainer, filelock, numpy, shogi, threadpoolctl, tqdm. Run " in result.stderr
     assert result.stderr.count("\n") == 1
     said = [f"info string {result.stderr.partition('error: ')[2]}"]
     assert result.stdout.splitlines(True) == (said if path.stem.endswith("_usi") else [])
@@ -200,6 +201,13 @@ def test_a_venv_that_cannot_be_started_gives_one_sentence(clone, make_venv, faul
     reason = "Permission denied" if fault == "not executable" else "No such file or directory"
     assert f"{python}: {reason}. Make it executable" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_the_packages_looked_for_are_those_that_are_installed():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.partition("\ndependencies = [\n")[2].partition("]")[0]
+    names = re.findall(r'^ +"([\w-]+)', section, re.M)
+    assert sorted("shogi" if name == "python-shogi" else name for name in names) == [*launch.NEEDED]
 
 
 @pytest.mark.parametrize("name", launch.NEEDED)
@@ -284,12 +292,58 @@ def test_each_installed_program_is_one_of_commands():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     section = text.partition("[project.scripts]\n")[2].partition("\n\n")[0]
     programs = dict(line.split(" = ") for line in section.splitlines())
-    assert {"train_policy", "policy_player_usi"} <= set(programs)
+    for page, title in (
+        ("install", "Installed programs"),
+        ("install.ja", "インストールされるプログラム"),
+    ):
+        page_text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        section = page_text.partition(f"\n## {title}\n")[2].partition("Windows")[0]
+        assert sorted(re.findall(r"`(\w+)`", section)) == sorted(programs)
     for name, target in programs.items():
         assert target == f'"pydlshogi.commands.{name}:main"'
         assert (ROOT / "pydlshogi" / "commands" / f"{name}.py").is_file()
     # Every script of the root folder is installed under its own name.
     assert {path.stem for path in SCRIPTS if len(path.parts) == 1} <= set(programs)
+
+
+def test_shell_scripts_keep_their_line_ends_on_windows():
+    """Git for Windows would otherwise write CR LF, and the scripts would not run in WSL."""
+    attributes = (ROOT / ".gitattributes").read_text()
+    for path in (ROOT / ".ci").iterdir():
+        if path.read_bytes().startswith((b"#!/bin/sh", b"#!/usr/bin/env bash")):
+            assert f"\n.ci/{path.name} text eol=lf\n" in attributes
+
+
+#: Systems by Python's version, sys_platform and platform_machine; whether cshogi has a wheel.
+SYSTEMS = {
+    ("3.9", "linux", "x86_64"): True,
+    ("3.9", "win32", "AMD64"): False,
+    ("3.11", "linux", "x86_64"): True,
+    ("3.11", "linux", "aarch64"): False,
+    ("3.11", "win32", "AMD64"): True,
+    ("3.11", "win32", "ARM64"): False,
+    ("3.11", "darwin", "x86_64"): False,
+    ("3.11", "darwin", "arm64"): False,
+    ("3.12", "linux", "x86_64"): True,
+}
+
+
+@pytest.mark.parametrize("extra", ["search", "match", "test"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_cshogi_is_installed_only_where_it_has_a_wheel(extra, system):
+    requirements = pytest.importorskip("packaging.requirements")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.partition(f"\n{extra} = [\n")[2].partition("\n]")[0]
+    names = ("python_version", "sys_platform", "platform_machine")
+    found = [
+        requirement.name
+        for line in re.findall(r'^ +"(.*)",$', section, re.M)
+        if (requirement := requirements.Requirement(line)).marker is None
+        or requirement.marker.evaluate(dict(zip(names, system)))
+    ]
+    has_wheel = SYSTEMS[system] and not (extra == "search" and system[0] == "3.12")
+    assert ("cshogi" in found) == has_wheel
+    assert ("numpy" in found) == (has_wheel and system[0] == "3.9")
 
 
 def test_every_folder_with_modules_is_a_package():

@@ -55,8 +55,15 @@ def test_without_model_the_shipped_one_with_a_value_is_asked(tmp_path):
 
 def test_the_options_change_the_picture(model, tmp_path):
     pictures = set()
-    for options in ([], ["--board"], ["--planes"], ["--arrows", "0"], ["--language", "ja"]):
-        arguments = [str(GAME), "--ply", "30", "-m", model, "-o", str(tmp_path / "a.png")]
+    of_model = ["-m", model]
+    for options in (
+        of_model,
+        ["--board"],
+        ["--planes"],
+        [*of_model, "--arrows", "0"],
+        [*of_model, "--language", "ja"],
+    ):
+        arguments = [str(GAME), "--ply", "30", "-o", str(tmp_path / "a.png")]
         assert show_position.main([*arguments, *options]) == 0
         pictures.add((tmp_path / "a.png").read_bytes())
     assert len(pictures) == 5
@@ -149,6 +156,21 @@ def test_a_file_that_a_conversion_replaces_is_kept(model, tmp_path, capsys):
 def test_a_model_is_not_overwritten_by_its_conversion(model, capsys):
     pytest.importorskip("onnxruntime")
     assert "is the model file itself" in fails(export_onnx.main, model, model, capsys=capsys)
+
+
+@pytest.mark.parametrize("what", ["--board", "--planes"])
+@pytest.mark.parametrize("option", [["--model", "a"], ["--arrows", "3"], ["--threads", "1"]])
+def test_options_of_a_model_are_refused_where_there_is_none(what, option, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        show_position.main(["startpos", "-o", str(tmp_path / "a.png"), what, *option])
+    assert f"{option[0]} has no effect with {what}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("main", [show_position.main, analyze_kifu.main])
+def test_an_empty_name_is_not_the_current_folder(main, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["", "-o", str(tmp_path / "a.png")])
+    assert "the name of the file is missing" in capsys.readouterr().err
 
 
 def test_a_policy_model_is_refused_for_dlshogi(tmp_path, capsys):

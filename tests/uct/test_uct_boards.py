@@ -3,6 +3,7 @@
 import functools
 import itertools
 import random
+import sys
 
 import cshogi
 import numpy
@@ -191,8 +192,12 @@ def test_the_shortest_mate_is_found():
     assert found == {1, 3, 5}
 
 
-def test_without_cshogi_python_shogis_board_is_used(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pydlshogi.uct.cshogi_board", None)
+@pytest.mark.parametrize("lack", ["cshogi", "AVX2"])
+def test_without_cshogi_python_shogis_board_is_used(lack, monkeypatch):
+    if lack == "cshogi":
+        monkeypatch.setitem(sys.modules, "pydlshogi.uct.cshogi_board", None)
+    else:
+        monkeypatch.setattr(boards, "has_avx2", lambda: False)
     boards._implementation.cache_clear()
     try:
         assert boards.board_library() == "python-shogi"

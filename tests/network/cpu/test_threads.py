@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,16 @@ def machines_threads():
 
 def blas_settings():
     return [library["num_threads"] for library in threadpoolctl.threadpool_info()]
+
+
+def test_avx2_is_what_linux_says():
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        pytest.skip("not Linux")
+    if "flags" not in text:
+        pytest.skip("not an x86 processor")
+    assert processors.has_avx2() == ("avx2" in text.split())
 
 
 @pytest.fixture
