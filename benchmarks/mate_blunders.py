@@ -16,14 +16,13 @@ import openblas  # noqa: F401
 
 # isort: split
 import argparse
-import concurrent.futures
 import itertools
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from move_choice import Position, choose
+from move_choice import Position, choose_all
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
@@ -59,10 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     positions = draw_endgames(arguments.kifulist, arguments.positions, arguments.seed)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    with concurrent.futures.ThreadPoolExecutor(arguments.concurrency) as pool:
-        folder = arguments.output
-        jobs = [pool.submit(choose, folder, engine, positions) for engine in arguments.engine]
-        moves = dict(job.result() for job in jobs)
+    moves = choose_all(arguments.output, arguments.engine, positions, arguments.concurrency)
     print_table(positions, moves)
     return 0
 

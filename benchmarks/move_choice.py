@@ -25,6 +25,7 @@ import json
 import math
 import statistics
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,10 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     positions = draw_positions(arguments.kifulist, arguments.positions)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    with concurrent.futures.ThreadPoolExecutor(arguments.concurrency) as pool:
-        folder = arguments.output
-        jobs = [pool.submit(choose, folder, engine, positions) for engine in arguments.engine]
-        moves = {job.result()[0]: job.result()[1] for job in jobs}
+    moves = choose_all(arguments.output, arguments.engine, positions, arguments.concurrency)
     lines = sorted({" ".join([*p, m]) for ms in moves.values() for p, m in zip(positions, ms)})
     values = judge(arguments.output, arguments.judge, lines, arguments.scale)
     print_table(positions, moves, values)
@@ -90,19 +88,37 @@ def draw_positions(kifulist: str, number: int) -> list[Position]:
     ][:number]
 
 
-def choose(folder: Path, spec: EngineSpec, positions: list[Position]) -> tuple[str, list[str]]:
-    """Asks an engine for its move in each position; returns its name and the moves."""
+def choose_all(
+    folder: Path, specs: Sequence[EngineSpec], positions: list[Position], concurrency: int
+) -> dict[str, list[str]]:
+    """Asks engines for their moves in each position; returns the moves by the engine's name."""
+    stop = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(concurrency) as pool:
+        jobs = [pool.submit(choose, folder, spec, positions, stop) for spec in specs]
+        try:
+            return {spec.name: job.result() for spec, job in zip(specs, jobs)}
+        finally:  # an interrupt, or a fault of one engine, ends all of them
+            stop.set()
+
+
+def choose(
+    folder: Path, spec: EngineSpec, positions: list[Position], stop: threading.Event
+) -> list[str]:
+    """Asks an engine for its move in each position, until it is told to stop."""
     path = folder / f"{spec.name}.json"
     known = read(path, describe(spec))
     with UsiClient(spec, TIMEOUT) as client:
         for number, position in enumerate(positions):
+            if stop.is_set():
+                write(path, describe(spec), known)
+                return []
             line = " ".join(position)
             if line not in known:
                 client.new_game()
                 known[line] = client.best_move(position, LIMIT).move
             if number % SLICE == 0 or position is positions[-1]:
                 write(path, describe(spec), known)
-    return spec.name, [known[" ".join(position)] for position in positions]
+    return [known[" ".join(position)] for position in positions]
 
 
 def judge(folder: Path, spec: EngineSpec, lines: list[str], scale: float) -> dict[str, float]:
