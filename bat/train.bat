@@ -16,6 +16,7 @@ set "FILES=--model run\model_policy --state run\state_policy --log run\log.txt"
 set "RECIPE=--network policy_hand1x1_bn --dirac --batchsize 64 --lr 0.03 --momentum 0.9 --nesterov --weight_decay 1e-4 --warmup 40 --lr_schedule cosine --eval_interval 50"
 ".venv\Scripts\python.exe" train_policy.py kifu\kifulist_train.txt kifu\kifulist_test.txt --epoch 1 %FILES% %RECIPE% %RESUME% || goto failed
 type nul >"run\finished"
+".venv\Scripts\python.exe" utils\plot_log.py run\log.txt --output run\log.png || goto failed
 
 :finished
 if not exist "run\log.png" ".venv\Scripts\python.exe" utils\plot_log.py run\log.txt --output run\log.png || goto failed
