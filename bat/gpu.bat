@@ -4,7 +4,8 @@ rem Results: the folder run\gpu. The other extra with CuPy is cuda13; see docs\g
 setlocal
 cd /d "%~dp0.."
 nvidia-smi -L >nul 2>&1 || goto no_gpu
-call bat\setup.bat nopause || goto failed
+call bat\setup.bat nopause
+if errorlevel 1 goto failed
 ".venv\Scripts\python.exe" -c "import cupy, pytest, hypothesis" >nul 2>&1 && goto run
 echo Installing CuPy. This takes some minutes and needs the internet.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[cuda12,plot,7z]" pytest hypothesis || goto failed

@@ -2,7 +2,8 @@
 rem Checks that the engine plays, and tells how to register it in a GUI. A double click starts it.
 setlocal
 cd /d "%~dp0.."
-call bat\setup.bat nopause || goto failed
+call bat\setup.bat nopause
+if errorlevel 1 goto failed
 set "MODEL=%CD%\model\model_policy_value"
 if exist "run\model_policy" set "MODEL=%CD%\run\model_policy"
 echo The engine loads "%MODEL%" and plays a move.

@@ -4,8 +4,16 @@ rem The argument nopause is for train.bat and play.bat, which wait for a key the
 rem nothing is done if .venv is newer than pyproject.toml and its Python starts.
 setlocal
 cd /d "%~dp0.."
-if "%~1"=="nopause" ".venv\Scripts\python.exe" -c "import os, sys; sys.exit(os.path.getmtime('pyproject.toml') > os.path.getmtime('.venv/.for-train'))" >nul 2>&1 && goto ready
-".venv\Scripts\python.exe" -c "" >nul 2>&1 && goto install
+if not exist ".venv\Scripts\python.exe" goto new
+if not "%~1"=="nopause" goto start
+".venv\Scripts\python.exe" -c "import os, sys; sys.exit(os.path.getmtime('pyproject.toml') > os.path.getmtime('.venv/.for-train'))" >nul 2>&1
+if not errorlevel 1 goto ready
+
+:start
+".venv\Scripts\python.exe" -c "" >nul 2>&1
+if not errorlevel 1 goto install
+
+:new
 rem The .venv of another system, or of a Python that is gone, is made anew.
 if exist ".venv" echo The Python of .venv does not start, so .venv is made anew.
 if exist ".venv" rmdir /s /q ".venv"

@@ -3,7 +3,8 @@ rem Trains a network on the 200 games of the folder kifu, as make train does. A 
 rem Started again, it continues an interrupted run.
 setlocal
 cd /d "%~dp0.."
-call bat\setup.bat nopause || goto failed
+call bat\setup.bat nopause
+if errorlevel 1 goto failed
 if exist "run\finished" goto finished
 set "RESUME="
 if exist "run\state_policy" set "RESUME=--initmodel run\model_policy --resume run\state_policy"
