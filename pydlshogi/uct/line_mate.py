@@ -21,7 +21,7 @@ from pydlshogi.uct.settings import Settings
 #: pieces in hand.
 _NODES = 1000
 
-#: A position of the line is searched when it has so many visits. In 400 positions near the end
+#: A position of the line is searched when it has so many visits. In 300 positions near the end
 #: of games, 1 in place of 4 avoided no further mate.
 _LEAST_VISITS = 4
 

@@ -77,7 +77,8 @@ def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[li
 
     Returns:
         The moves of the mates found, a shorter one first; and whether df-pn was complete. A
-        mate of more than seven plies may not be the shortest one.
+        mate of more than seven plies may not be the shortest one. If there are many checks,
+        this holds for more than three plies.
     """
     line, is_complete = board.search_mate(nodes, min(plies_left, _LONGEST_MATE))
     # The library may find a mate that is longer than the limit.
