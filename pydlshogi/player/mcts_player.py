@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import weakref
 from collections.abc import Sequence
 from typing import Any, Callable
 
@@ -64,7 +65,10 @@ class MCTSPlayer(NetworkPlayer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._search = Search(self._run_network, Settings())
+        # If the search referred to the player, too, Python would never free a player that has
+        # searched: no_garbage_collection keeps the collector away from what there is.
+        player = weakref.proxy(self)
+        self._search = Search(lambda planes: player._run_network(planes), Settings())
         self._has_told_board = False
         self._book: Book = {}
         self._loaded_book: tuple[Any, ...] = ()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import queue
 import threading
 import time
+import weakref
 from typing import Callable, NamedTuple, Optional
 
 import numpy
@@ -42,7 +44,8 @@ class PendingEvaluation(NamedTuple):
 class Evaluations:
     """The pending evaluations.
 
-    The thread begins with the first long evaluation and runs until :meth:`close`.
+    The thread begins with the first long evaluation. It ends with :meth:`close`, or when nothing
+    refers to this object any more.
 
     Args:
         evaluate: The function that computes them.
@@ -54,9 +57,8 @@ class Evaluations:
         # Evaluations given to the thread and ended by it. Each number has only one writer.
         self._begun = 0
         self._ended = 0
-        self._waiting: queue.SimpleQueue[tuple[numpy.ndarray, _Future] | None]
-        self._waiting = queue.SimpleQueue()
-        self._has_thread = False
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._end_thread: Callable[[], object] | None = None
 
     def begin_search(self, in_background: bool) -> None:
         """Prepares for a search. The time of an evaluation is measured anew.
@@ -74,12 +76,16 @@ class Evaluations:
         is_short = len(planes) * self._seconds < _SHORT
         if is_short and not self._in_background and self._begun == self._ended:
             return PendingEvaluation(planes, None)
-        if not self._has_thread:
-            threading.Thread(target=self._work, name="evaluation", daemon=True).start()
-            self._has_thread = True
+        if not self._end_thread:
+            # The thread knows only the queue. If it knew this object, a player that nobody closed
+            # would never be freed.
+            threading.Thread(
+                target=_work, args=(self._waiting,), name="evaluation", daemon=True
+            ).start()
+            self._end_thread = weakref.finalize(self, self._waiting.put, None)
         self._begun += 1
         future: _Future = concurrent.futures.Future()
-        self._waiting.put((planes, future))
+        self._waiting.put(functools.partial(self._answer, planes, future))
         return PendingEvaluation(planes, future)
 
     def wait(self, pending: PendingEvaluation, is_stopped: Callable[[], bool]) -> Answer | None:
@@ -108,9 +114,9 @@ class Evaluations:
 
     def close(self) -> None:
         """Ends the thread after the evaluations that have begun."""
-        if self._has_thread:
-            self._waiting.put(None)
-            self._has_thread = False
+        if self._end_thread:
+            self._end_thread()
+            self._end_thread = None
 
     def _compute(self, planes: numpy.ndarray) -> Answer:
         """Computes an evaluation, and measures the time of one position."""
@@ -119,16 +125,18 @@ class Evaluations:
         self._seconds = (time.perf_counter() - start) / len(planes)
         return answer
 
-    def _work(self) -> None:
-        """Computes the waiting evaluations."""
-        while True:
-            evaluation = self._waiting.get()
-            if evaluation is None:
-                return
-            planes, future = evaluation
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(self._compute(planes))
-                except Exception as error:
-                    future.set_exception(error)
-            self._ended += 1
+    def _answer(self, planes: numpy.ndarray, future: _Future) -> None:
+        """Computes an evaluation in the thread."""
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(self._compute(planes))
+            except Exception as error:
+                future.set_exception(error)
+        self._ended += 1
+
+
+def _work(waiting: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    """Makes the waiting evaluations, in the thread; None ends it."""
+    while evaluation := waiting.get():
+        evaluation()
+        del evaluation  # it would keep its search alive while the thread waits

@@ -36,17 +36,17 @@ class RootMate:
     Args:
         board: The position; it must be there again at each call of :meth:`step`.
         plies_left: Plies until the game is drawn by its length; later mates do not count.
-        may_begin: Says whether a mate may begin with a move.
+        root_moves: The moves with which a mate may begin; None for all.
 
     Attributes:
         is_complete: Whether there is nothing more to search.
     """
 
     def __init__(
-        self, board: SearchBoard, plies_left: int, may_begin: Callable[[int], bool]
+        self, board: SearchBoard, plies_left: int, root_moves: frozenset[int] | None = None
     ) -> None:
         self._board = board
-        self._may_begin = may_begin
+        self._root_moves = root_moves
         self._plies_left = plies_left
         self._nodes = _FIRST_SLICE
         self.is_complete = plies_left < 1
@@ -64,7 +64,8 @@ class RootMate:
         is_slow = 2 * (time.perf_counter() - start) > _LONGEST
         self._nodes *= 2
         self.is_complete = is_complete or is_slow or self._nodes > _LAST_SLICE
-        return next((mate for mate in mates if self._may_begin(mate[0])), [])
+        moves = self._root_moves
+        return next((mate for mate in mates if moves is None or mate[0] in moves), [])
 
 
 def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[list[int]], bool]:

@@ -155,7 +155,7 @@ class Search:
         self._root_moves = root_moves
         self._forget_result()
         plies_left = self.settings.plies_left(game.ply)
-        self._root_mate = RootMate(game.board, plies_left, self._may_choose)
+        self._root_mate = RootMate(game.board, plies_left, root_moves)
         self._line_mate = LineMate(game, self.settings)
         self.evaluations = self.collisions = self.deepest = 0
 

@@ -1,9 +1,11 @@
 """The player that searches, with a fake network: what each option and each limit does."""
 
+import gc
 import math
 import re
 import threading
 import time
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -567,6 +569,24 @@ def test_a_player_that_is_closed_leaves_no_thread_and_can_go_on():
         while threading.active_count() > before and time.monotonic() < deadline:
             time.sleep(0.01)
         assert threading.active_count() == before
+
+
+def test_a_player_that_nobody_refers_to_is_freed_without_the_garbage_collector():
+    before = threading.active_count()
+    player = make_player()
+    player.choose(Go(nodes=10))
+    assert threading.active_count() == before + 1
+    evaluator = weakref.ref(player._evaluator)
+    gc.disable()
+    try:
+        del player
+        assert evaluator() is None
+        deadline = time.monotonic() + 10
+        while threading.active_count() > before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert threading.active_count() == before
+    finally:
+        gc.enable()
 
 
 # Options

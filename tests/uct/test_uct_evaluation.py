@@ -1,6 +1,8 @@
 """Evaluations run one at a time, in the search's own thread where that is quick enough."""
 
+import gc
 import threading
+import time
 
 import numpy
 import pytest
@@ -94,3 +96,46 @@ def test_an_error_comes_out_of_wait_however_often_it_is_called(planes):
     for _ in range(2):
         with pytest.raises(RuntimeError, match="gone"):
             evaluations.wait(evaluation, never)
+
+
+def wait_for_end(thread):
+    deadline = time.monotonic() + 60
+    while thread.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not thread.is_alive()
+
+
+class Owner:
+    """As a player, it gives its own method to the evaluations that it owns."""
+
+    def __init__(self):
+        self.evaluations = Evaluations(self.evaluate)
+        self.evaluations.begin_search(in_background=True)
+        self.evaluations.wait(self.evaluations.begin(ONE), never)
+
+    def evaluate(self, planes):
+        self.thread = threading.current_thread()
+        return answer(planes)
+
+
+def test_the_thread_ends_when_it_is_closed_and_begins_again_when_needed():
+    owner = Owner()
+    first = owner.thread
+    owner.evaluations.close()
+    owner.evaluations.close()
+    wait_for_end(first)
+    owner.evaluations.wait(owner.evaluations.begin(ONE), never)
+    assert owner.thread.is_alive()
+    assert owner.thread is not first
+    owner.evaluations.close()
+    wait_for_end(owner.thread)
+
+
+def test_the_thread_ends_with_its_owner():
+    owner = Owner()
+    thread = owner.thread
+    time.sleep(0.05)
+    assert thread.is_alive()
+    del owner
+    gc.collect()
+    wait_for_end(thread)

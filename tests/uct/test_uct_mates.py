@@ -20,10 +20,6 @@ def never():
     return False
 
 
-def any_move(move):
-    return True
-
-
 def is_mating(sfen, line):
     board = cshogi.Board(sfen)
     for move in line:
@@ -80,7 +76,7 @@ def test_a_mate_found_at_the_root_is_the_shortest_up_to_seven_plies():
     board = CshogiBoard(sfen)
     df_pn = next(line for nodes in (1000, 2000, 4000) if (line := board.search_mate(nodes, 31)[0]))
     assert len(df_pn) > 7
-    search = RootMate(board, 31, any_move)
+    search = RootMate(board, 31)
     line = next(line for _ in range(3) if (line := search.step()))
     assert len(line) == 7 and is_mating(sfen, line)
 
@@ -163,7 +159,7 @@ def test_a_mate_that_comes_after_the_limit_of_plies_is_not_reported():
     """cshogi's df-pn finds a mate in seven plies although it is limited to five."""
     sfen = "l6k1/3g1G3/p1np3g1/2R6/3Pp1KL1/4sP1Pr/P1P+l2P2/6S+n1/L+p3G3 b B2S2N8Pb 143"
     for plies in (5, 7):
-        search = RootMate(CshogiBoard(sfen), plies, any_move)
+        search = RootMate(CshogiBoard(sfen), plies)
         lines = [search.step() for _ in range(3)]
         assert max(map(len, lines)) == (7 if plies == 7 else 0)
 
@@ -188,7 +184,7 @@ def test_the_root_is_searched_in_slices_that_end():
     found = 0
     for sfen in endgames(60, plies=8):
         board = CshogiBoard(sfen)
-        search = RootMate(board, 31, any_move)
+        search = RootMate(board, 31)
         lines = [search.step() for _ in range(7)]
         assert lines[3:] == [[]] * 4
         for line in filter(None, lines):
@@ -237,13 +233,14 @@ def test_a_line_goes_on_where_the_boards_search_misses_the_rest(monkeypatch):
 def test_a_root_mate_begins_only_with_the_moves_to_choose_from(monkeypatch):
     excluded = 0
     monkeypatch.setattr("pydlshogi.uct.mate.mate_line", lambda board, plies: [excluded])
-    line = RootMate(CshogiBoard(THREE), 31, any_move).step()
+    line = RootMate(CshogiBoard(THREE), 31).step()
     assert is_mating(THREE, line)  # the shorter line does not mate
     monkeypatch.setattr("pydlshogi.uct.mate._ends_in_mate", lambda board, line: bool(line))
-    assert RootMate(CshogiBoard(THREE), 31, any_move).step() == [excluded]
-    assert RootMate(CshogiBoard(THREE), 31, lambda move: move != excluded).step() == line
+    assert RootMate(CshogiBoard(THREE), 31).step() == [excluded]
+    assert RootMate(CshogiBoard(THREE), 31, frozenset(line)).step() == line
     board = CshogiBoard(THREE)
-    assert RootMate(board, 31, lambda move: move not in (excluded, line[0])).step() == []
+    others = frozenset(board.moves().tolist()) - {line[0]}
+    assert RootMate(board, 31, others).step() == []
 
 
 @pytest.mark.parametrize("plies", [0, 1])
