@@ -48,9 +48,8 @@ def build_parser() -> ArgumentParser:
     add(
         "--eval_scale",
         type=positive_number,
-        default=EVAL_SCALE,
         metavar="CENTIPAWNS",
-        help="scale of the engines' evaluations in the calibration (default: %(default)g)",
+        help=f"scale of the engines' evaluations in the calibration (default: {EVAL_SCALE:g})",
     )
     add(
         "--batchsize",
@@ -79,30 +78,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     apply_computation(args)
     use_own_network(args)
     network = load_network(args.model)
-    _check_output(args, network)
+    _check_calibration_options(args, network)
     positions = load_games(args.kifulist).positions
     measured = evaluate.measure_finite(network, positions, device, args.batchsize)
     rows = evaluate.summarize(positions["ply"], measured)
     print((evaluate.format_tsv if args.tsv else evaluate.format_markdown)(rows), end="")
     if measured.wins is not None:
-        _show_calibration(args, calibrate(measured.wins, positions, args.eval_scale))
+        scale = EVAL_SCALE if args.eval_scale is None else args.eval_scale
+        _show_calibration(args, calibrate(measured.wins, positions, scale))
     return 0
 
 
-def _check_output(args: argparse.Namespace, network: Network) -> None:
-    """Checks that the calibration can be drawn, before the evaluation.
+def _check_calibration_options(args: argparse.Namespace, network: Network) -> None:
+    """Checks the options of the calibration, before the evaluation.
 
     Raises:
         UserError: the network has no value head, or the picture cannot be written.
     """
-    if not args.output:
-        return
-    if network.value_kind is None:
-        raise UserError(
-            f"--output is for the calibration of a value head, and {args.model} has none. "
-            "Leave it out."
-        )
-    check_picture_output(args.output, args.model, args.kifulist)
+    options = {"--output": args.output, "--eval_scale": args.eval_scale}
+    for option, value in options.items():
+        if value is not None and network.value_kind is None:
+            raise UserError(
+                f"{option} is for the calibration of a value head, and {args.model} has none. "
+                "Leave it out."
+            )
+    if args.output:
+        check_picture_output(args.output, args.model, args.kifulist)
 
 
 def _show_calibration(args: argparse.Namespace, bins: Sequence[Bin]) -> None:

@@ -233,6 +233,26 @@ def test_a_picture_that_cannot_be_drawn_gets_one_sentence(
     assert before == ((folder / "test.txt").read_bytes(), (folder / "model").read_bytes())
 
 
+def test_a_scale_without_a_value_head_gets_one_sentence(folder, capsys, monkeypatch):
+    monkeypatch.setattr(evaluate_model, "load_games", None)  # it is found before they are read
+    save_model("model", make_named_network("policy_hand1x1"))
+    assert main(["model", "test.txt", "--gpu", "-1", "--eval_scale", "400"]) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("evaluate_model: error: --eval_scale is for the calibration")
+
+
+def test_the_scale_changes_the_evaluations_of_the_calibration(folder, capsys, monkeypatch):
+    scales = []
+    monkeypatch.setattr(
+        "pydlshogi.training.calibration.calibrate",
+        lambda wins, positions, scale: scales.append(scale) or [],
+    )
+    save_model("model", make_named_network("policy_value_small"))
+    assert main(["model", "test.txt", "--gpu", "-1"]) == 0
+    assert main(["model", "test.txt", "--gpu", "-1", "--eval_scale", "400"]) == 0
+    assert scales == [326, 400]
+
+
 def test_without_a_known_result_the_value_columns_are_nan(capsys):
     positions = make_positions(5, 1)
     positions["result"] = UNKNOWN
