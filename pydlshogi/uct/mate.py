@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Callable
 
-from pydlshogi.uct.board import SearchBoard, play, take_back
+from pydlshogi.uct.board import SearchBoard, take_back
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.forced_mate import forced_mate
 
@@ -158,10 +158,17 @@ def mate_line(board: SearchBoard, plies: int, is_known: bool = False) -> list[in
 
 
 def _ends_in_mate(board: SearchBoard, line: list[int]) -> bool:
-    """Says whether a line ends in mate. The library may lose the end of a line from its table."""
-    if not line:
-        return False
-    play(board, line)
-    is_mate = board.in_check() and not len(board.moves())
-    take_back(board, len(line))
+    """Says whether a line is legal and ends in mate.
+
+    The library may lose the end of a line from its table, and cshogi's board ends the process at
+    some illegal moves.
+    """
+    played = 0
+    for move in line:
+        if move not in board.moves():
+            break
+        board.push(move)
+        played += 1
+    is_mate = 0 < played == len(line) and board.in_check() and not len(board.moves())
+    take_back(board, played)
     return is_mate

@@ -231,7 +231,7 @@ def test_a_line_goes_on_where_the_boards_search_misses_the_rest(monkeypatch):
 
 
 def test_a_root_mate_begins_only_with_the_moves_to_choose_from(monkeypatch):
-    excluded = 0
+    excluded = 0  # not a move
     monkeypatch.setattr("pydlshogi.uct.mate.mate_line", lambda board, plies: [excluded])
     line = RootMate(CshogiBoard(THREE), 31).step()
     assert is_mating(THREE, line)  # the shorter line does not mate
