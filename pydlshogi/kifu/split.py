@@ -104,16 +104,26 @@ def _restore(path: Path, content: bytes | None) -> None:
 
 def content_of(path: Path, records: Sequence[Path], absolute: bool = False) -> bytes:
     """Returns the content of a list; the arguments are those of :func:`write_lists`."""
-    folder = path.resolve().parent
-    # Each folder is resolved once: to resolve a path asks the system about each part of it.
-    folders = {inside: inside.resolve() for inside in {record.parent for record in records}}
+    # Each folder is handled once: to resolve a path asks the system about each part of it.
+    folders = {
+        inside: str(inside.resolve()) if absolute else _relative(inside, path.parent)
+        for inside in {record.parent for record in records}
+    }
     lines = []
     for record in records:
         # A link keeps its own name, because the suffix tells the format.
-        line = str(folders[record.parent] / record.name)
-        if not absolute:
-            # On another Windows drive there is no relative path.
-            with contextlib.suppress(ValueError):
-                line = Path(os.path.relpath(line, folder)).as_posix()
-        lines.append(f"{line}\n")
+        line = Path(folders[record.parent], record.name)
+        lines.append(f"{line if absolute or line.is_absolute() else line.as_posix()}\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _relative(folder: Path, start: Path) -> str:
+    """Writes the path of a folder as seen from another one."""
+    if ".." not in (*folder.parts, *start.parts):
+        # A link below the list keeps its name, so lists of other people have the same lines.
+        with contextlib.suppress(ValueError):
+            return str(folder.absolute().relative_to(start.absolute()))
+    # The system follows a link before it goes to the folder above.
+    with contextlib.suppress(ValueError):  # on another Windows drive there is no relative path
+        return os.path.relpath(folder.resolve(), start.resolve())
+    return str(folder.resolve())

@@ -91,6 +91,23 @@ def test_a_record_that_is_a_link_is_listed_by_its_own_name(tmp_path, absolute):
     assert line == (str(tmp_path.resolve() / "games" / "a.kif") if absolute else "games/a.kif")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_folder_that_is_a_link_is_listed_by_its_own_name_below_the_list(tmp_path):
+    (tmp_path / "store" / "2016").mkdir(parents=True)
+    (tmp_path / "store" / "2016" / "a.kif").touch()
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "games").symlink_to(tmp_path / "store")
+    (tmp_path / "link").symlink_to(tmp_path / "store" / "2016")
+    records = [tmp_path / "games" / "2016" / "a.kif"]
+    below, beside, linked = (tmp_path / name / "x.txt" for name in ("", "lists", "link"))
+    kifu_split.write_lists({path: records for path in (below, beside, linked)})
+    assert below.read_text(encoding="utf-8") == "games/2016/a.kif\n"
+    assert beside.read_text(encoding="utf-8") == "../store/2016/a.kif\n"
+    assert linked.read_text(encoding="utf-8") == "a.kif\n"
+    for path in (below, beside, linked):
+        assert [Path(record.path).is_file() for record in read_list(path)] == [True]
+
+
 def test_absolute_paths(games, tmp_path):
     assert make_kifu_list.main([str(games), str(tmp_path / "x"), "--absolute"]) == 0
     lines = (tmp_path / "x_train.txt").read_text(encoding="utf-8").splitlines()
