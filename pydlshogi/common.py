@@ -14,8 +14,8 @@ bottom left               72  (8, 0)  9i          99           8
 bottom right              80  (8, 8)  1i          19           0
 ====================  ======  =====  ==========  ==========  =============
 
-Every position is seen from the side to move. For White the board is rotated by 180 degrees
-(square s becomes 80 − s) and the colours are swapped, so "forward" is always towards y = 0.
+Every position is seen from the side to move. For White, the board is rotated by 180 degrees
+(square s becomes 80 − s) and the colours are swapped. "Forward" is therefore always towards y = 0.
 
 Source of names and numbers: the book 「将棋AIで学ぶディープラーニング」, chapter 7.
 """

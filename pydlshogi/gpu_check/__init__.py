@@ -1,7 +1,7 @@
 """All that waits for a GPU, in one run: tests, speed, training, play.
 
 The program is :mod:`pydlshogi.commands.gpu_check`. Each part runs in processes of its own
-with a time limit, so that a part that fails, hangs or breaks CUDA stops no other part.
+with a time limit. So a part that fails, hangs or breaks CUDA stops no other part.
 
 ===========  ======================================================================
 process      a command with a time limit, its output and its end

@@ -1,7 +1,7 @@
 """Makes shards of game records and position files, group by group.
 
 A group is some consecutive files of a list. A file with the progress is written before the first
-group and after each group: a run that was interrupted continues with the first unfinished group.
+group and after each group. A run that was interrupted continues with the first unfinished group.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ from pydlshogi.usi.options import SENT_ANYWAY
 #: Seconds from ``quit`` to the kill, as in GUIs.
 _QUIT_GRACE = 5.0
 
-# One thread for each engine, unless the user chose another number: more threads do not
-# evaluate a single position faster, and are very slow when the cores are busy.
+# One thread for each engine, unless the user chose another number. More threads would not
+# evaluate a single position faster, and they are very slow when the cores are busy.
 _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYDLSHOGI_THREADS"), "1")
 
 _INFO = b"info string "

@@ -1,8 +1,8 @@
 """Layers that several networks share; all of them end with ReLU.
 
-A link with batch normalization lists its pairs in ``folds``, so that
-:mod:`pydlshogi.network.fold` can fold them: the names of the convolutions whose sum is
-normalized, and the name of the batch normalization.
+A link with batch normalization has a list ``folds``, which :mod:`pydlshogi.network.fold` reads.
+Each entry has the names of the convolutions whose sum is normalized, and the name of the batch
+normalization.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ class MCTSPlayer(NetworkPlayer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # If the search referred to the player, too, Python would never free a player that has
-        # searched: no_garbage_collection keeps the collector away from what there is.
+        # The search must not refer to the player strongly. Python would never free such a cycle,
+        # because no_garbage_collection keeps the collector away from all objects.
         player = weakref.proxy(self)
         self._search = Search(lambda planes: player._run_network(planes), Settings())
         self._has_told_board = False

@@ -35,8 +35,8 @@ class ProgressPoint:
         iteration: Number of updates done.
         loss: Mean training loss since the last such point; of a network with two heads
             the sum of its two losses.
-        accuracy: Share of some test positions whose move the network predicted; of a
-            value network the share of won and lost games whose winner it predicted.
+        accuracy: Share of some test positions whose move the network predicted. For a value
+            network: share of the won and lost games whose winner it predicted.
         policy_loss: With two heads: the mean policy loss. This and the following are None
             for networks with one head.
         value_loss: With two heads: the mean value loss.
@@ -108,8 +108,8 @@ def total(policy: float | None, value: float | None) -> float:
 
     Args:
         policy: Policy loss; None for a network without a policy.
-        value: Value loss; None for a network without a value head. nan if no game has a
-            known result; it is then not counted beside a policy loss.
+        value: Value loss; None for a network without a value head. It is nan if no game has a
+            known result. Then it does not count beside a policy loss.
     """
     if policy is None:
         return math.nan if value is None else value
@@ -173,8 +173,8 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
     """Reads the curves of a log: one of this version, of earlier versions, or of the book's.
 
     A new run starts a new curve. A resumed run continues the curve before it, from the
-    iteration it resumed at; points that a killed run logged after its last save are
-    replaced. A run that never started training does neither.
+    iteration where it resumed. It replaces the points that a killed run logged after its last
+    save. A run that never started training does neither.
 
     Args:
         lines: A log, with or without time and level before the messages. Other lines are

@@ -21,8 +21,8 @@ INTERVAL = 0.5
 def bar_stream() -> TextIO | None:
     """Chooses the stream for progress bars.
 
-    A bar redraws its line. In a file, a pipe, a notebook or a terminal without cursor control it
-    would fill the output; there the lines of the log show the progress.
+    A bar redraws its line. In a file, a pipe, a notebook or a terminal without cursor control, it
+    would fill the output. There, the lines of the log show the progress.
 
     Returns:
         Standard error, or standard output if only that is a terminal; None if no bar must be

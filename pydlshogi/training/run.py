@@ -147,8 +147,8 @@ def _left(settings: Settings, iterations: int, epochs: int) -> str:
 def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositions) -> None:
     """Copies the model and the state that this run replaces, unless it continues them.
 
-    With other training positions, the run starts its epoch again. The files of a place inside the
-    epoch are then copied, too: perhaps the list is wrong, or a disk is away for a while.
+    With other training positions, the run starts its epoch again. If the files belong to a place
+    inside the epoch, they are copied, too. Perhaps the list is wrong, or a disk is away.
     """
     if _continues(options) and not _goes_back(resumed, positions):
         return

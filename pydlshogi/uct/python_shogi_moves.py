@@ -1,7 +1,7 @@
 """Legal moves and checks on python-shogi's board, without trying each move on it.
 
-To play a move and take it back costs 33 µs. Most moves need no trial: pins tell whether a
-piece may move, and the squares from which a piece attacks the king tell whether it gives check.
+To play a move and take it back costs 33 µs. Most moves need no trial. Pins tell whether a piece
+may move. The squares from which a piece attacks the king tell whether it gives check.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ class Tree:
     """All nodes.
 
     The anchor is the node from which the tree hangs. It is the root, except while the engine
-    ponders: then it is the last position of the game, and the root is an expected one below it.
+    ponders. Then it is the last position of the game, and the root is an expected one below it.
 
     Attributes:
         root: The position to search.

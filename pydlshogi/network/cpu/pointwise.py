@@ -1,8 +1,8 @@
 """1×1 convolution: one matrix product a board.
 
 Chainer's code copies the boards into columns first. Here each product reads the board in
-place, in any memory order. BLAS uses one thread in each thread of ours: its own threads
-would keep spinning after a product and slow down the layers before and after it.
+place, in any memory order. BLAS uses one thread in each thread of ours. Its own threads
+would keep spinning after a product, and slow down the layers before and after it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The forward pass of a network in play, as a list of numpy operations.
 
-A search asks for single boards and small batches. There, most of the time of Chainer's forward
-pass is not spent on products: weights are transformed again, threads are started for every
-layer, and the system provides memory for every result. A program has constant weights. It
-prepares its operations and their arrays once for each number of boards. It divides its work in
-one of two ways:
+A search asks for single boards and small batches. There, Chainer's forward pass spends most of its
+time not on products. It transforms weights again, starts threads for every layer, and gets memory
+from the system for every result. A program has constant weights. It prepares its operations and
+their arrays once for each number of boards. It divides its work in one of two ways:
 
 - Four boards or fewer: all threads compute each layer together, each some of its channels.
 - More boards: each thread computes some of the boards through all layers. It waits for no
