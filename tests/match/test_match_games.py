@@ -86,10 +86,12 @@ def run(output, *arguments):
 
 
 def records(output):
-    """Gives the records by their path, without the line that tells the time."""
+    """Gives the records by their path, without the end time and the seconds of each move."""
     return {
         path.relative_to(output): [
-            line for line in path.read_text(encoding="utf-8").splitlines() if "TIME:" not in line
+            line
+            for line in path.read_text(encoding="utf-8").splitlines()
+            if not re.match(r"\$END_TIME:|T\d", line)
         ]
         for path in output.rglob("*.csa")
     }
