@@ -92,8 +92,10 @@ remove the folder $(1) (make retrain keeps it under another name). Longer traini
 # Makes .venv with all that training, playing and plotting need.
 setup: $(VENV)/.for-train
 
+# One process for each core, but at most four, because each holds networks and games. A file's tests
+# stay in one process and share what they prepare.
 test: $(VENV)/.for-test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.for-test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -61,3 +61,14 @@ def device(request):
     device = select_device(request.param)
     device.use()
     return device
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Escapes file names that are no text in what a test logged, for pytest-xdist sends UTF-8."""
+    report = yield
+    report.sections = [
+        (title, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+        for title, text in report.sections
+    ]
+    return report
