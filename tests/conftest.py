@@ -63,12 +63,11 @@ def device(request):
     return device
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport():
-    """Escapes file names that are no text in what a test logged, for pytest-xdist sends UTF-8."""
-    report = yield
+    """Escapes file names that are no text in the log of a test. pytest-xdist sends only UTF-8."""
+    report = (yield).get_result()
     report.sections = [
         (title, text.encode("utf-8", "backslashreplace").decode("utf-8"))
         for title, text in report.sections
     ]
-    return report

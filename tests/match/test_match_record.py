@@ -3,8 +3,6 @@
 import pytest
 import shogi
 
-pytest.importorskip("cshogi")
-
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.match.game import PlayedGame
 from pydlshogi.match.record import format_record
