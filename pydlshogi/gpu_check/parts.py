@@ -34,9 +34,12 @@ _BEST = (
     *("--weight_decay", "1e-4", "--lr_schedule", "cosine", "--dirac"),
 )
 
-#: Share of a training's time that its iterations may take; the rest is for evaluations,
-#: saves and the start.
-_SHARE_OF_ITERATIONS = 0.6
+#: Share of a training's time for the training and its last validation. The rest is for the
+#: start, evaluations, saves and the curve.
+_SHARE_OF_TRAINING = 0.65
+
+#: Smallest share for the iterations alone.
+_SHARE_OF_ITERATIONS = 0.3
 
 #: Evaluations, each with a save, in a training.
 _EVALUATIONS = 8
@@ -264,8 +267,9 @@ def _train_files(
         recipe = (*recipe, "--batchsize", "4")
     # The last word counts, as on the command line.
     batchsize = recipe[len(recipe) - recipe[::-1].index("--batchsize")]
-    convolution, rate = _fastest(job, network, batchsize)
-    iterations = 2 if request.is_rehearsal else max(20, int(rate * job.left * _SHARE_OF_ITERATIONS))
+    convolution, rate, validation = _fastest(job, network, batchsize)
+    seconds = max(job.left * _SHARE_OF_TRAINING - validation, job.left * _SHARE_OF_ITERATIONS)
+    iterations = 2 if request.is_rehearsal else max(20, int(rate * seconds))
     evaluations = 1 if request.is_rehearsal else _EVALUATIONS
     warmup = ("--warmup", str(min(200, iterations // 10))) if warms_up else ()
     command = (
@@ -286,26 +290,44 @@ def _train_files(
         raise PartError("the curve was not drawn; logs has the reason")
 
 
-def _fastest(job: Job, network: str, batchsize: str) -> tuple[str, float]:
-    """Measures both convolutions; returns the faster one and its iterations a second."""
+class Speed(NamedTuple):
+    """How fast a convolution trains.
+
+    Attributes:
+        convolution: Its name.
+        rate: Iterations a second.
+        validation: Estimated seconds of a validation on the whole test set.
+    """
+
+    convolution: str
+    rate: float
+    validation: float
+
+
+def _fastest(job: Job, network: str, batchsize: str) -> Speed:
+    """Measures both convolutions; returns the faster one."""
     request = job.request
     seconds = "0.1" if request.is_rehearsal else "4"
-    rates = {}
+    speeds = []
     for convolution in ("chainer", "winograd"):
         words = (str(request.child_gpu), convolution, network, batchsize)
-        command = ("-m", f"{_MODULES}.rate", *words, request.kifulist_train, seconds)
+        lists = (request.kifulist_train, request.kifulist_test)
+        command = ("-m", f"{_MODULES}.rate", *words, *lists, seconds)
         ended = job.run(f"rate-{convolution}", *command, share=0.2)
+        found = dict(pairs(ended.lines))
         result = f"FAILED: {ended.reason}"
-        for item, text in pairs(ended.lines):
-            if item == "iterations a second" and ended.status == 0:
-                rates[convolution] = float(text)
-                result = f"{rates[convolution] * int(batchsize):.0f} positions a second"
+        if ended.status == 0:
+            rate, validation = (
+                float(found[item]) for item in ("iterations a second", "validation, seconds")
+            )
+            speeds.append(Speed(convolution, rate, validation))
+            result = f"{rate * int(batchsize):.0f} positions a second"
         job.add(f"speed, convolution {convolution}", result)
-    if not rates:
+    if not speeds:
         raise PartError("the speed of the training could not be measured")
-    fastest = max(rates, key=rates.__getitem__)
-    job.add("convolution", fastest)
-    return fastest, rates[fastest]
+    fastest = max(speeds, key=lambda speed: speed.rate)
+    job.add("convolution", fastest.convolution)
+    return fastest
 
 
 def _add_results(job: Job, log: Path, seconds: float) -> bool:

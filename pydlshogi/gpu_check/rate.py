@@ -1,8 +1,9 @@
-"""Child process: measures the speed of training on positions of a list.
+"""Child process: measures the speed of training and of validation.
 
-    python -m pydlshogi.gpu_check.rate GPU CONVOLUTION NETWORK BATCHSIZE LIST SECONDS
+    python -m pydlshogi.gpu_check.rate GPU CONVOLUTION NETWORK BATCHSIZE TRAIN TEST SECONDS
 
-Prints ``iterations a second<TAB>NUMBER``. It does not measure evaluations and saves.
+TRAIN and TEST are the lists of the games. Prints ``iterations a second<TAB>NUMBER`` and
+``validation, seconds<TAB>NUMBER``, an estimate for the whole test set.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pydlshogi.device import select_device
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.network.cpu.convolution import set_convolution
 from pydlshogi.network.cpu.threads import limit_blas
+from pydlshogi.training.evaluate import measure as evaluate
 from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.run import make_first_network
 from pydlshogi.training.trainer import Settings, Task, make_trainer
@@ -26,16 +28,22 @@ from pydlshogi.training.trainer import Settings, Task, make_trainer
 #: Iterations before the clock starts. CuPy compiles its kernels in the first ones.
 _WARM_UP = 3
 
+#: Positions in a batch of the validation, and the batches that are measured.
+_TEST_BATCH, _TEST_BATCHES = 512, 8
+
 
 def main() -> int:
     """Measures and prints the result; returns the exit status."""
-    gpu, convolution, network, batchsize, path, seconds = sys.argv[1:]
+    gpu, convolution, network, batchsize, train, test, seconds = sys.argv[1:]
     set_convolution(convolution)
     limit_blas()
     with tempfile.TemporaryDirectory() as folder:
-        updater = _make_updater(int(gpu), network, int(batchsize), path, Path(folder))
+        updater = _make_updater(int(gpu), network, int(batchsize), train, Path(folder))
         rate = measure(updater, _finish(int(gpu)), float(seconds))
     print(f"iterations a second\t{rate:.6g}")
+    network, device = updater.get_optimizer("main").target, updater.device
+    needed = validation_seconds(network, device, load_positions(test).positions, float(seconds))
+    print(f"validation, seconds\t{needed:.6g}")
     return 0
 
 
@@ -71,6 +79,25 @@ def measure(updater: Any, finish: Any, seconds: float) -> float:
         count += 1
     finish()
     return count / (time.perf_counter() - start)
+
+
+def validation_seconds(network: Any, device: Any, positions: Any, seconds: float) -> float:
+    """Estimates the time of a validation.
+
+    Args:
+        network: A ``Network`` on ``device``.
+        device: The ``chainer.backend.Device`` that computes.
+        positions: The test set, at least one position.
+        seconds: Time to measure; at least one batch is measured.
+    """
+    size = min(_TEST_BATCH, len(positions))
+    evaluate(network, positions[:size], device, size)  # compiles kernels
+    start = time.perf_counter()
+    count = 0
+    while not count or (count < _TEST_BATCHES and time.perf_counter() - start < seconds):
+        evaluate(network, positions[:size], device, size)
+        count += 1
+    return (time.perf_counter() - start) / (count * size) * len(positions)
 
 
 def _finish(gpu: int) -> Any:

@@ -413,8 +413,8 @@ def test_figures_of_a_benchmark_are_grouped_by_task_and_batch():
 
 TRAININGS = [name for name in parts.PARTS if name.startswith("train_")]
 RATES = {
-    "rate-chainer": (0, ["iterations a second\t40"]),
-    "rate-winograd": (0, ["a line", "iterations a second\t50"]),
+    "rate-chainer": (0, ["iterations a second\t40", "validation, seconds\t12"]),
+    "rate-winograd": (0, ["a line", "iterations a second\t50", "validation, seconds\t10"]),
 }
 
 
@@ -426,13 +426,22 @@ def test_a_training_is_a_command_that_fits_into_the_time(request_of, name, tmp_p
     script, *words = job.commands[""]
     options = training_parser().parse_args(words)
     assert script == "train_policy.py"
-    assert 2500 <= options.iterations <= 3500  # 50 a second, 60 of 100 seconds
+    assert 2500 <= options.iterations <= 2900  # 50 a second, 65 - 10 of 100 seconds
     assert options.iterations // options.eval_interval == 8
     assert (options.epoch, options.gpu) == (2, 0)
     assert Path(options.model).parent == tmp_path / name.partition("_")[2]
     assert options.convolution == results(job)["convolution"] == "winograd"
     speed = f"{40 * options.batchsize} positions a second"
     assert results(job)["speed, convolution chainer"] == speed
+
+
+def test_a_long_validation_leaves_time_for_iterations(request_of):
+    slow = ["iterations a second\t50", "validation, seconds\t200"]
+    job = FakeJob("train_best", request_of(gpu=0), dict.fromkeys(RATES, (0, slow)))
+    with pytest.raises(PartError):
+        parts.train_best(job)
+    options = training_parser().parse_args(job.commands[""][1:])
+    assert 1300 <= options.iterations <= 1600  # 50 a second, 30 of 100 seconds
 
 
 def test_the_trainings_are_the_recipes_of_the_makefile_and_of_the_book(request_of):
