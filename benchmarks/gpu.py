@@ -26,8 +26,8 @@ from pydlshogi.device import gpu_count
 
 WORKER = Path(__file__).with_name("gpu_worker.py")
 
-#: Task: batch sizes.
-BATCHES = {"train": (32, 64, 256, 1024, 4096), "evaluate": (1, 8, 32, 128, 512)}
+#: Task: batch sizes. Evaluations are quick, so a short run measures all of them first.
+BATCHES = {"evaluate": (1, 8, 32, 128, 512), "train": (32, 64, 256, 1024, 4096)}
 
 #: (side, number format, measures evaluations too)
 SIDES = (
