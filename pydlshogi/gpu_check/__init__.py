@@ -12,7 +12,7 @@ check        the run: the parts in order, and their share of the time
 division     division of large files
 machine      child process: versions of the GPU, CUDA and the packages
 reading      child process: reads the games and writes their caches
-rate         child process: training iterations a second
+rate         child process: speed of training and of validation
 moves        child process: moves of an engine, with their times
 ===========  ======================================================================
 """

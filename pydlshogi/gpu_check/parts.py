@@ -34,9 +34,9 @@ _BEST = (
     *("--weight_decay", "1e-4", "--lr_schedule", "cosine", "--dirac"),
 )
 
-#: Share of a training's time for the training and its last validation. The rest is for the
-#: start, evaluations, saves and the curve. It also allows for a slower run: on the first GPU, the
-#: speed of the same command changed by a factor of two from minute to minute.
+#: Share of a training's time for its iterations and the last validation. The rest is for the
+#: start, evaluations, saves and the curve. It is large, because speed varies: on an H200, two
+#: measurements of the same training differed by a factor of two.
 _SHARE_OF_TRAINING = 0.5
 
 #: Smallest share for the iterations alone.

@@ -28,7 +28,7 @@ from pydlshogi.training.trainer import Settings, Task, make_trainer
 #: Iterations before the clock starts. CuPy compiles its kernels in the first ones.
 _WARM_UP = 3
 
-#: Positions in a batch of the validation, and the batches that are measured.
+#: Positions in a batch of the validation, and the most batches that are measured.
 _TEST_BATCH, _TEST_BATCHES = 512, 8
 
 
@@ -82,7 +82,7 @@ def measure(updater: Any, finish: Any, seconds: float) -> float:
 
 
 def validation_seconds(network: Any, device: Any, positions: Any, seconds: float) -> float:
-    """Estimates the time of a validation.
+    """Estimates the seconds that a validation takes.
 
     Args:
         network: A ``Network`` on ``device``.
