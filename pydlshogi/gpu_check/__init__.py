@@ -7,6 +7,7 @@ with a time limit. So a part that fails, hangs or breaks CUDA stops no other par
 process      a command with a time limit, its output and its end
 table        the results, as text and in files
 parts        what each part runs and reads from its output
+trainings    the parts that train
 job          what the run is asked to do, and what a part may use
 check        the run: the parts in order, and their share of the time
 division     division of large files
