@@ -349,12 +349,11 @@ def test_the_modelfile_of_the_page_may_have_spaces(tmp_path: Path) -> None:
         (tmp_path / file).write_text(code, encoding="utf-8")
     model = tmp_path / "my model"
     model.write_bytes((ROOT / "model/model_policy").read_bytes())
-    commands = (
-        f"usi\nsetoption name modelfile value {model}\nisready\nposition startpos\ngo\nquit\n"
-    )
-    answers = run_script(tmp_path / "network_player.py", commands)
+    option = f"setoption name modelfile value {model}"
+    dialogue = ["usi", option, "isready", "position startpos", "go"]
+    answers = talk(["network_player.py"], dialogue, 1, tmp_path)
     assert "readyok" in answers
-    assert "bestmove" in answers
+    assert answers[-1].startswith("bestmove ")
 
 
 def test_the_onnx_code_of_the_page_runs(tmp_path: Path) -> None:
@@ -419,11 +418,11 @@ def talk(script: list[str], dialogue: list[str], moves: int, folder: Path) -> li
     return answers
 
 
-def run_script(script: Path, commands: str = "") -> str:
+def run_script(script: Path) -> str:
     """Runs a file as a reader would, in its own folder, and returns its output."""
     result = subprocess.run(
         [sys.executable, script.name],
-        input=commands,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         cwd=script.parent,
