@@ -8,10 +8,7 @@ from typing import Any
 
 from pydlshogi.processors import has_avx2
 from pydlshogi.uct.board import SearchBoard
-
-#: cshogi has memory for the 593 moves that a position with both kings can have at most. Without a
-#: king there can be more, which ends the process. The difference is a reserve.
-_MOST_MOVES = 560
+from pydlshogi.uct.cshogi_limits import fits_cshogi
 
 
 def make_board(sfen: str | None, moves: Sequence[str]) -> SearchBoard:
@@ -21,13 +18,10 @@ def make_board(sfen: str | None, moves: Sequence[str]) -> SearchBoard:
         sfen: The start position; None for that of a game.
         moves: Legal moves from there, in USI's notation.
     """
-    if sfen and {"k", "K"} - set(sfen.split()[0]):
-        from pydlshogi.uct.python_shogi_board import PythonShogiBoard
-
-        slow = PythonShogiBoard(sfen, moves)
-        if slow.most_moves() > _MOST_MOVES:
-            return slow
-    return _implementation()[0](sfen, moves)
+    make, library = _implementation()
+    if sfen and library == "cshogi" and not fits_cshogi(sfen, moves):
+        make = _python_shogi()[0]
+    return make(sfen, moves)
 
 
 def board_library() -> str:
@@ -45,6 +39,10 @@ def _implementation() -> tuple[Any, str]:
             return CshogiBoard, LIBRARY
     except ImportError:
         pass
+    return _python_shogi()
+
+
+def _python_shogi() -> tuple[Any, str]:
     from pydlshogi.uct.python_shogi_board import LIBRARY, PythonShogiBoard
 
     return PythonShogiBoard, LIBRARY

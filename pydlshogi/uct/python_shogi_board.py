@@ -58,21 +58,6 @@ class PythonShogiBoard:
         """Lists the legal moves."""
         return numpy.array(_numbers(self._legal_moves()), numpy.uint16)
 
-    def most_moves(self) -> int:
-        """Returns about how many moves a side may have soon: with all kinds of pieces in hand."""
-        board = shogi.Board(self._board.sfen())
-        kinds = range(shogi.PAWN, shogi.KING)
-        rows = board.sfen().split()[0].upper()
-        numbers = []
-        for _ in shogi.COLORS:
-            for kind in kinds:
-                in_hand = board.pieces_in_hand[board.turn ^ 1][kind]
-                if in_hand or shogi.PIECE_SYMBOLS[kind].upper() in rows:
-                    board.pieces_in_hand[board.turn][kind] += 1
-            numbers.append(sum(1 for _ in board.generate_pseudo_legal_moves()))
-            board.turn ^= 1
-        return max(numbers)
-
     def checks(self) -> list[int]:
         """Lists the legal moves that give check."""
         return _numbers(checks(self._board, self._legal_moves()))

@@ -45,7 +45,7 @@ def test_the_tests_of_the_gpu_can_be_collected_without_cshogi(tmp_path):
         timeout=600,
     )
     assert result.returncode == 0, result.stdout[-3000:]
-    assert "test_training_parallel.py" in result.stdout
+    assert "test_training_values.py" in result.stdout
 
 
 @pytest.fixture

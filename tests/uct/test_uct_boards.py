@@ -138,6 +138,26 @@ def test_more_moves_than_cshogi_has_memory_for():
     assert isinstance(boards.make_board(problem, []), CshogiBoard)
 
 
+#: After 1i1g, White has 98 evasions: more than cshogi's mate searches have memory for.
+MOST_EVASIONS = "K8/9/9/9/bln1n1n1l/2sgsgsg1/k8/9/8R b rbgsnlp 1"
+
+
+def test_more_evasions_than_cshogi_has_memory_for():
+    assert len(CshogiBoard(MOST_EVASIONS, ["1i1g"]).moves()) == 98
+    assert isinstance(boards.make_board(MOST_EVASIONS, []), PythonShogiBoard)
+    captures = MOST_EVASIONS.replace("R b rbgsnlp", "R b RBGSNLP")  # White may capture them
+    assert isinstance(boards.make_board(captures, []), PythonShogiBoard)
+    fewer = "K8/9/9/9/b1n3n1l/2s6/k8/9/8R b rbgsnlp 1"
+    assert isinstance(boards.make_board(fewer, []), CshogiBoard)
+    turned = "r8/9/8K/1GSGSGS2/L1N1N1NLB/9/9/9/8k w RBGSNLP 1"
+    assert isinstance(boards.make_board(turned, []), PythonShogiBoard)
+
+
+def test_cshogi_has_memory_for_all_positions_of_games():
+    for sfen in random_sfens(300, seed=6):
+        assert isinstance(boards.make_board(sfen, []), CshogiBoard)
+
+
 def test_planes_are_those_of_the_features():
     for sfen in random_sfens(50, seed=4):
         assert numpy.array_equal(
