@@ -130,11 +130,20 @@ class BookEngine(Dialogue):
                 method(*arguments)
             printed.end_line()
         except SystemExit as end:
-            os._exit(end.code if isinstance(end.code, int) else 0)
+            self._exit(end.code)
         except UserError as error:
             raise CommandError(str(error).rstrip(".")) from None
         except Exception as error:
             raise CommandError(_in_words(self._player, name, error)) from None
+
+    def _exit(self, code: Any) -> None:
+        """Ends the process as ``sys.exit`` does in a script: a text is a message, and status 1."""
+        if code is not None and not isinstance(code, int):
+            self._output.info_string(str(code))
+            with contextlib.suppress(OSError, ValueError):  # nobody may read it
+                print(code, file=sys.stderr, flush=True)
+            code = 1
+        os._exit(code or 0)
 
     def _printed(self, line: str) -> None:
         """Handles a line that the player has printed."""

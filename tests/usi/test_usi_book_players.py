@@ -506,6 +506,13 @@ def test_a_player_that_exits_ends_the_engine(short):
     assert engine.process.wait(60) == 3
 
 
+def test_a_player_that_exits_with_a_message_shows_it(short):
+    engine = short("def go(self):\n    raise SystemExit('no model')")
+    engine.send("go")
+    assert engine.until(None) == ["info string no model"]
+    assert engine.process.wait(60) == 1
+
+
 def test_settings_of_chainer_hold_in_the_player(reader):
     body = """
 class Player(BasePlayer):
