@@ -27,7 +27,7 @@ _NO_MOVE = "none"
 #: First words of lines that name no move to play. The books of other programs have them.
 _NO_MOVES = (_NO_MOVE, "resign", "win")
 
-_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
+_NUMBER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 
 
 class BookError(UserError, ValueError):
@@ -118,5 +118,6 @@ def _parse_move(words: Sequence[str]) -> BookMove | None:
     if not MOVE.fullmatch(words[0]):
         return None
     answer = words[1] if len(words) > 1 and MOVE.fullmatch(words[1]) else ""
-    numbers = [int(word) for word in words[2:5] if _NUMBER.fullmatch(word)]
-    return BookMove(words[0], answer, *numbers)
+    columns = zip(("score", "depth", "times"), words[2:])
+    numbers = {name: int(word) for name, word in columns if _NUMBER.fullmatch(word)}
+    return BookMove(words[0], answer, **numbers)

@@ -76,7 +76,8 @@ class EnginePlayer(BasePlayer):
     def _take_over_board(self) -> None:
         """Learns the start position and the moves of a board that a script has changed."""
         board = self.board
-        if board.sfen() != self._known or len(board.move_stack) != len(self._moves):
+        moves = [move.usi() for move in board.move_stack]
+        if board.sfen() != self._known or moves != self._moves:
             self._sfen, self._moves = start_and_moves(board)
             self._known = board.sfen()
 

@@ -29,6 +29,19 @@ def test_a_book_is_read(tmp_path):
     assert set(book) == {START, START.replace(" b ", " w ")}
 
 
+@pytest.mark.parametrize(
+    ("columns", "move"),
+    [
+        ("none +55 3 4", BookMove("7g7f", score=55, depth=3, times=4)),
+        ("none none 32 4", BookMove("7g7f", depth=32, times=4)),
+    ],
+)
+def test_each_number_keeps_its_column(tmp_path, columns, move):
+    path = tmp_path / "book.db"
+    path.write_text(f"sfen {START} 1\n7g7f {columns}\n")
+    assert read_book(path)[START] == [move]
+
+
 @pytest.mark.parametrize("line", ["resign none 0 0 0", "none", "win none 0 0 0"])
 def test_a_position_without_a_move_to_play_is_accepted(tmp_path, line):
     path = tmp_path / "book.db"

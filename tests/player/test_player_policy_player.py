@@ -322,6 +322,16 @@ def test_a_script_may_change_the_board():
     assert len(player.board.move_stack) == 4
 
 
+def test_a_script_may_reach_the_position_by_other_moves():
+    player = Played("8c8d")
+    player.position(["startpos", "moves", "2g2f", "3c3d", "7g7f"])
+    board = player.board = shogi.Board()
+    for move in ("7g7f", "3c3d", "2g2f"):
+        board.push_usi(move)
+    player.position(["startpos", "moves", "2g2f", "3c3d", "1g1f"])
+    assert player.board.sfen().startswith("lnsgkgsnl/1r5b1/pppppp1pp/6p2/9/7PP/PPPPPPP2/")
+
+
 def test_a_go_before_isready_loads(monkeypatch):
     monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
     said = []
