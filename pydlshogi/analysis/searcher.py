@@ -58,19 +58,19 @@ class Searcher:
     def opinions(self, record: GameRecord) -> Iterator[Opinion]:
         """Gives an opinion on each position of a game, from the start to the end."""
         plain = self._network.opinions(record.boards())
-        for ply, opinion in enumerate(plain):
-            yield self._searched(record, ply, opinion) if opinion.candidates else opinion
+        for board, opinion in zip(record.boards(), plain):
+            yield self._searched(record, board, opinion) if opinion.candidates else opinion
 
     def _evaluate(self, planes: numpy.ndarray) -> Answer:
         logits, wins = self._network.evaluator.evaluate(planes)
         return logits, wins
 
-    def _searched(self, record: GameRecord, ply: int, opinion: Opinion) -> Opinion:
+    def _searched(self, record: GameRecord, board: shogi.Board, opinion: Opinion) -> Opinion:
         """Searches a position; the probabilities stay those of the policy."""
-        moves = [from_usi(move.usi()) for move in record.moves[:ply]]
+        moves = [from_usi(move.usi()) for move in board.move_stack]
         search = self._search
         search.tree.clear()
-        search.begin(Game(make_board(record.start.sfen(), []), moves))
+        search.begin(Game(make_board(record.start.sfen(), board), moves))
         end = time.monotonic() + self._seconds
         try:
             while not (self._is_done() or time.monotonic() >= end):

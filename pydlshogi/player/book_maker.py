@@ -132,6 +132,6 @@ def _hands(numbers: bytes) -> str:
 
 def _move(position: Any) -> str:
     """Writes the move that was played; empty if it is illegal, as a king left in check."""
-    moves = make_board(f"{_key(position)} 1", []).moves()
+    moves = make_board(f"{_key(position)} 1").moves()
     labels = label_table()[_turn(position), moves]
     return next((to_usi(int(move)) for move in moves[labels == position["label"]]), "")

@@ -325,7 +325,7 @@ class MCTSPlayer(NetworkPlayer):
         if sfen is not None and len(sfen.split()) == 3:
             sfen += " 1"
         moves = [from_usi(move) for move in self._moves]
-        return Game(make_board(sfen, []), moves, self._ply() - len(moves))
+        return Game(make_board(sfen, self.board), moves, self._ply() - len(moves))
 
     def _root_moves(self, searchmoves: Sequence[str]) -> frozenset[int] | None:
         """Returns the moves to choose from; None for all.

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any
+
+import shogi
 
 from pydlshogi.processors import has_avx2
 from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.cshogi_limits import fits_cshogi
 
 
-def make_board(sfen: str | None, moves: Sequence[str]) -> SearchBoard:
-    """Makes a board with a position, after moves from a start position.
+def make_board(sfen: str | None = None, searched: shogi.Board | None = None) -> SearchBoard:
+    """Makes a board with a start position.
 
     Args:
         sfen: The start position; None for that of a game.
-        moves: Legal moves from there, in USI's notation.
+        searched: The position to search, after moves from there. If cshogi has no memory for its
+            moves, python-shogi's board is made. None if nothing is searched.
     """
-    make, library = _implementation()
-    if sfen and library == "cshogi" and not fits_cshogi(sfen, moves):
-        make = _python_shogi()[0]
-    return make(sfen, moves)
+    fits = searched is None or fits_cshogi(searched)
+    make, _ = _implementation() if fits else _python_shogi()
+    return make(sfen)
 
 
 def board_library() -> str:

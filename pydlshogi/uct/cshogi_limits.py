@@ -1,13 +1,13 @@
-"""Positions with more moves than cshogi has memory for. They would end the process.
+"""Positions with more moves than cshogi has memory for. cshogi would end the process.
 
-Such positions are constructed; no game reaches them. cshogi stores all moves of a position. Its
-mate searches also store all evasions, the moves that answer a check.
+Only constructed positions have so many moves. cshogi stores all moves of a position. Its mate
+searches also store all evasions: the moves that answer a check.
 """
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import shogi
 
@@ -15,7 +15,7 @@ import shogi
 #: king there can be more. The difference is a reserve for the next moves.
 _MOST_MOVES = 560
 
-#: cshogi's mate searches have memory for 91 evasions. Positions with 98 end the process. The
+#: In cshogi's mate searches, 95 evasions did no visible harm, and 98 ended the process. The
 #: difference is a reserve for the next moves.
 _MOST_EVASIONS = 80
 
@@ -26,19 +26,14 @@ _BETWEEN = 7
 _KING_MOVES = 8
 
 
-def fits_cshogi(sfen: str, moves: Sequence[str]) -> bool:
+def fits_cshogi(board: shogi.Board) -> bool:
     """Says whether cshogi has memory for the moves of a position and of those soon after it.
 
-    Args:
-        sfen: The start position.
-        moves: Legal moves from there, in USI's notation.
+    It takes about 2 ms. Of 57,018 positions of games, it is false for two, without need.
     """
-    board = shogi.Board(sfen)
-    for move in moves:
-        board.push_usi(move)
     return all(
-        len(possible) <= _MOST_MOVES and _most_evasions(board, possible) <= _MOST_EVASIONS
-        for possible in _possible_moves(board)
+        len(moves) <= _MOST_MOVES and _most_evasions(board, moves) <= _MOST_EVASIONS
+        for moves in _possible_moves(board)
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from pydlshogi.errors import UserError
-from pydlshogi.usi.dialogue import Dialogue
+from pydlshogi.usi.dialogue import Dialogue, perhaps_without_reader
 from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import open_log
 from pydlshogi.usi.options import EMPTY, Options
@@ -140,7 +140,7 @@ class BookEngine(Dialogue):
         """Ends the process as ``sys.exit`` does in a script: a text is a message, and status 1."""
         if code is not None and not isinstance(code, int):
             self._output.info_string(str(code))
-            with contextlib.suppress(OSError, ValueError):  # nobody may read it
+            with perhaps_without_reader():
                 print(code, file=sys.stderr, flush=True)
             code = 1
         os._exit(code or 0)

@@ -176,7 +176,7 @@ class Dialogue(abc.ABC):
         except UserError as error:
             self._output.info_string(str(error))
             # For the log of a .bat file: many GUIs do not show an info string before readyok.
-            with _perhaps_without_reader():
+            with perhaps_without_reader():
                 print(f"error: {error}", file=sys.stderr, flush=True)
             self._die()
         except (Exception, SystemExit) as error:
@@ -192,7 +192,7 @@ class Dialogue(abc.ABC):
 
     def _report(self, error: BaseException, line: str) -> None:
         """Shows an error that is a fault of the program."""
-        with _perhaps_without_reader():
+        with perhaps_without_reader():
             traceback.print_exception(type(error), error, error.__traceback__)
         self._output.info_string(
             f"internal error at {quote(line)}: {type(error).__name__}: {error}"
@@ -369,7 +369,7 @@ class _Signals:
             self.stop.set()
 
 
-def _perhaps_without_reader() -> contextlib.suppress:
+def perhaps_without_reader() -> contextlib.suppress:
     """Ignores errors of a write to standard error, which may be closed or have no reader."""
     return contextlib.suppress(OSError, ValueError)
 

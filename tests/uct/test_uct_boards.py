@@ -129,13 +129,20 @@ def test_python_shogis_board_does_not_keep_positions_that_it_left():
 MOST_MOVES = "R8/2K1S1SS1/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
 
 
+def board_to_search(sfen, *moves):
+    searched = shogi.Board(sfen)
+    for move in moves:
+        searched.push_usi(move)
+    return boards.make_board(sfen, searched)
+
+
 def test_more_moves_than_cshogi_has_memory_for():
     assert len(rules.legal_moves(shogi.Board(MOST_MOVES))) > 593
-    assert isinstance(boards.make_board(MOST_MOVES, ["9a8a"]), PythonShogiBoard)
+    assert isinstance(board_to_search(MOST_MOVES, "9a8a"), PythonShogiBoard)
     before = "g7R/2K1S1SS1/4B4/9/9/9/9/9/1L1L1L3 b RBSNLP3g3n17p 1"  # two moves before 595 moves
-    assert isinstance(boards.make_board(before, []), PythonShogiBoard)
+    assert isinstance(board_to_search(before), PythonShogiBoard)
     problem = "4k4/9/9/9/9/9/9/9/9 b P2r2b4g4s4n4l17p 1"  # the defender has 535 moves
-    assert isinstance(boards.make_board(problem, []), CshogiBoard)
+    assert isinstance(board_to_search(problem), CshogiBoard)
 
 
 #: After 1i1g, White has 98 evasions: more than cshogi's mate searches have memory for.
@@ -144,18 +151,25 @@ MOST_EVASIONS = "K8/9/9/9/bln1n1n1l/2sgsgsg1/k8/9/8R b rbgsnlp 1"
 
 def test_more_evasions_than_cshogi_has_memory_for():
     assert len(CshogiBoard(MOST_EVASIONS, ["1i1g"]).moves()) == 98
-    assert isinstance(boards.make_board(MOST_EVASIONS, []), PythonShogiBoard)
+    assert isinstance(board_to_search(MOST_EVASIONS), PythonShogiBoard)
     captures = MOST_EVASIONS.replace("R b rbgsnlp", "R b RBGSNLP")  # White may capture them
-    assert isinstance(boards.make_board(captures, []), PythonShogiBoard)
+    assert isinstance(board_to_search(captures), PythonShogiBoard)
     fewer = "K8/9/9/9/b1n3n1l/2s6/k8/9/8R b rbgsnlp 1"
-    assert isinstance(boards.make_board(fewer, []), CshogiBoard)
+    assert isinstance(board_to_search(fewer), CshogiBoard)
     turned = "r8/9/8K/1GSGSGS2/L1N1N1NLB/9/9/9/8k w RBGSNLP 1"
-    assert isinstance(boards.make_board(turned, []), PythonShogiBoard)
+    assert isinstance(board_to_search(turned), PythonShogiBoard)
 
 
-def test_cshogi_has_memory_for_all_positions_of_games():
+def test_the_position_after_the_moves_decides():
+    before = "K8/9/9/9/bln1n1n1l/3g1g1g1/ks1s1s3/9/8R w rbgsnlp 1"
+    assert isinstance(board_to_search(before), CshogiBoard)
+    moves = "8g7f 9a8a 6g5f 8a9a 4g3f".split()
+    assert isinstance(board_to_search(before, *moves), PythonShogiBoard)
+
+
+def test_cshogi_has_memory_for_positions_of_games():
     for sfen in random_sfens(300, seed=6):
-        assert isinstance(boards.make_board(sfen, []), CshogiBoard)
+        assert isinstance(board_to_search(sfen), CshogiBoard)
 
 
 def test_planes_are_those_of_the_features():
@@ -221,9 +235,9 @@ def test_without_cshogi_python_shogis_board_is_used(lack, monkeypatch):
     boards._implementation.cache_clear()
     try:
         assert boards.board_library() == "python-shogi"
-        assert isinstance(boards.make_board(None, ["7g7f"]), PythonShogiBoard)
+        assert isinstance(boards.make_board(), PythonShogiBoard)
     finally:
         boards._implementation.cache_clear()
     monkeypatch.undo()
     assert boards.board_library() == "cshogi"
-    assert boards.make_board(None, ["7g7f"]).turn == 1
+    assert isinstance(boards.make_board(), CshogiBoard)
