@@ -163,7 +163,7 @@ def test_more_evasions_than_cshogi_has_memory_for():
 def test_the_position_after_the_moves_decides():
     before = "K8/9/9/9/bln1n1n1l/3g1g1g1/ks1s1s3/9/8R w rbgsnlp 1"
     assert isinstance(board_to_search(before), CshogiBoard)
-    moves = "8g7f 9a8a 6g5f 8a9a 4g3f".split()
+    moves = ["8g7f", "9a8a", "6g5f", "8a9a", "4g3f"]
     assert isinstance(board_to_search(before, *moves), PythonShogiBoard)
 
 
