@@ -42,13 +42,17 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
     """Makes the tasks of Chainer with a method of convolution."""
     from pydlshogi.compat import chainer
     from pydlshogi.network.cpu.convolution import set_convolution
+    from pydlshogi.network.gpu.products import set_precision
     from pydlshogi.network.policy import PolicyNetwork
 
     if numbers == "mixed16":
         chainer.global_config.dtype = chainer.mixed16
     device = chainer.get_device("@cupy:0" if device_name == "cuda" else "@numpy")
     device.use()
-    set_convolution(convolution)
+    if convolution == "ours":
+        set_precision(numbers)
+    else:
+        set_convolution(convolution)
     network = PolicyNetwork()
     network.to_device(device)
     optimizer = chainer.optimizers.SGD(lr=LEARNING_RATE)

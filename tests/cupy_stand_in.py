@@ -16,13 +16,14 @@ It also refuses numpy functions of its arrays, which CuPy allows, since such a c
 is a slip in most cases.
 
 The kernels that Chainer writes in C++ are not compiled. ``_KERNELS`` has the same functions in
-numpy; an unknown kernel raises ``NotImplementedError``.
+numpy; an unknown kernel raises ``NotImplementedError``. Our own kernels are compiled as C++.
 """
 
 import contextlib
 import sys
 import types
 
+import cuda_on_cpu
 import numpy
 
 
@@ -75,6 +76,7 @@ class ndarray:
     flags = property(lambda self: self._host.flags)
     T = property(lambda self: _wrap(self._host.T))
     device = property(lambda self: Device(0))
+    data = property(lambda self: types.SimpleNamespace(ptr=self._host.ctypes.data))
 
     def __len__(self):
         return len(self._host)
@@ -438,6 +440,20 @@ class ElementwiseKernel:
         return kinds
 
 
+class RawKernel:
+    """A kernel of ours, compiled as C++ for the CPU."""
+
+    def __init__(self, code, name, **kwargs):
+        self.code = code
+        self.name = name
+
+    def __call__(self, grid, block, args):
+        for value in args:
+            if not isinstance(value, (ndarray, numpy.int32, numpy.float32)):
+                raise TypeError(f"kernel {self.name}: an argument of type {type(value)}")
+        cuda_on_cpu.run(self.code, self.name, *grid, *block, list(map(_unwrap, args)))
+
+
 class ReductionKernel(ElementwiseKernel):
     """A reduction of Chainer."""
 
@@ -569,7 +585,9 @@ def install():
         Stream=_Stream,
         runtime=runtime,
         memory=memory,
-        cublas=_module("cupy.cuda.cublas", setMathMode=lambda handle, mode: None),
+        cublas=_module(
+            "cupy.cuda.cublas", setMathMode=lambda handle, mode: None, gemmEx=cuda_on_cpu.gemm
+        ),
         get_cublas_handle=lambda: 0,
         nvrtc=types.SimpleNamespace(getVersion=lambda: (12, 9)),
         get_device_id=lambda: 0,

@@ -8,7 +8,7 @@ from pydlshogi.commands.arguments import gpu_number, thread_number
 
 
 def add_computation(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--gpu``, ``--convolution`` and ``--threads``."""
+    """Adds ``--gpu``, ``--convolution``, ``--precision`` and ``--threads``."""
     add = parser.add_argument
     add(
         "--gpu",
@@ -21,7 +21,15 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
         "--convolution",
         choices=("auto", "winograd", "chainer"),
         default="auto",
-        help="method that computes 3x3 convolutions (default: %(default)s)",
+        help="method that computes convolutions: ours (auto, winograd) or Chainer's "
+        "(default: %(default)s)",
+    )
+    add(
+        "--precision",
+        choices=("auto", "float32", "tf32", "float16"),
+        default="auto",
+        help="precision of our convolutions on a GPU (default: auto, which is tf32 in training "
+        "and float32 otherwise)",
     )
     add(
         "--threads",
@@ -33,7 +41,7 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
 
 
 def apply_computation(args: argparse.Namespace) -> None:
-    """Sets the convolution method and the number of threads of this process.
+    """Sets the convolution method, the precision and the number of threads of this process.
 
     Args:
         args: Parsed options of :func:`add_computation`.
@@ -43,7 +51,9 @@ def apply_computation(args: argparse.Namespace) -> None:
     """
     from pydlshogi.network.cpu.convolution import set_convolution
     from pydlshogi.network.cpu.threads import limit_blas, set_threads
+    from pydlshogi.network.gpu.products import set_precision
 
     set_convolution(args.convolution)
+    set_precision(args.precision)
     set_threads(args.threads)
     limit_blas()

@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _check_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Refuses options of the model in a picture that shows nothing of a model."""
     what = "--board" if args.board else "--planes" if args.planes else ""
-    for name in ("model", "network", "arrows", "gpu", "convolution", "threads"):
+    for name in ("model", "network", "arrows", "gpu", "convolution", "precision", "threads"):
         if what and getattr(args, name) != parser.get_default(name):
             parser.error(f"--{name} has no effect with {what}: leave one of them out")
 

@@ -36,6 +36,14 @@ _TESTS = (
 #: Largest differences between GPU and CPU: of the loss and of the accuracy.
 _LOSS_TOLERANCE, _ACCURACY_TOLERANCE = 2e-3, 3e-3
 
+#: The methods of the part ``evaluation``, and their options.
+_METHODS = {
+    "chainer": ("--convolution", "chainer"),
+    "float32": ("--precision", "float32"),
+    "tf32": ("--precision", "tf32"),
+    "float16": ("--precision", "float16"),
+}
+
 
 def machine(job: Job) -> None:
     """Reports the versions, and checks that the GPU computes."""
@@ -58,28 +66,22 @@ def evaluation(job: Job) -> None:
     games = job.request.kifulist_test if job.request.is_rehearsal else _GAMES
     expected = _evaluate(job, "cpu", games, "--gpu", "-1")
     different = []
-    for convolution in ("chainer", "winograd"):
-        for tf32 in ("0", "1"):
-            label = f"{convolution}{' tf32' if tf32 == '1' else ''}"
-            options = ("--gpu", gpu, "--convolution", convolution)
-            found = _evaluate(job, label, games, *options, variables={"CUPY_TF32": tf32})
-            far = (
-                abs(found[0] - expected[0]) > _LOSS_TOLERANCE,
-                abs(found[1] - expected[1]) > _ACCURACY_TOLERANCE,
-            )
-            # TF32 rounds to 11 bits; its figures are reported only.
-            if any(far) and tf32 == "0":
-                different.append(label)
+    for label, option in _METHODS.items():
+        found = _evaluate(job, label, games, "--gpu", gpu, *option)
+        far = (
+            abs(found[0] - expected[0]) > _LOSS_TOLERANCE,
+            abs(found[1] - expected[1]) > _ACCURACY_TOLERANCE,
+        )
+        if any(far):
+            different.append(label)
     if different:
         raise PartError(f"loss or accuracy differs from the CPU's: {', '.join(different)}")
 
 
-def _evaluate(
-    job: Job, label: str, games: Path, *options: str, variables: dict[str, str] | None = None
-) -> tuple[float, float]:
+def _evaluate(job: Job, label: str, games: Path, *options: str) -> tuple[float, float]:
     """Returns loss and top-1 accuracy of the shipped model."""
     command = ("utils/evaluate_model.py", str(_MODEL), str(games), "--tsv", *options)
-    lines = job.must(label.replace(" ", "-"), *command, variables=variables)
+    lines = job.must(label, *command)
     cells = next((line.split("\t") for line in lines if line.startswith("all\t")), None)
     if cells is None:
         raise PartError(f"{label}: evaluate_model printed no line for all positions")

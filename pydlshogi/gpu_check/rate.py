@@ -1,6 +1,6 @@
 """Child process: measures the speed of training and of validation.
 
-    python -m pydlshogi.gpu_check.rate GPU CONVOLUTION NETWORK BATCHSIZE TRAIN TEST SECONDS
+    python -m pydlshogi.gpu_check.rate GPU PRECISION NETWORK BATCHSIZE TRAIN TEST SECONDS
 
 TRAIN and TEST are the lists of the games. Prints ``iterations a second<TAB>NUMBER`` and
 ``validation, seconds<TAB>NUMBER``, an estimate for the whole test set.
@@ -18,8 +18,8 @@ import numpy
 
 from pydlshogi.device import select_device
 from pydlshogi.kifu.loading import load_positions
-from pydlshogi.network.cpu.convolution import set_convolution
 from pydlshogi.network.cpu.threads import limit_blas
+from pydlshogi.network.gpu.products import set_precision
 from pydlshogi.training.evaluate import measure as evaluate
 from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.run import make_first_network
@@ -34,8 +34,8 @@ _TEST_BATCH, _TEST_BATCHES = 512, 8
 
 def main() -> int:
     """Measures and prints the result; returns the exit status."""
-    gpu, convolution, network, batchsize, train, test, seconds = sys.argv[1:]
-    set_convolution(convolution)
+    gpu, precision, network, batchsize, train, test, seconds = sys.argv[1:]
+    set_precision(precision)
     limit_blas()
     with tempfile.TemporaryDirectory() as folder:
         updater = _make_updater(int(gpu), network, int(batchsize), train, Path(folder))

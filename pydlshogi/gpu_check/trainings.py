@@ -77,7 +77,7 @@ def _train_files(
         recipe = (*recipe, "--batchsize", "4")
     # The last word counts, as on the command line.
     batchsize = recipe[len(recipe) - recipe[::-1].index("--batchsize")]
-    convolution, rate, validation = _fastest(job, network, batchsize)
+    precision, rate, validation = _fastest(job, network, batchsize)
     seconds = max(job.left * _SHARE_OF_TRAINING - validation, job.left * _SHARE_OF_ITERATIONS)
     iterations = 2 if request.is_rehearsal else max(20, int(rate * seconds))
     evaluations = 1 if request.is_rehearsal else _EVALUATIONS
@@ -85,7 +85,7 @@ def _train_files(
     command = (
         "train_policy.py",
         *(request.kifulist_train, request.kifulist_test),
-        *("--gpu", str(request.child_gpu), "--convolution", convolution),
+        *("--gpu", str(request.child_gpu), "--precision", precision),
         *("--network", network, *recipe, *warmup),
         *("--epoch", str(request.epoch), "--iterations", str(iterations)),
         *("--eval_interval", str(iterations // evaluations), "--seed", "0"),
@@ -102,42 +102,42 @@ def _train_files(
 
 
 class Speed(NamedTuple):
-    """How fast a convolution trains.
+    """How fast a precision trains.
 
     Attributes:
-        convolution: Its name.
+        precision: Its name.
         rate: Iterations a second.
         validation: Estimated seconds of a validation on the whole test set.
     """
 
-    convolution: str
+    precision: str
     rate: float
     validation: float
 
 
 def _fastest(job: Job, network: str, batchsize: str) -> Speed:
-    """Measures both convolutions; returns the faster one."""
+    """Measures the precisions of the matrix units; returns the faster one."""
     request = job.request
     seconds = "0.1" if request.is_rehearsal else "4"
     speeds = []
-    for convolution in ("chainer", "winograd"):
-        words = (str(request.child_gpu), convolution, network, batchsize)
+    for precision in ("tf32", "float16"):
+        words = (str(request.child_gpu), precision, network, batchsize)
         lists = (request.kifulist_train, request.kifulist_test)
         command = ("-m", "pydlshogi.gpu_check.rate", *words, *lists, seconds)
-        ended = job.run(f"rate-{convolution}", *command, share=0.25)
+        ended = job.run(f"rate-{precision}", *command, share=0.25)
         found = dict(pairs(ended.lines))
         result = f"FAILED: {ended.reason}"
         if ended.status == 0:
             rate, validation = (
                 float(found[item]) for item in ("iterations a second", "validation, seconds")
             )
-            speeds.append(Speed(convolution, rate, validation))
+            speeds.append(Speed(precision, rate, validation))
             result = f"{rate * int(batchsize):.0f} positions a second"
-        job.add(f"speed, convolution {convolution}", result)
+        job.add(f"speed, {precision}", result)
     if not speeds:
         raise PartError("the speed of the training could not be measured")
     fastest = max(speeds, key=lambda speed: speed.rate)
-    job.add("convolution", fastest.convolution)
+    job.add("precision", fastest.precision)
     return fastest
 
 

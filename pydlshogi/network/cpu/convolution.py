@@ -31,6 +31,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.network.cpu import direct, pointwise, winograd
 from pydlshogi.network.cpu.threads import get_threads, set_threads
+from pydlshogi.network.gpu import convolution as on_gpu
 
 __all__ = [
     "CONVOLUTIONS",
@@ -139,11 +140,10 @@ def _method(x: Any, W: Any, *b: Any) -> Any:
         or not all(array.shape == W.shape[:1] for array in b)
     ):
         return None
-    if W.shape[2:] == (1, 1) and xp is numpy:
-        return pointwise
-    nine_by_nine = x.shape[2:] == (winograd.SIDE, winograd.SIDE)
-    if W.shape[2:] == (3, 3) and nine_by_nine and (xp is numpy or chosen == "winograd"):
-        return winograd
+    if W.shape[2:] == (1, 1):
+        return pointwise if xp is numpy else on_gpu
+    if W.shape[2:] == (3, 3) and x.shape[2:] == (winograd.SIDE, winograd.SIDE):
+        return winograd if xp is numpy else on_gpu
     return None
 
 
@@ -176,7 +176,7 @@ class _Convolution(chainer.FunctionNode):
         y = self.get_retained_outputs()[0].array if self.relu else None
         if chainer.config.enable_backprop:
             return _differentiable_gradients(x, W, y, gy, indexes)
-        gradients = self.method.backward(x.array, W.array, y, gy.array, 0 in indexes)
+        gradients = self.method.backward(x.array, W.array, y, gy.array, indexes)
         return tuple(chainer.as_variable(gradients[index]) for index in indexes)
 
 

@@ -34,6 +34,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.network.cpu.convolution import get_convolution
 from pydlshogi.network.cpu.threads import Workspace, get_threads, in_threads, shares
+from pydlshogi.network.gpu import normalization as on_gpu
 
 F = chainer.functions
 L = chainer.links
@@ -83,6 +84,8 @@ class BatchNormalization(L.BatchNormalization):
         if x.ndim != 4 and self.ranks is not None and chainer.config.train:
             boards = F.reshape(x, (*x.shape[:2], -1, 1))
             return F.reshape(self.forward(boards, **kwargs), x.shape)
+        if not kwargs and self._is_on_gpu(x.array):
+            return self._on_gpu(x)
         if kwargs or not self._is_ours(x.array):
             y = super().forward(x, **kwargs)
             return F.relu(y) if self.relu else y
@@ -100,6 +103,29 @@ class BatchNormalization(L.BatchNormalization):
             running *= self.decay
             running += (1 - self.decay) * found
         return y
+
+    def _on_gpu(self, x: Any) -> Any:
+        if not chainer.config.train:
+            return chainer.as_variable(on_gpu.normalize(x.array, self, self.relu))
+        running = self.avg_mean, self.avg_var
+        if chainer.config.in_recomputing:  # the first computation updated the statistics
+            running = self.avg_mean.copy(), self.avg_var.copy()
+        function = on_gpu.Normalization(self.eps, self.relu, running, self.decay)
+        return function.apply((x, self.gamma, self.beta))[0]
+
+    def _is_on_gpu(self, x: Any) -> bool:
+        """Says whether our kernels normalize x."""
+        return (
+            not isinstance(x, numpy.ndarray)
+            and isinstance(x, chainer.backend.get_array_module(x).ndarray)
+            and get_convolution() != "chainer"
+            and (self.ranks is None or not chainer.config.train)
+            and (bool(chainer.config.train) or not chainer.config.enable_backprop)
+            and (x.dtype, x.ndim) == (numpy.float32, 4)
+            and self._highprec_dtype == numpy.float32
+            and x.shape[1] == self._size
+            and x.size > 0
+        )
 
     def _is_ours(self, x: Any) -> bool:
         if self.ranks is not None and chainer.config.train:

@@ -7,6 +7,7 @@ would keep spinning after a product, and slow down the layers before and after i
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy
@@ -49,7 +50,7 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     return y.reshape(n, -1, height, width)
 
 
-def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, Any]:
+def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple[Any, Any, Any]:
     """Computes the gradients of :func:`forward`.
 
     Args:
@@ -57,11 +58,11 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
         W: As in :func:`forward`.
         y: The result of :func:`forward` with ``relu``; None without.
         gy: Gradient of the result, of the same shape.
-        need_gx: Whether to compute the gradient of x.
+        indexes: The gradients that the caller uses: 0 of x, 1 of W, 2 of b.
 
     Returns:
-        The gradients of x (or None; memory order row, column, batch, channel), W and b, in
-        float32.
+        The gradients of x (memory order row, column, batch, channel), W and b, in float32.
+        Those of x and b are None if the caller does not use them.
     """
     n, inputs, height, width = x.shape
     outputs = len(W)
@@ -74,6 +75,7 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
     # One sum for each thread, added in the order of the threads: reproducible results.
     gW = numpy.zeros((len(chunks), outputs, inputs), numpy.float32)
     gx: Any = None
+    need_gx = 0 in indexes
     if need_gx:
         gx = numpy.empty((x.shape[2], n, inputs), numpy.float32)
 
@@ -89,4 +91,5 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
     in_threads(len(chunks), work)
     if need_gx:
         gx = gx.reshape(height, width, n, inputs).transpose(2, 3, 0, 1)
-    return gx, gW.sum(axis=0).reshape(outputs, inputs, 1, 1), gy.sum(axis=(0, 2))
+    gb = gy.sum(axis=(0, 2)) if 2 in indexes else None
+    return gx, gW.sum(axis=0).reshape(outputs, inputs, 1, 1), gb

@@ -47,6 +47,7 @@ between two layers.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Callable
 
 import numpy
@@ -159,7 +160,7 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     return y.reshape(SIDE, SIDE, n, outputs).transpose(_IN_MEMORY)
 
 
-def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, Any]:
+def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple[Any, Any, Any]:
     """Computes the gradients of :func:`forward`.
 
     Args:
@@ -167,10 +168,11 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
         W: As in :func:`forward`.
         y: The result of :func:`forward` with ``relu``; None without.
         gy: Gradient of the result, of the same shape.
-        need_gx: Whether to compute the gradient of x, about a third of the work.
+        indexes: The gradients that the caller uses: 0 of x (about a third of the work), 1 of W,
+            2 of b.
 
     Returns:
-        The gradients of x (or None), W and b, in float32.
+        The gradients of x, W and b, in float32. That of x is None if the caller does not use it.
     """
     xp = chainer.backend.get_array_module(x)
     x, gy = x.transpose(_IN_MEMORY), gy.transpose(_IN_MEMORY)
@@ -184,6 +186,7 @@ def backward(x: Any, W: Any, y: Any, gy: Any, need_gx: bool) -> tuple[Any, Any, 
     sums = _room(xp, "sums", (len(chunks), VALUES**2, outputs, inputs))
     gb = xp.zeros((len(chunks), outputs), numpy.float32)
     gW = xp.empty((outputs, inputs, _TAPS**2), numpy.float32)
+    need_gx = 0 in indexes
     gx = xp.empty((SIDE, SIDE, n * inputs), numpy.float32) if need_gx else None
     spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
 

@@ -1,0 +1,87 @@
+"""Compiles CUDA C++ for the GPU and starts its kernels.
+
+A kernel of this package computes each element of its result in one thread. Its threads need no
+shared memory and do not wait for each other, so it also runs as plain C++ on a CPU. The tests
+do that on machines without a GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+
+#: Threads of a block.
+_BLOCK = 256
+
+#: The first lines of each kernel: ``i``, the number of the thread, and the end of the superfluous
+#: threads of the last block.
+_PREFIX = """
+extern "C" __global__ void {name}({parameters}, const int size) {{
+    const int i = blockDim.x * blockIdx.x + threadIdx.x;
+    if (i >= size) return;
+"""
+
+#: The bits of a float16. A number beyond its range becomes its largest one; nan stays nan. This
+#: instruction needs no header of CUDA, which CuPy's packages may lack.
+HALF = """
+#ifdef __CUDACC__
+__device__ unsigned short half_of(float value) {
+    unsigned short bits;
+    value = value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+#endif
+"""
+
+
+class Kernel:
+    """A CUDA kernel.
+
+    Args:
+        name: Its name in messages and profiles.
+        parameters: Its parameters in C++, without ``size``.
+        body: Its statements in C++; ``i`` is the number of the thread.
+        functions: C++ functions that the body calls.
+    """
+
+    def __init__(self, name: str, parameters: str, body: str, functions: str = "") -> None:
+        self.name = name
+        prefix = _PREFIX.format(name=name, parameters=parameters)
+        self.source = f"{functions}{prefix}{body}}}\n"
+
+    def __call__(self, size: int, *args: Any) -> None:
+        """Starts the kernel; the GPU may still compute when the call returns.
+
+        Args:
+            size: Number of threads, less than 2³¹.
+            *args: Contiguous float32 or float16 arrays of the GPU, and numbers: an ``int`` is
+                passed as C++'s int, a ``float`` as its float.
+
+        Raises:
+            ValueError: an array has another dtype or is not contiguous, or there are too many
+                threads.
+        """
+        if not 0 < size < 2**31 - _BLOCK:
+            raise ValueError(f"kernel {self.name}: {size} threads; 1 to 2^31 are possible")
+        blocks = -(-size // _BLOCK)
+        arguments = (*map(self._argument, args), numpy.int32(size))
+        _compile(self.name, self.source)((blocks,), (_BLOCK,), arguments)
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, int):
+            return numpy.int32(value)
+        if isinstance(value, float):
+            return numpy.float32(value)
+        if value.dtype.char not in "fe" or not value.flags.c_contiguous:
+            raise ValueError(f"kernel {self.name}: an array must be float and contiguous")
+        return value
+
+
+@functools.cache
+def _compile(name: str, source: str) -> Any:
+    import cupy
+
+    return cupy.RawKernel(source, name)
