@@ -41,7 +41,7 @@ class Tasks(NamedTuple):
 def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
     """Makes the tasks of Chainer with a method of convolution."""
     from pydlshogi.compat import chainer
-    from pydlshogi.network.cpu.convolution import set_convolution
+    from pydlshogi.network.convolution import set_convolution
     from pydlshogi.network.gpu.products import set_precision
     from pydlshogi.network.policy import PolicyNetwork
 

@@ -48,7 +48,7 @@ def chainer_side(ours: bool) -> tuple[Any, Callable[..., Any], Callable[..., Any
 
     from pydlshogi.compat import chainer
     from pydlshogi.network.compiler import compile_network
-    from pydlshogi.network.cpu.convolution import set_convolution
+    from pydlshogi.network.convolution import set_convolution
     from pydlshogi.network.policy import PolicyNetwork
 
     F = chainer.functions

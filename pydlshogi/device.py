@@ -16,9 +16,6 @@ from pydlshogi.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-#: cuBLAS's mode that allows TF32: ``CUBLAS_TF32_TENSOR_OP_MATH`` in its ``cublas_api.h``.
-_TF32_MODE = 3
-
 _ON_WINDOWS = os.name == "nt"
 
 
@@ -96,18 +93,6 @@ def in_words(device: Any) -> str:
     """Returns the name of a ``chainer.backend.Device``: ``CPU``, ``GPU 0`` and so on."""
     name = str(device.name)
     return f"GPU {name.partition(':')[2]}" if name.startswith("@cupy:") else "CPU"
-
-
-def allow_tf32() -> None:
-    """Lets cuBLAS use TF32 for batches of matrix products too, if ``CUPY_TF32`` is 1.
-
-    CuPy 14 applies ``CUPY_TF32`` only to the product of two matrices. The setting belongs to a
-    thread's handle of cuBLAS, so each thread needs this call before its first product.
-    """
-    if os.environ.get("CUPY_TF32", "0") == "1":
-        import cupy
-
-        cupy.cuda.cublas.setMathMode(cupy.cuda.get_cublas_handle(), _TF32_MODE)
 
 
 def _complaint(number: int) -> str:

@@ -5,6 +5,7 @@ CPU and on a GPU. No example of a hypothesis test is timed: a busy machine may t
 """
 
 import importlib.util
+import os
 import re
 import signal
 import sys
@@ -16,6 +17,9 @@ import pytest
 from pydlshogi.device import gpu_count, select_device
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# The tests of a GPU compare with the CPU. Tests of the other precisions choose them.
+os.environ["CUPY_TF32"] = "0"
 
 # A background job of a shell ignores Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

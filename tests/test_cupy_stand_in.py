@@ -24,6 +24,7 @@ FEW = (
     "tests/commands/test_evaluate_model.py",
     "tests/training/test_training_batches.py",
     "tests/network/test_evaluator.py",
+    "tests/network/test_gpu_products.py",
     "tests/network/test_fold.py",
 )
 ALL = ("tests/network", "tests/player", "tests/training", *FEW[:2])

@@ -139,17 +139,3 @@ def test_a_cupy_that_lacks_its_modules_is_no_gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", types.ModuleType("cupy"))
     count, reason = device.gpu_count()
     assert count == 0 and "no attribute 'cuda'" in reason
-
-
-@pytest.mark.parametrize(("variable", "modes"), [(None, []), ("0", []), ("1", [("handle", 3)])])
-def test_tf32_is_allowed_only_where_the_user_allows_it(monkeypatch, variable, modes):
-    found = []
-    cublas = types.SimpleNamespace(setMathMode=lambda handle, mode: found.append((handle, mode)))
-    cupy = types.ModuleType("cupy")
-    cupy.cuda = types.SimpleNamespace(cublas=cublas, get_cublas_handle=lambda: "handle")
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.delenv("CUPY_TF32", raising=False)
-    if variable is not None:
-        monkeypatch.setenv("CUPY_TF32", variable)
-    device.allow_tf32()
-    assert found == modes

@@ -49,7 +49,7 @@ def apply_computation(args: argparse.Namespace) -> None:
     Raises:
         UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads.
     """
-    from pydlshogi.network.cpu.convolution import set_convolution
+    from pydlshogi.network.convolution import set_convolution
     from pydlshogi.network.cpu.threads import limit_blas, set_threads
     from pydlshogi.network.gpu.products import set_precision
 

@@ -129,7 +129,6 @@ class Job:
         label: str,
         *command: str | Path,
         share: float = 1.0,
-        variables: dict[str, str] | None = None,
     ) -> Ended:
         """Runs a Python command in the folder of the clone.
 
@@ -137,7 +136,6 @@ class Job:
             label: Name of the log file, ``NAME-label.txt`` in the folder ``logs``.
             command: Arguments of Python.
             share: Share of the time left that the command may take.
-            variables: More environment variables.
         """
         name = "-".join(filter(None, (self.name, label)))
         log = self.request.output / "logs" / f"{name}.txt"
@@ -147,7 +145,7 @@ class Job:
             self.left * share,
             log,
             folder=ROOT,
-            environment={**self.request.environment(), **(variables or {})},
+            environment=self.request.environment(),
         )
 
     def must(
@@ -155,14 +153,13 @@ class Job:
         label: str,
         *command: str | Path,
         share: float = 1.0,
-        variables: dict[str, str] | None = None,
     ) -> list[str]:
         """Runs a command as :meth:`run` and returns its output.
 
         Raises:
             PartError: it failed or took too long.
         """
-        ended = self.run(label, *command, share=share, variables=variables)
+        ended = self.run(label, *command, share=share)
         if ended.status != 0:
             raise PartError(f"{label or self.name}: {ended.reason}")
         return ended.lines

@@ -36,7 +36,8 @@ _TESTS = (
 #: Largest differences between GPU and CPU: of the loss and of the accuracy.
 _LOSS_TOLERANCE, _ACCURACY_TOLERANCE = 2e-3, 3e-3
 
-#: The methods of the part ``evaluation``, and their options.
+#: The methods of the part ``evaluation``, and their options. The figures of the last two are only
+#: reported, because they round the factors of products to 11 bits.
 _METHODS = {
     "chainer": ("--convolution", "chainer"),
     "float32": ("--precision", "float32"),
@@ -72,7 +73,7 @@ def evaluation(job: Job) -> None:
             abs(found[0] - expected[0]) > _LOSS_TOLERANCE,
             abs(found[1] - expected[1]) > _ACCURACY_TOLERANCE,
         )
-        if any(far):
+        if any(far) and label not in ("tf32", "float16"):
             different.append(label)
     if different:
         raise PartError(f"loss or accuracy differs from the CPU's: {', '.join(different)}")

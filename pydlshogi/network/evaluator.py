@@ -12,7 +12,7 @@ import shogi
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
 from pydlshogi.network.compiler import compile_network
-from pydlshogi.network.cpu.convolution import get_convolution
+from pydlshogi.network.convolution import get_convolution
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.model_file import load_network
 from pydlshogi.network.network import split_output

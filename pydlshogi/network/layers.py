@@ -11,8 +11,8 @@ from typing import Any
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import HAND_PLANES, HISTORY_PLANES, PIECE_PLANES
-from pydlshogi.network.cpu.convolution import Convolution2D
-from pydlshogi.network.cpu.normalization import BatchNormalization
+from pydlshogi.network.convolution import Convolution2D
+from pydlshogi.network.normalization import BatchNormalization
 
 F = chainer.functions
 

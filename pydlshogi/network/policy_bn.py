@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from pydlshogi.network import policy
-from pydlshogi.network.cpu.convolution import Convolution2D
-from pydlshogi.network.cpu.normalization import BatchNormalization
+from pydlshogi.network.convolution import Convolution2D
 from pydlshogi.network.layers import Folds
+from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.trunk import DEPTH, ch
 
 

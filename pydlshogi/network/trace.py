@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.convolution import using_convolution
+from pydlshogi.network.convolution import using_convolution
 from pydlshogi.network.network import Network, split_output
 
 #: Boards of the batch that translators trace: a number that few other dimensions have.

@@ -323,7 +323,7 @@ ALONE = Alone()
 
 def synchronize(network: Any, ranks: Alone) -> None:
     """Makes batch normalization take the statistics of the batches of all ranks."""
-    from pydlshogi.network.cpu.normalization import BatchNormalization
+    from pydlshogi.network.normalization import BatchNormalization
 
     for link in network.links():
         if isinstance(link, BatchNormalization):

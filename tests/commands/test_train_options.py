@@ -2,9 +2,11 @@
 
 import pytest
 
+from pydlshogi.commands.computation import apply_computation
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
 from pydlshogi.commands.train_policy import main
-from pydlshogi.network.cpu.convolution import CONVOLUTIONS
+from pydlshogi.network.convolution import CONVOLUTIONS
+from pydlshogi.network.gpu.products import PRECISIONS, get_precision, set_precision
 
 LISTS = ["train.txt", "test.txt"]
 
@@ -41,9 +43,21 @@ def test_every_convolution_can_be_chosen():
         assert build_parser().parse_args([*LISTS, "--convolution", name]).convolution == name
 
 
+def test_every_precision_can_be_chosen_and_is_set():
+    for name in PRECISIONS:
+        args = build_parser().parse_args([*LISTS, "--precision", name])
+        try:
+            apply_computation(args)
+            assert name in ("auto", get_precision())
+        finally:
+            set_precision("auto")
+    assert build_parser().parse_args(LISTS).precision == "auto"
+
+
 @pytest.mark.parametrize(
     "words",
     [
+        "--precision bfloat16",
         "--batchsize 0",
         "--batchsize -3",
         "--test_batchsize 0",

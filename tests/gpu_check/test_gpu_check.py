@@ -343,7 +343,7 @@ class FakeJob(Job):
         self.outputs = outputs
         self.commands = {}
 
-    def run(self, label, *command, share=1.0, variables=None):
+    def run(self, label, *command, share=1.0):
         self.commands[label] = [str(word) for word in command]
         status, lines = self.outputs.get(label, (0, []))
         return Ended(status, 1.0, lines)
@@ -360,12 +360,12 @@ def tsv(loss, accuracy):
 @pytest.mark.parametrize(("accuracy", "good"), [(0.4, True), (0.41, False)])
 def test_an_evaluation_that_differs_from_the_cpus_fails(request_of, accuracy, good):
     outputs = dict.fromkeys(("cpu", "chainer"), tsv(2.0, 0.4))
-    outputs["chainer-tf32"] = outputs["winograd-tf32"] = tsv(2.1, 0.5)  # reported only
-    job = FakeJob("evaluation", request_of(gpu=0), {**outputs, "winograd": tsv(2.0, accuracy)})
+    outputs["tf32"] = outputs["float16"] = tsv(2.1, 0.5)  # reported only
+    job = FakeJob("evaluation", request_of(gpu=0), {**outputs, "float32": tsv(2.0, accuracy)})
     if good:
         parts.evaluation(job)
     else:
-        with pytest.raises(PartError, match="differs from the CPU's: winograd$"):
+        with pytest.raises(PartError, match="differs from the CPU's: float32$"):
             parts.evaluation(job)
     assert results(job)["cpu"] == "loss 2.000000, accuracy 0.40000 on 100 positions"
 
@@ -405,16 +405,16 @@ def test_the_engine_must_play_the_moves_of_the_cpu(request_of):
 
 
 def test_figures_of_a_benchmark_are_grouped_by_task_and_batch():
-    lines = ["train\t32\tchainer float32\t10", "train\t32\twinograd tf32\tout of memory"]
+    lines = ["train\t32\tchainer float32\t10", "train\t32\tours tf32\tout of memory"]
     assert parts._by_task(lines) == [
-        ("train, batch 32, positions a second", "chainer float32 10; winograd tf32 out of memory")
+        ("train, batch 32, positions a second", "chainer float32 10; ours tf32 out of memory")
     ]
 
 
 TRAININGS = [name for name in parts.PARTS if name.startswith("train_")]
 RATES = {
-    "rate-chainer": (0, ["iterations a second\t40", "validation, seconds\t12"]),
-    "rate-winograd": (0, ["a line", "iterations a second\t50", "validation, seconds\t10"]),
+    "rate-tf32": (0, ["iterations a second\t40", "validation, seconds\t12"]),
+    "rate-float16": (0, ["a line", "iterations a second\t50", "validation, seconds\t10"]),
 }
 
 
@@ -430,9 +430,9 @@ def test_a_training_is_a_command_that_fits_into_the_time(request_of, name, tmp_p
     assert options.iterations // options.eval_interval == 8
     assert (options.epoch, options.gpu) == (2, 0)
     assert Path(options.model).parent == tmp_path / name.partition("_")[2]
-    assert options.convolution == results(job)["convolution"] == "winograd"
+    assert options.precision == results(job)["precision"] == "float16"
     speed = f"{40 * options.batchsize} positions a second"
-    assert results(job)["speed, convolution chainer"] == speed
+    assert results(job)["speed, tf32"] == speed
 
 
 def test_a_long_validation_leaves_time_for_iterations(request_of):
@@ -467,13 +467,13 @@ def test_the_trainings_are_the_recipes_of_the_makefile_and_of_the_book(request_o
             assert options[option] == other[option]
 
 
-def test_a_convolution_that_fails_leaves_the_other(request_of):
-    outputs = {**RATES, "rate-winograd": (1, ["CUDA error"])}
+def test_a_precision_that_fails_leaves_the_other(request_of):
+    outputs = {**RATES, "rate-float16": (1, ["CUDA error"])}
     job = FakeJob("train_best", request_of(gpu=0), outputs)
     with pytest.raises(PartError, match="curve"):
         parts.train_best(job)
-    assert results(job)["convolution"] == "chainer"
-    assert "CUDA error" in results(job)["speed, convolution winograd"]
+    assert results(job)["precision"] == "tf32"
+    assert "CUDA error" in results(job)["speed, float16"]
 
 
 def test_a_training_whose_speed_is_unknown_is_not_started(request_of):
@@ -532,7 +532,7 @@ def test_ctrl_c_ends_the_program_and_what_it_started(tmp_path):
         text=True,
         start_new_session=True,
     )
-    log = tmp_path / "logs" / "train_published-rate-chainer.txt"
+    log = tmp_path / "logs" / "train_published-rate-tf32.txt"
     end = time.monotonic() + 60
     while not log.exists() and time.monotonic() < end:
         time.sleep(0.05)

@@ -13,7 +13,7 @@ from network_helpers import assert_equal_outputs, make_trained, outputs, some_pl
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM
 from pydlshogi.network.compiler import Life, compile_network, share_memory
-from pydlshogi.network.cpu.convolution import Convolution2D
+from pydlshogi.network.convolution import Convolution2D
 from pydlshogi.network.cpu.steps import make_filters
 from pydlshogi.network.cpu.threads import set_threads
 from pydlshogi.network.fold import fold_for_play

@@ -8,7 +8,7 @@ from network_helpers import make_deep, make_trained, outputs
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
 from pydlshogi.network import evaluator as evaluator_module
-from pydlshogi.network.cpu.convolution import using_convolution
+from pydlshogi.network.convolution import using_convolution
 from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.model_file import ModelFileError, save_model
 from pydlshogi.network.registry import NETWORKS

@@ -5,7 +5,7 @@ import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.cpu.convolution import using_convolution
+from pydlshogi.network.convolution import using_convolution
 from pydlshogi.network.model_file import load_model, save_model
 from pydlshogi.network.policy import PolicyNetwork, ch
 

@@ -17,7 +17,7 @@ from packed_files import EMBEDDED, write_games
 from training_together import CASES, DEEP, train_together
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.normalization import (
+from pydlshogi.network.normalization import (
     BatchNormalization,
     _Normalization,
     _PlainNormalization,

@@ -1,4 +1,4 @@
-"""Batch normalization of boards with an optional ReLU, in the threads of the convolutions.
+"""Batch normalization of boards on a CPU with an optional ReLU, in the threads of the convolutions.
 
 In training, x_1 … x_m are the values of one channel in a batch (m = boards × squares). They
 are normalized to mean 0 and variance 1, then scaled and shifted by learned numbers:
@@ -32,12 +32,9 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.convolution import get_convolution
 from pydlshogi.network.cpu.threads import Workspace, get_threads, in_threads, shares
-from pydlshogi.network.gpu import normalization as on_gpu
 
 F = chainer.functions
-L = chainer.links
 
 #: Squares in a chunk, as many as in 8 boards. Larger chunks mean fewer numpy calls, each of
 #: which takes Python's lock. With 192 channels a chunk is half a megabyte.
@@ -46,101 +43,7 @@ _CHUNK = 8 * 81
 _workspace = Workspace()
 
 
-class BatchNormalization(L.BatchNormalization):
-    """``chainer.links.BatchNormalization`` of channels, trained faster on a CPU.
-
-    Parameters, running statistics and npz are Chainer's. Chainer computes on a GPU, outside of
-    training (``chainer.config.train`` is False), and where
-    :func:`pydlshogi.network.cpu.convolution.set_convolution` chose "chainer".
-
-    Args:
-        size: Number of channels.
-        relu: Whether to apply ReLU to the result.
-
-    Attributes:
-        ranks: The processes that share each training batch; None for one process.
-    """
-
-    def __init__(self, size: int, *, relu: bool = False) -> None:
-        super().__init__(size)
-        self.ranks: Any = None
-        self._size = size
-        self.relu = relu
-
-    def forward(self, x: Any, **kwargs: Any) -> Any:
-        """Normalizes x; in training also updates the running statistics.
-
-        Args:
-            x: (batch, channels, height, width), in any memory order; fastest in the order of
-                :class:`pydlshogi.network.cpu.convolution.Convolution2D`. Also (batch,
-                channels), as after a linear layer.
-            **kwargs: As for ``chainer.links.BatchNormalization``. If there are any, Chainer
-                computes.
-
-        Returns:
-            chainer.Variable of the same shape.
-        """
-        x = chainer.as_variable(x)
-        if x.ndim != 4 and self.ranks is not None and chainer.config.train:
-            boards = F.reshape(x, (*x.shape[:2], -1, 1))
-            return F.reshape(self.forward(boards, **kwargs), x.shape)
-        if not kwargs and self._is_on_gpu(x.array):
-            return self._on_gpu(x)
-        if kwargs or not self._is_ours(x.array):
-            y = super().forward(x, **kwargs)
-            return F.relu(y) if self.relu else y
-        fast = isinstance(x.array, numpy.ndarray) and x.dtype == numpy.float32
-        kind = _Normalization if fast else _PlainNormalization
-        function = kind(self.eps, self.relu, self.ranks)
-        (y,) = function.apply((x, self.gamma, self.beta))
-        if chainer.config.in_recomputing:  # the first computation updated the statistics
-            return y
-        m = function.count
-        for running, found in (
-            (self.avg_mean, function.mean),
-            (self.avg_var, function.variance * (m / max(m - 1, 1))),
-        ):
-            running *= self.decay
-            running += (1 - self.decay) * found
-        return y
-
-    def _on_gpu(self, x: Any) -> Any:
-        if not chainer.config.train:
-            return chainer.as_variable(on_gpu.normalize(x.array, self, self.relu))
-        running = self.avg_mean, self.avg_var
-        if chainer.config.in_recomputing:  # the first computation updated the statistics
-            running = self.avg_mean.copy(), self.avg_var.copy()
-        function = on_gpu.Normalization(self.eps, self.relu, running, self.decay)
-        return function.apply((x, self.gamma, self.beta))[0]
-
-    def _is_on_gpu(self, x: Any) -> bool:
-        """Says whether our kernels normalize x."""
-        return (
-            not isinstance(x, numpy.ndarray)
-            and isinstance(x, chainer.backend.get_array_module(x).ndarray)
-            and get_convolution() != "chainer"
-            and (self.ranks is None or not chainer.config.train)
-            and (bool(chainer.config.train) or not chainer.config.enable_backprop)
-            and (x.dtype, x.ndim) == (numpy.float32, 4)
-            and self._highprec_dtype == numpy.float32
-            and x.shape[1] == self._size
-            and x.size > 0
-        )
-
-    def _is_ours(self, x: Any) -> bool:
-        if self.ranks is not None and chainer.config.train:
-            return True
-        return (
-            bool(chainer.config.train)
-            and get_convolution() != "chainer"
-            and isinstance(x, numpy.ndarray)
-            and (x.dtype, x.ndim) == (numpy.float32, 4)
-            and x.shape[1] == self._size
-            and x.size > 0
-        )
-
-
-class _Normalization(chainer.FunctionNode):
+class Normalization(chainer.FunctionNode):
     """Normalization by the statistics of the batch, with ReLU, as one node of the graph.
 
     Args:
@@ -257,7 +160,7 @@ class _Normalization(chainer.FunctionNode):
         return (1 / numpy.sqrt(self.variance + self.eps)).astype(numpy.float32)
 
 
-class _PlainNormalization(_Normalization):
+class PlainNormalization(Normalization):
     """The same on a GPU and for other dtypes, as plain operations on whole arrays."""
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any]:

@@ -48,12 +48,10 @@ between two layers.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Callable
+from typing import Any
 
 import numpy
 
-from pydlshogi.compat import chainer
-from pydlshogi.device import allow_tf32
 from pydlshogi.network.cpu.threads import Workspace, in_threads, plan, shares
 
 #: Length of a side of the board.
@@ -119,7 +117,7 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     """Convolves boards with 3×3 filters; the padding is one square of zeros.
 
     Args:
-        x: (n, channels in, 9, 9) float32, numpy or cupy, in any memory order; fastest in the
+        x: (n, channels in, 9, 9) float32 in numpy, in any memory order; fastest in the
             order of the results of this function and of :func:`backward`.
         W: (channels out, channels in, 3, 3) float32.
         b: (channels out,) float32, or None.
@@ -128,35 +126,33 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     Returns:
         (n, channels out, 9, 9) float32.
     """
-    xp = chainer.backend.get_array_module(x)
     x = x.transpose(_IN_MEMORY)
     n, inputs, outputs = x.shape[2], x.shape[3], W.shape[0]
-    y = xp.empty((SIDE, SIDE, n * outputs), numpy.float32)
-    chunks = _chunks(xp, n)
+    y = numpy.empty((SIDE, SIDE, n * outputs), numpy.float32)
+    chunks = plan(n, _LEAST, _CHUNK)
     shares_of_filters = shares(inputs, len(chunks))
     W = W.reshape(outputs, inputs, _TAPS**2).transpose(1, 2, 0)
-    filters = _room(xp, "filters", (VALUES**2, inputs, outputs))
-    spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
+    filters = _workspace("filters", (VALUES**2, inputs, outputs))
     # numpy compares with an array several times faster than with a scalar.
-    zero = xp.zeros(outputs, numpy.float32)
+    zero = numpy.zeros(outputs, numpy.float32)
 
     def transform(thread: int) -> None:
         _transform(W, filters, slice(*shares_of_filters[thread]))
 
     def compute(thread: int) -> None:
         for start, stop in chunks[thread]:
-            tiles = _to_tiles(spread, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
-            products = _room(xp, "products", (VALUES**2, tiles[0].size // inputs, outputs))
-            xp.matmul(tiles.reshape(VALUES**2, -1, inputs), filters, out=products)
+            tiles = _to_tiles(SPREAD, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
+            products = _workspace("products", (VALUES**2, tiles[0].size // inputs, outputs))
+            numpy.matmul(tiles.reshape(VALUES**2, -1, inputs), filters, out=products)
             if b is not None:
                 products[BIAS] += b
             out = y[:, :, start * outputs : stop * outputs]
-            _from_tiles(gather, products.reshape(VALUES**2, TILES**2, -1), out)
+            _from_tiles(GATHER, products.reshape(VALUES**2, TILES**2, -1), out)
             if relu:
                 out = out.reshape(SIDE, SIDE, stop - start, outputs)
-                xp.maximum(out, zero, out=out)
+                numpy.maximum(out, zero, out=out)
 
-    _run(xp, len(chunks), transform, compute)
+    in_threads(len(chunks), transform, compute)
     return y.reshape(SIDE, SIDE, n, outputs).transpose(_IN_MEMORY)
 
 
@@ -174,21 +170,19 @@ def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple
     Returns:
         The gradients of x, W and b, in float32. That of x is None if the caller does not use it.
     """
-    xp = chainer.backend.get_array_module(x)
     x, gy = x.transpose(_IN_MEMORY), gy.transpose(_IN_MEMORY)
     y = None if y is None else y.transpose(_IN_MEMORY)
     n, inputs, outputs = x.shape[2], x.shape[3], W.shape[0]
-    chunks = _chunks(xp, n)
+    chunks = plan(n, _LEAST, _CHUNK)
     shares_of_filters = shares(outputs, len(chunks))
     W = W.reshape(outputs, inputs, _TAPS**2).transpose(0, 2, 1)
-    filters = _room(xp, "filters", (VALUES**2, outputs, inputs))
+    filters = _workspace("filters", (VALUES**2, outputs, inputs))
     # One sum for each thread, added in the order of the threads: reproducible results.
-    sums = _room(xp, "sums", (len(chunks), VALUES**2, outputs, inputs))
-    gb = xp.zeros((len(chunks), outputs), numpy.float32)
-    gW = xp.empty((outputs, inputs, _TAPS**2), numpy.float32)
+    sums = _workspace("sums", (len(chunks), VALUES**2, outputs, inputs))
+    gb = numpy.zeros((len(chunks), outputs), numpy.float32)
+    gW = numpy.empty((outputs, inputs, _TAPS**2), numpy.float32)
     need_gx = 0 in indexes
-    gx = xp.empty((SIDE, SIDE, n * inputs), numpy.float32) if need_gx else None
-    spread, gather = xp.asarray(SPREAD), xp.asarray(GATHER)
+    gx = numpy.empty((SIDE, SIDE, n * inputs), numpy.float32) if need_gx else None
 
     def transform(thread: int) -> None:
         if need_gx:
@@ -198,30 +192,30 @@ def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple
         for number, (start, stop) in enumerate(chunks[thread]):
             g = gy[:, :, start:stop]
             if y is not None:
-                g = xp.multiply(g, y[:, :, start:stop] > 0, out=_room(xp, "masked", g.shape))
-            gproducts = _to_tiles(gather.T, g.reshape(SIDE, SIDE, -1), "products")
+                g = numpy.multiply(g, y[:, :, start:stop] > 0, out=_workspace("masked", g.shape))
+            gproducts = _to_tiles(GATHER.T, g.reshape(SIDE, SIDE, -1), "products")
             gproducts = gproducts.reshape(VALUES**2, -1, outputs)
             gb[thread] += gproducts[BIAS].sum(axis=0)
-            tiles = _to_tiles(spread, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
+            tiles = _to_tiles(SPREAD, x[:, :, start:stop].reshape(SIDE, SIDE, -1))
             tiles = tiles.reshape(VALUES**2, -1, inputs)
             if number == 0:
-                xp.matmul(gproducts.transpose(0, 2, 1), tiles, out=sums[thread])
+                numpy.matmul(gproducts.transpose(0, 2, 1), tiles, out=sums[thread])
             else:
-                term = _room(xp, "term", sums.shape[1:])
-                sums[thread] += xp.matmul(gproducts.transpose(0, 2, 1), tiles, out=term)
+                term = _workspace("term", sums.shape[1:])
+                sums[thread] += numpy.matmul(gproducts.transpose(0, 2, 1), tiles, out=term)
             if gx is not None:
-                gtiles = xp.matmul(gproducts, filters, out=tiles)
+                gtiles = numpy.matmul(gproducts, filters, out=tiles)
                 out = gx[:, :, start * inputs : stop * inputs]
-                _from_tiles(spread.T, gtiles.reshape(VALUES**2, TILES**2, -1), out)
+                _from_tiles(SPREAD.T, gtiles.reshape(VALUES**2, TILES**2, -1), out)
 
     def reduce(thread: int) -> None:
         rows = slice(*shares_of_filters[thread])
         total = sums[0, :, rows]
         for term in sums[1:, :, rows]:
             total += term
-        xp.matmul(total.transpose(1, 2, 0), xp.asarray(FILTER), out=gW[rows])
+        numpy.matmul(total.transpose(1, 2, 0), FILTER, out=gW[rows])
 
-    _run(xp, len(chunks), transform, compute, reduce)
+    in_threads(len(chunks), transform, compute, reduce)
     if gx is not None:
         gx = gx.reshape(SIDE, SIDE, n, inputs).transpose(_IN_MEMORY)
     return gx, gW.reshape(outputs, inputs, _TAPS, _TAPS), gb.sum(axis=0)
@@ -235,8 +229,7 @@ def _transform(W: Any, filters: Any, rows: slice) -> None:
         filters: (25, rows, columns), the result.
         rows: Which rows.
     """
-    xp = chainer.backend.get_array_module(W)
-    xp.matmul(xp.asarray(FILTER), W[rows], out=filters[:, rows].transpose(1, 0, 2))
+    numpy.matmul(FILTER, W[rows], out=filters[:, rows].transpose(1, 0, 2))
 
 
 def _to_tiles(matrix: Any, x: Any, name: str = "tiles") -> Any:
@@ -250,12 +243,11 @@ def _to_tiles(matrix: Any, x: Any, name: str = "tiles") -> Any:
     Returns:
         (25, 9, n): point, tile, n.
     """
-    xp = chainer.backend.get_array_module(x)
     n = x.shape[-1]
-    rows = _room(xp, "rows", (VALUES * TILES, SIDE, n))
-    xp.matmul(matrix, x.transpose(1, 0, 2), out=rows.transpose(1, 0, 2))
-    tiles = _room(xp, name, (VALUES**2, TILES**2, n))
-    xp.matmul(matrix, rows.reshape(VALUES, TILES, SIDE, n), out=by_columns(tiles))
+    rows = _workspace("rows", (VALUES * TILES, SIDE, n))
+    numpy.matmul(matrix, x.transpose(1, 0, 2), out=rows.transpose(1, 0, 2))
+    tiles = _workspace(name, (VALUES**2, TILES**2, n))
+    numpy.matmul(matrix, rows.reshape(VALUES, TILES, SIDE, n), out=by_columns(tiles))
     return tiles
 
 
@@ -267,11 +259,10 @@ def _from_tiles(matrix: Any, tiles: Any, y: Any) -> None:
         tiles: (25, 9, n), n being boards times channels.
         y: (9, 9, n), the result.
     """
-    xp = chainer.backend.get_array_module(y)
     n = y.shape[-1]
-    rows = _room(xp, "rows", (VALUES * TILES, SIDE, n))
-    xp.matmul(matrix, by_columns(tiles), out=rows.reshape(VALUES, TILES, SIDE, n))
-    xp.matmul(matrix, rows.transpose(1, 0, 2), out=y.transpose(1, 0, 2))
+    rows = _workspace("rows", (VALUES * TILES, SIDE, n))
+    numpy.matmul(matrix, by_columns(tiles), out=rows.reshape(VALUES, TILES, SIDE, n))
+    numpy.matmul(matrix, rows.transpose(1, 0, 2), out=y.transpose(1, 0, 2))
 
 
 def by_columns(tiles: Any) -> Any:
@@ -282,23 +273,3 @@ def by_columns(tiles: Any) -> Any:
     """
     shape = (VALUES, VALUES * TILES, TILES, tiles.shape[-1])
     return tiles.reshape(shape).transpose(0, 2, 1, 3)
-
-
-def _chunks(xp: Any, n: int) -> list[list[tuple[int, int]]]:
-    """Divides n boards among threads and chunks; one chunk on a GPU."""
-    return plan(n, _LEAST, _CHUNK) if xp is numpy else [[(0, n)]]
-
-
-def _run(xp: Any, threads: int, *steps: Callable[[int], None]) -> None:
-    """Runs steps one after another: in threads on a CPU, once each on a GPU."""
-    if xp is numpy:
-        in_threads(threads, *steps)
-    else:
-        allow_tf32()
-        for step in steps:
-            step(0)
-
-
-def _room(xp: Any, name: str, shape: tuple[int, ...]) -> Any:
-    """Returns an uninitialized float32 array; on a CPU the thread's array of that name."""
-    return _workspace(name, shape) if xp is numpy else xp.empty(shape, numpy.float32)

@@ -1,6 +1,6 @@
 """Batch normalization of boards on a GPU, with an optional ReLU.
 
-The formulas are those of :mod:`pydlshogi.network.cpu.normalization`. Forward and backward read
+The formulas are those of :mod:`pydlshogi.network.normalization`. Forward and backward read
 the batch twice: for the sums, then for the results. The rows of the batch, one for each square of
 each board, are divided among at most ``_CHUNKS`` sums for each channel; a second kernel adds them
 in a fixed order. So equal batches give equal results.

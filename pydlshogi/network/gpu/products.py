@@ -19,7 +19,8 @@ import numpy
 
 from pydlshogi.compat import chainer
 
-#: The precisions. "auto": tf32 in training, float32 otherwise (tf32 if CUPY_TF32 is 1).
+#: The precisions. "auto": tf32 in training, and float32 otherwise. If CuPy's environment variable
+#: CUPY_TF32 is 1 or 0, it decides: tf32 or float32 everywhere.
 PRECISIONS = ("auto", "float32", "tf32", "float16")
 
 #: Numbers of cuBLAS, from its headers ``cublas_api.h`` and ``library_types.h``.
@@ -50,9 +51,9 @@ def get_precision() -> str:
     """Returns the precision of the next product: "float32", "tf32" or "float16"."""
     if _chosen != "auto":
         return _chosen
-    if chainer.config.train or os.environ.get("CUPY_TF32") == "1":
-        return "tf32"
-    return "float32"
+    wish = os.environ.get("CUPY_TF32")
+    tf32 = wish == "1" or (wish != "0" and chainer.config.train)
+    return "tf32" if tf32 else "float32"
 
 
 def product(a: Any, b: Any, scale: float = 1.0) -> Any:

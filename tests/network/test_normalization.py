@@ -10,9 +10,9 @@ import pytest
 from hypothesis import strategies as st
 
 from pydlshogi.compat import chainer
+from pydlshogi.network.convolution import using_convolution
 from pydlshogi.network.cpu import normalization, threads
-from pydlshogi.network.cpu.convolution import using_convolution
-from pydlshogi.network.cpu.normalization import BatchNormalization
+from pydlshogi.network.normalization import BatchNormalization
 
 F = chainer.functions
 L = chainer.links
@@ -157,7 +157,7 @@ def test_gradients_have_gradients(monkeypatch, relu):
     ggx, ggamma, ggbeta, _ = random_layer(7, 4, 3)
 
     def function(x, gamma, beta):
-        y = normalization._Normalization(2e-5, relu).apply((x, gamma, beta))[0]
+        y = normalization.Normalization(2e-5, relu).apply((x, gamma, beta))[0]
         return y * y
 
     gradient_check.check_double_backward(
@@ -168,9 +168,9 @@ def test_gradients_have_gradients(monkeypatch, relu):
 @pytest.mark.parametrize("convolution, ours", [("auto", 1), ("winograd", 1), ("chainer", 0)])
 def test_the_chosen_method_computes(monkeypatch, convolution, ours):
     calls = []
-    original = normalization._Normalization.forward
+    original = normalization.Normalization.forward
     monkeypatch.setattr(
-        normalization._Normalization,
+        normalization.Normalization,
         "forward",
         lambda self, inputs: calls.append(1) or original(self, inputs),
     )

@@ -5,7 +5,7 @@ import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_planes
-from pydlshogi.network.cpu.convolution import using_convolution
+from pydlshogi.network.convolution import using_convolution
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.read_kifu import read_kifu
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.convolution import convolution_2d, get_convolution
+from pydlshogi.network.convolution import convolution_2d, get_convolution
 
 F = chainer.functions
 L = chainer.links

@@ -1,22 +1,25 @@
 """Convolution for 9×9 boards: Chainer's link, computed faster.
 
 :class:`Convolution2D` is ``chainer.links.Convolution2D`` with the same parameters,
-initialization and npz. It computes float32 arrays in one of three ways of ours:
+initialization and npz. It computes float32 arrays by a method of ours:
 
-- 3×3 filters on 9×9 boards: Winograd's algorithm (:mod:`pydlshogi.network.cpu.winograd`);
-- 3×3 filters on at most three boards: one matrix product
+- on a CPU, 3×3 filters on 9×9 boards: Winograd's algorithm
+  (:mod:`pydlshogi.network.cpu.winograd`); on at most three boards, one matrix product
   (:mod:`pydlshogi.network.cpu.direct`);
-- 1×1 filters: one matrix product a board (:mod:`pydlshogi.network.cpu.pointwise`).
+- on a CPU, 1×1 filters: one matrix product a board (:mod:`pydlshogi.network.cpu.pointwise`);
+- on a GPU: one matrix product for both kinds of filters
+  (:mod:`pydlshogi.network.gpu.convolution`).
 
 Chainer computes everything else. :func:`set_convolution` chooses the method for the whole
 process.
 
-Engines use these links only for networks without a program
+On a CPU, engines use these links only for networks without a program
 (:mod:`pydlshogi.network.cpu.program`).
 
 Arrays have Chainer's shape (batch, channels, 9, 9). The arrays made here are stored in the
-order (row, column, batch, channel). Chainer's functions accept that order and mostly keep
-it, so they can stand between two of these links.
+order (row, column, batch, channel) on a CPU, and (batch, row, column, channel) on a GPU.
+Chainer's functions accept these orders and mostly keep them, so they can stand between two of
+these links.
 """
 
 from __future__ import annotations
@@ -47,8 +50,8 @@ __all__ = [
 F = chainer.functions
 L = chainer.links
 
-#: The methods. "winograd": ours wherever possible. "chainer": Chainer's own everywhere.
-#: "auto": ours on a CPU, Chainer's own on a GPU.
+#: The methods. "auto" and "winograd": ours wherever possible. "winograd" is the name of earlier
+#: versions, which had no other method. "chainer": Chainer's own everywhere.
 CONVOLUTIONS = ("auto", "winograd", "chainer")
 
 _chosen = "auto"
@@ -131,9 +134,9 @@ def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
 
 def _method(x: Any, W: Any, *b: Any) -> Any:
     """Returns the module that computes; None where Chainer does."""
-    xp, chosen = chainer.backend.get_array_module(x), get_convolution()
+    xp = chainer.backend.get_array_module(x)
     if (
-        chosen == "chainer"
+        get_convolution() == "chainer"
         or not all(isinstance(array, xp.ndarray) for array in (x, W, *b))
         or not all(array.dtype == numpy.float32 for array in (x, W, *b))
         or not (x.ndim == W.ndim == 4 and x.shape[1] == W.shape[1] and x.size and W.size)
@@ -165,8 +168,8 @@ class _Convolution(chainer.FunctionNode):
         self.retain_inputs((0, 1))
         if self.relu:
             self.retain_outputs((0,))
-        few = isinstance(x, numpy.ndarray) and len(x) <= direct.MOST
-        method = direct if self.method is winograd and few else self.method
+        few = self.method is winograd and len(x) <= direct.MOST
+        method = direct if few else self.method
         return (method.forward(x, W, b[0] if b else None, self.relu),)
 
     def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any, ...]:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import strategies as st
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu import convolution, direct, pointwise, threads, winograd
-from pydlshogi.network.cpu.convolution import (
+from pydlshogi.network import convolution
+from pydlshogi.network.convolution import (
     CONVOLUTIONS,
     Convolution2D,
     convolution_2d,
@@ -20,6 +20,7 @@ from pydlshogi.network.cpu.convolution import (
     set_convolution,
     using_convolution,
 )
+from pydlshogi.network.cpu import direct, pointwise, threads, winograd
 
 F = chainer.functions
 L = chainer.links
@@ -144,18 +145,6 @@ def test_every_method_computes_the_same(device, convolution, ksize):
         assert relative_error(array, exact) < LAYER_ERROR
 
 
-def test_boards_in_one_chunk_as_on_a_gpu(monkeypatch):
-    x, W, b, gy = random_layer(5, 40, 20, 30)
-    expected = output_and_gradients(x, W, b, gy, relu=True)
-    # A copy of the numpy module: the code takes it for cupy.
-    other = types.SimpleNamespace(**vars(np))
-    monkeypatch.setattr(chainer.backend, "get_array_module", lambda *arrays: other)
-    y = winograd.forward(x, W, b, True)
-    found = [y, *winograd.backward(x, W, y, gy, (0, 1, 2))]
-    for array, other_array in zip(found, expected):
-        assert relative_error(array, other_array) < LAYER_ERROR
-
-
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("ksize", [3, 1])
 @pytest.mark.parametrize("n", [2, 5])
@@ -220,9 +209,9 @@ def test_results_stay_and_inputs_are_left_alone(device):
 
 def test_boards_do_not_touch_each_other(device):
     x, W, b, _ = map(device.send, random_layer(8, 40, 5, 7))
-    expected = to_cpu(winograd.forward(x, W, b, True))
+    expected = to_cpu(convolution_2d(x, W, b).array)
     x[13] = np.nan
-    found = to_cpu(winograd.forward(x, W, b, True))
+    found = to_cpu(convolution_2d(x, W, b).array)
     assert np.isnan(found[13]).all()
     others = np.arange(40) != 13
     np.testing.assert_array_equal(found[others], expected[others])

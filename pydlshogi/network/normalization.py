@@ -1,0 +1,106 @@
+"""Batch normalization of boards with an optional ReLU.
+
+:class:`BatchNormalization` is ``chainer.links.BatchNormalization`` with the same parameters,
+running statistics and npz. Our code trains it on a CPU (:mod:`pydlshogi.network.cpu.normalization`)
+and on a GPU (:mod:`pydlshogi.network.gpu.normalization`); Chainer computes everything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.network.convolution import get_convolution
+from pydlshogi.network.cpu import normalization as on_cpu
+from pydlshogi.network.gpu import normalization as on_gpu
+
+F = chainer.functions
+L = chainer.links
+
+
+class BatchNormalization(L.BatchNormalization):
+    """``chainer.links.BatchNormalization`` of channels, computed faster.
+
+    Chainer computes where :func:`pydlshogi.network.convolution.set_convolution` chose "chainer",
+    and outside of training (``chainer.config.train`` is False) on a CPU.
+
+    Args:
+        size: Number of channels.
+        relu: Whether to apply ReLU to the result.
+
+    Attributes:
+        ranks: The processes that share each training batch; None for one process.
+    """
+
+    def __init__(self, size: int, *, relu: bool = False) -> None:
+        super().__init__(size)
+        self.ranks: Any = None
+        self._size = size
+        self.relu = relu
+
+    def forward(self, x: Any, **kwargs: Any) -> Any:
+        """Normalizes x; in training also updates the running statistics.
+
+        Args:
+            x: (batch, channels, height, width), in any memory order; fastest in the order of
+                :class:`pydlshogi.network.convolution.Convolution2D`. Also (batch,
+                channels), as after a linear layer.
+            **kwargs: As for ``chainer.links.BatchNormalization``. If there are any, Chainer
+                computes.
+
+        Returns:
+            chainer.Variable of the same shape.
+        """
+        x = chainer.as_variable(x)
+        shared = self.ranks is not None and bool(chainer.config.train)
+        if x.ndim != 4 and shared:
+            boards = F.reshape(x, (*x.shape[:2], -1, 1))
+            return F.reshape(self.forward(boards, **kwargs), x.shape)
+        if not kwargs and (shared or self._is_ours(x.array)):
+            if shared or isinstance(x.array, numpy.ndarray):
+                return self._by_sums(x)
+            return self._on_gpu(x)
+        y = super().forward(x, **kwargs)
+        return F.relu(y) if self.relu else y
+
+    def _is_ours(self, x: Any) -> bool:
+        """Says whether our code normalizes an array."""
+        xp, trains = chainer.backend.get_array_module(x), bool(chainer.config.train)
+        return (
+            get_convolution() != "chainer"
+            and isinstance(x, xp.ndarray)
+            and (trains or (xp is not numpy and not chainer.config.enable_backprop))
+            and (x.dtype, x.ndim) == (numpy.float32, 4)
+            and self._highprec_dtype == numpy.float32
+            and x.shape[1] == self._size
+            and x.size > 0
+        )
+
+    def _by_sums(self, x: Any) -> Any:
+        """Normalizes on a CPU, or in several processes."""
+        fast = isinstance(x.array, numpy.ndarray) and x.dtype == numpy.float32
+        kind = on_cpu.Normalization if fast else on_cpu.PlainNormalization
+        function = kind(self.eps, self.relu, self.ranks)
+        (y,) = function.apply((x, self.gamma, self.beta))
+        if chainer.config.in_recomputing:  # the first computation updated the statistics
+            return y
+        m = function.count
+        for running, found in (
+            (self.avg_mean, function.mean),
+            (self.avg_var, function.variance * (m / max(m - 1, 1))),
+        ):
+            running *= self.decay
+            running += (1 - self.decay) * found
+        return y
+
+    def _on_gpu(self, x: Any) -> Any:
+        """Normalizes on a GPU."""
+        if not chainer.config.train:
+            return chainer.as_variable(on_gpu.normalize(x.array, self, self.relu))
+        running = self.avg_mean, self.avg_var
+        if chainer.config.in_recomputing:  # the first computation updated the statistics
+            running = self.avg_mean.copy(), self.avg_var.copy()
+        function = on_gpu.Normalization(self.eps, self.relu, running, self.decay)
+        return function.apply((x, self.gamma, self.beta))[0]
