@@ -66,6 +66,7 @@ _DESCRIBED = {
     "utils/evaluate_model.py": ("training", "recipes"),
     "utils/plot_log.py": ("training",),
     "utils/fold_bn.py": ("networks",),
+    "utils/calibrate_value.py": ("recipes",),
     "utils/gpu_check.py": ("gpu",),
     "utils/show_position.py": ("pictures",),
     "utils/analyze_kifu.py": ("analysis",),

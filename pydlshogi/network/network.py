@@ -28,12 +28,15 @@ class Network(chainer.Chain):
     Attributes:
         has_policy: Whether the network has a policy head.
         value_kind: What the values mean; None without a value head.
+        value_output: Name of the linear link that computes the values; empty without one.
+            ``utils/calibrate_value.py`` needs it.
         plane_num: Number of planes of the input: 104, or 106 with the last two moves.
     """
 
     plane_num: int = PLANE_NUM
     has_policy: bool = True
     value_kind: type[ValueKind] | None = None
+    value_output: str = ""
 
     @classmethod
     def sizes_in(cls, arrays: Mapping[str, Any]) -> dict[str, int]:

@@ -37,6 +37,7 @@ class PolicyValueResnet(Network):
     """
 
     value_kind = WinLogit
+    value_output = "value3"
     folds: Folds = ((("value1",), "value1_bn"),)
 
     def __init__(self, blocks: int = 5, channels: int = ch) -> None:

@@ -30,6 +30,7 @@ class ValueNetwork(Trunk):
 
     has_policy = False
     value_kind = WinLogit
+    value_output = "l15_v"
 
     def __init__(self, channels: int = ch) -> None:
         super().__init__(channels)
