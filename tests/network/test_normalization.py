@@ -116,9 +116,12 @@ def test_the_link_is_a_drop_in(device, tmp_path, n, relu):
     chainer.serializers.save_npz(tmp_path / "link.npz", ours)
     chainer.serializers.load_npz(tmp_path / "link.npz", chainers)
     with chainer.using_config("train", False):
-        y, expected = to_cpu(ours(device.send(x)).array), chainers(x).array
-    expected = np.maximum(expected, 0) if relu else expected
-    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+        expected = chainers(x).array
+        expected = np.maximum(expected, 0) if relu else expected
+        for enable_backprop in (True, False):
+            with chainer.using_config("enable_backprop", enable_backprop):
+                y = to_cpu(ours(device.send(x)).array)
+            np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_large_mean_costs_no_more_than_the_last_bits(device):
@@ -184,15 +187,16 @@ def test_the_chosen_method_computes(monkeypatch, convolution, ours):
     assert len(calls) == ours
 
 
-def test_what_is_computed_again_moves_no_statistics():
+def test_what_is_computed_again_moves_no_statistics(device):
     x, gamma, beta, _ = random_layer(9, 3, 5)
     statistics = []
     for forgotten in (False, True):
         link = make(BatchNormalization, gamma, beta, relu=True)
-        v = chainer.Variable(x)
+        link.to_device(device)
+        v = chainer.Variable(device.send(x))
         y = F.forget(link, v) if forgotten else link(v)
         F.sum(y).backward()
-        statistics.append(link.avg_mean)
+        statistics.append(to_cpu(link.avg_mean))
     np.testing.assert_array_equal(*statistics)
 
 
