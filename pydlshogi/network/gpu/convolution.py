@@ -1,7 +1,7 @@
 """Convolution of 9×9 boards on a GPU: the neighbours of each square, then one matrix product.
 
-Arrays have Chainer's shape (batch, channels, 9, 9). In memory, the order is (batch, row, column,
-channel). An array in another order is copied first; the results here have this order.
+Arrays have Chainer's shape (batch, channels, 9, 9). :mod:`pydlshogi.network.gpu.rows` describes
+their order in memory.
 
 A 3×3 convolution collects the nine neighbours of each square, itself included, in one row of a
 matrix (im2col), with zeros beyond the edge of the board. Each of the three computations is then
@@ -26,13 +26,11 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.network.gpu.kernels import HALF, Kernel
 from pydlshogi.network.gpu.products import get_precision, product
+from pydlshogi.network.gpu.rows import contiguous, to_boards, to_rows
 
 #: Factor of the gradients of one position while they are float16. The format keeps its precision
 #: from 6e-5 to 65504, so for gradients from 1e-6 to 1000. Larger ones are cut off.
 _GRADIENT_SCALE = 64
-
-#: Axes from (board, channel, row, column) to (board, row, column, channel), and back.
-_IN_MEMORY, _AS_CHAINER = (0, 2, 3, 1), (0, 3, 1, 2)
 
 #: The neighbours of each square. A thread copies one channel (or four, as a float4) of the nine
 #: neighbours of a square, and stores the products with ``scale``.
@@ -120,14 +118,12 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     Returns:
         (n, channels out, 9, 9) float32.
     """
-    n, _, height, width = x.shape
-    outputs = len(W)
     y = _convolve(x, W)
     if b is not None:
-        _add_bias(y.size, y, _contiguous(b), outputs, int(relu))
+        _add_bias(y.size, y, contiguous(b), len(W), int(relu))
     elif relu:
         _relu(y.size, y)
-    return y.reshape(n, height, width, outputs).transpose(_AS_CHAINER)
+    return to_boards(y, *x.shape[2:])
 
 
 def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple[Any, Any, Any]:
@@ -146,22 +142,21 @@ def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple
     xp = chainer.backend.get_array_module(x)
     n, inputs, height, width = x.shape
     outputs, _, *size = W.shape
-    g = _rows(gy)
+    g = to_rows(gy)
     if y is not None:
         masked = xp.empty_like(g)
-        _relu_gradient(g.size, _rows(y), g, masked)
+        _relu_gradient(g.size, to_rows(y), g, masked)
         g = masked
     # The gradients of the mean loss become smaller with the batch.
     scale = float(_GRADIENT_SCALE * n)
     gx = gW = gb = None
     if 0 in indexes:
-        boards = g.reshape(n, height, width, outputs).transpose(_AS_CHAINER)
+        boards = to_boards(g, height, width)
         turned = W[:, :, ::-1, ::-1].transpose(1, 0, 2, 3)
-        gx = _convolve(boards, turned, scale).reshape(n, height, width, inputs)
-        gx = gx.transpose(_AS_CHAINER)
+        gx = to_boards(_convolve(boards, turned, scale), height, width)
     if 1 in indexes:
         gW = _filter_gradient(x, W, g, scale).reshape(*size, inputs, outputs)
-        gW = _contiguous(gW.transpose(3, 2, 0, 1))
+        gW = contiguous(gW.transpose(3, 2, 0, 1))
     if 2 in indexes:
         gb = product(xp.ones((1, len(g)), numpy.float32), g)[0]
     return gx, gW, gb
@@ -176,9 +171,9 @@ def _convolve(boards: Any, W: Any, scale: float = 1.0) -> Any:
     Returns:
         (81·n, out) float32.
     """
-    filters = _contiguous(W.transpose(2, 3, 1, 0)).reshape(-1, len(W))
+    filters = contiguous(W.transpose(2, 3, 1, 0)).reshape(-1, len(W))
     if W.shape[2:] == (1, 1):
-        return product(_rows(boards), filters)
+        return product(to_rows(boards), filters)
     if get_precision() != "float16":
         return product(neighbours(boards), filters)
     found = neighbours(boards, numpy.float16, scale)
@@ -188,7 +183,7 @@ def _convolve(boards: Any, W: Any, scale: float = 1.0) -> Any:
 def _filter_gradient(x: Any, W: Any, g: Any, scale: float) -> Any:
     """Computes the gradient of filters (out, in, rows, columns), as (rows·columns·in, out)."""
     if W.shape[2:] == (1, 1):
-        return product(_rows(x).T, g)
+        return product(to_rows(x).T, g)
     if get_precision() != "float16":
         return product(neighbours(x).T, g)
     return product(neighbours(x, numpy.float16).T, _half(g, scale), 1 / scale)
@@ -206,7 +201,7 @@ def neighbours(boards: Any, dtype: Any = numpy.float32, scale: float = 1.0) -> A
         (81·n, 9·channels): board and square, then neighbour and channel.
     """
     xp = chainer.backend.get_array_module(boards)
-    rows = _rows(boards)
+    rows = to_rows(boards)
     channels = rows.shape[1]
     found = xp.empty((len(rows), 9 * channels), dtype)
     width = 4 if channels % 4 == 0 else 1
@@ -221,12 +216,3 @@ def _half(x: Any, scale: float = 1.0) -> Any:
     y = xp.empty(x.shape, numpy.float16)
     _to_half(x.size, x, y, scale)
     return y
-
-
-def _rows(boards: Any) -> Any:
-    """Returns boards (n, channels, height, width) as a contiguous (height·width·n, channels)."""
-    return _contiguous(boards.transpose(_IN_MEMORY)).reshape(-1, boards.shape[1])
-
-
-def _contiguous(array: Any) -> Any:
-    return chainer.backend.get_array_module(array).ascontiguousarray(array)

@@ -1,6 +1,6 @@
 """Batch normalization of boards on a GPU, with an optional ReLU.
 
-The formulas are those of :mod:`pydlshogi.network.normalization`. Forward and backward read
+The formulas are those of :mod:`pydlshogi.network.cpu.normalization`. Forward and backward read
 the batch twice: for the sums, then for the results. The rows of the batch, one for each square of
 each board, are divided among at most ``_CHUNKS`` sums for each channel; a second kernel adds them
 in a fixed order. So equal batches give equal results.
@@ -17,12 +17,10 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.gpu.kernels import Kernel
+from pydlshogi.network.gpu.rows import to_boards, to_rows
 
 #: Largest number of sums for each channel.
 _CHUNKS = 256
-
-#: Axes from (board, channel, row, column) to (board, row, column, channel), and back.
-_IN_MEMORY, _AS_CHAINER = (0, 2, 3, 1), (0, 3, 1, 2)
 
 _take_moments = Kernel(
     "take_moments",
@@ -168,7 +166,7 @@ class Normalization(chainer.FunctionNode):
         x, gamma, beta = inputs
         self.retain_inputs((0, 1, 2))
         xp = chainer.backend.get_array_module(x)
-        rows = _rows(x)
+        rows = to_rows(x)
         channels = rows.shape[1]
         chunk, chunks = _divide(len(rows))
         sums = xp.empty((2, chunks, channels), numpy.float32)
@@ -191,7 +189,7 @@ class Normalization(chainer.FunctionNode):
             return tuple(variables[index] for index in indexes)
         x, gamma, beta = (v.array for v in inputs)
         xp = chainer.backend.get_array_module(x)
-        rows, g_rows = _rows(x), _rows(grad_outputs[0].array)
+        rows, g_rows = to_rows(x), to_rows(grad_outputs[0].array)
         channels = rows.shape[1]
         chunk, chunks = _divide(len(rows))
         known = rows, g_rows, self._mean, self._inverse, gamma, beta
@@ -203,7 +201,7 @@ class Normalization(chainer.FunctionNode):
         _compute_gradient(
             rows.size, *known, g_beta, g_gamma, gx, channels, len(rows), int(self.relu)
         )
-        gradients = _boards(gx, x.shape), g_gamma, g_beta
+        gradients = to_boards(gx, *x.shape[2:]), g_gamma, g_beta
         return tuple(chainer.as_variable(gradients[index]) for index in indexes)
 
 
@@ -221,7 +219,7 @@ def normalize(x: Any, link: Any, relu: bool) -> Any:
     xp = chainer.backend.get_array_module(x)
     inverse = 1 / xp.sqrt(link.avg_var + numpy.float32(link.eps))
     return _apply(
-        _rows(x), x.shape, link.avg_mean, inverse, link.gamma.array, link.beta.array, relu
+        to_rows(x), x.shape, link.avg_mean, inverse, link.gamma.array, link.beta.array, relu
     )
 
 
@@ -231,22 +229,10 @@ def _apply(
     xp = chainer.backend.get_array_module(rows)
     y = xp.empty_like(rows)
     _normalize(rows.size, rows, mean, inverse, gamma, beta, y, rows.shape[1], int(relu))
-    return _boards(y, shape)
+    return to_boards(y, *shape[2:])
 
 
 def _divide(rows: int) -> tuple[int, int]:
     """Returns the number of rows in a chunk, and the number of chunks."""
     chunk = -(-rows // _CHUNKS)
     return chunk, -(-rows // chunk)
-
-
-def _rows(x: Any) -> Any:
-    """Returns (n, channels, height, width) as a contiguous (n·height·width, channels)."""
-    xp = chainer.backend.get_array_module(x)
-    return xp.ascontiguousarray(x.transpose(_IN_MEMORY)).reshape(-1, x.shape[1])
-
-
-def _boards(rows: Any, shape: tuple[int, ...]) -> Any:
-    """Reverses :func:`_rows` for boards of the given shape."""
-    n, channels, height, width = shape
-    return rows.reshape(n, height, width, channels).transpose(_AS_CHAINER)
