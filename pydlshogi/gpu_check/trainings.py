@@ -41,8 +41,12 @@ def train_large_batch(job: Job) -> None:
 
 
 def train_two_heads(job: Job) -> None:
-    """Trains the shipped network with two heads, half by the evaluations that the games have."""
-    _train(job, _TWO_HEADS, (*_BEST, "--value_lambda", "0.5"), warms_up=True)
+    """Trains the shipped network with two heads as its last step was trained.
+
+    Batches of 1024 use a large GPU fully. The evaluations of the games are half of the target.
+    """
+    recipe = (*_BEST, "--batchsize", "1024", "--lr", "0.1", "--value_lambda", "0.5")
+    _train(job, _TWO_HEADS, recipe, warms_up=True)
 
 
 def train_published(job: Job) -> None:
