@@ -17,11 +17,8 @@ from packed_files import EMBEDDED, write_games
 from training_together import CASES, DEEP, train_together
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.normalization import (
-    BatchNormalization,
-    _Normalization,
-    _PlainNormalization,
-)
+from pydlshogi.network.cpu.normalization import Normalization, PlainNormalization
+from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.npz import read_npz
 from pydlshogi.training import launcher
 from pydlshogi.training.parallel import ALONE, Ranks, join
@@ -385,10 +382,10 @@ class OneRank:
         return numpy.asarray(numpy.array(numbers), numpy.float64)[None]
 
 
-@pytest.mark.parametrize("kind", [_Normalization, _PlainNormalization])
+@pytest.mark.parametrize("kind", [Normalization, PlainNormalization])
 @pytest.mark.parametrize("relu", [False, True])
 def test_the_statistics_of_one_rank_are_those_of_chainer(device, kind, relu):
-    if kind is _Normalization:  # it computes on the CPU only
+    if kind is Normalization:  # it computes on the CPU only
         device = chainer.get_device("@numpy")
     random = numpy.random.RandomState(1)
     arrays = [random.randn(*shape).astype("f") for shape in ((5, 7, 9, 9), (7,), (7,))]
@@ -423,7 +420,7 @@ def test_an_idle_rank_gets_no_gradient():
     ranks = OneRank()
     ranks.idle = True
     ranks.gather = lambda numbers: numpy.stack([0 * numpy.array(numbers), numpy.ones_like(numbers)])
-    for kind in (_Normalization, _PlainNormalization):
+    for kind in (Normalization, PlainNormalization):
         x = chainer.Variable(numpy.random.RandomState(1).randn(1, 3, 2, 2).astype("f"))
         y = kind(2e-5, False, ranks).apply((x, numpy.ones(3, "f"), numpy.zeros(3, "f")))[0]
         y.grad = numpy.ones_like(y.array)
