@@ -16,7 +16,7 @@ def build_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="calibrate_value",
         description="Writes a model whose value head is neither too sure of the winner nor "
-        "unsure: a factor and an offset of the value's logit are fitted to the results of games. "
+        "unsure: a factor of the value's logit is fitted to the results of games. "
         "Name games that the model was not trained on. Moves and the order of the values do not "
         "change.",
     )
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     save_derived_model(args.output, network, args.model, half=args.float16)
     print(
         f"value loss of {scale.positions:,} positions: {scale.before:.4f}, corrected "
-        f"{scale.after:.4f} (factor {scale.factor:.4f}, offset {scale.offset:+.4f})"
+        f"{scale.after:.4f} (factor {scale.factor:.4f})"
     )
     print(f"{args.output}: {name_of(network)} of {args.model}")
     return 0

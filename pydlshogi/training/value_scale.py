@@ -1,14 +1,16 @@
 """Corrects the values of a network that is too sure of the winner, or not sure enough.
 
 A network that sees the same games in several epochs remembers their results. Its values are then
-too near to a certain win or loss. On games that it has not seen, two numbers correct this:
+too near to a certain win or loss. On games that it has not seen, one number corrects this:
 
-    corrected logit = factor · logit + offset
+    corrected logit = factor · logit
 
-They are fitted by logistic regression. The order of the values does not change.
+It is fitted by logistic regression. A value of one half stays, and the order of the values does
+not change. A constant beside the factor would favour one side: in a game, Black and White are to
+move in turns. The value would then jump from move to move, even in a quiet opening.
 
-Source: J. Platt, Probabilistic outputs for support vector machines, in Advances in Large Margin
-Classifiers (1999).
+Source: C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, On calibration of modern neural networks
+("temperature scaling"), arXiv:1706.04599 (2017).
 """
 
 from __future__ import annotations
@@ -37,14 +39,12 @@ class ValueScale(NamedTuple):
 
     Attributes:
         factor: Factor of the logit, above 0.
-        offset: Number that is added afterwards.
-        positions: Number of positions that they were fitted to.
+        positions: Number of positions that it was fitted to.
         before: Mean value loss of these positions without the correction.
         after: The same with it.
     """
 
     factor: float
-    offset: float
     positions: int
     before: float
     after: float
@@ -84,35 +84,31 @@ def fit_value_scale(predicted: numpy.ndarray, wins: numpy.ndarray) -> ValueScale
         raise ValueScaleError("its games need wins and losses. Name a list of more games.")
     inside = numpy.clip(predicted[known].astype(float), _MARGIN, 1 - _MARGIN)
     logits = numpy.log(inside / (1 - inside))
-    fitted = _fit(logits, wins)
-    if fitted is None or fitted[0] <= 0:
+    factor = _fit(logits, wins)
+    if factor is None or factor <= 0:
         raise ValueScaleError(
             "the values do not predict the results of its games. Name more games, or train on."
         )
-    factor, offset = fitted
-    after = _mean_loss(factor * logits + offset, wins)
-    return ValueScale(factor, offset, len(wins), _mean_loss(logits, wins), after)
+    before, after = _mean_loss(logits, wins), _mean_loss(factor * logits, wins)
+    return ValueScale(factor, len(wins), before, after)
 
 
-def _fit(logits: numpy.ndarray, wins: numpy.ndarray) -> tuple[float, float] | None:
+def _fit(logits: numpy.ndarray, wins: numpy.ndarray) -> float | None:
     """Minimizes the loss by Newton's method; None if it has no minimum."""
-    terms = numpy.stack([logits, numpy.ones_like(logits)])
-    fitted = numpy.array([1.0, 0.0])
-    loss = _mean_loss(fitted @ terms, wins)
+    factor, loss = 1.0, _mean_loss(logits, wins)
     for _ in range(_STEPS):
-        probabilities = (1 + numpy.tanh(fitted @ terms / 2)) / 2
-        curvature = (terms * (probabilities * (1 - probabilities))) @ terms.T
-        try:
-            step = numpy.linalg.solve(curvature, terms @ (wins - probabilities))
-        except numpy.linalg.LinAlgError:
+        probabilities = (1 + numpy.tanh(factor * logits / 2)) / 2
+        curvature = float((logits * logits * probabilities * (1 - probabilities)).sum())
+        if curvature == 0:
             return None
+        step = float((logits * (wins - probabilities)).sum()) / curvature
         # A whole step may be too far.
-        while _mean_loss((fitted + step) @ terms, wins) > loss and abs(step).max() > _SMALL:
+        while _mean_loss((factor + step) * logits, wins) > loss and abs(step) > _SMALL:
             step /= 2
-        fitted += step
-        loss = _mean_loss(fitted @ terms, wins)
-        if abs(step).max() <= _SMALL:
-            return float(fitted[0]), float(fitted[1])
+        factor += step
+        loss = _mean_loss(factor * logits, wins)
+        if abs(step) <= _SMALL:
+            return factor
     return None
 
 
@@ -125,4 +121,3 @@ def apply_value_scale(network: Any, scale: ValueScale) -> None:
     link = network[network.value_output]
     link.W.array *= scale.factor
     link.b.array *= scale.factor
-    link.b.array += scale.offset

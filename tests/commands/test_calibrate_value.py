@@ -44,7 +44,7 @@ def test_the_corrected_model_is_written_and_fits_better(tmp_path, capsys):
     assert after < before
     assert second == f"{new}: policy_value of {model}"
     found, loaded = load_network(model), load_network(new)
-    factor = float(first.partition("(factor ")[2].partition(",")[0])
+    factor = float(first.partition("(factor ")[2].partition(")")[0])
     assert 0 < factor < 1
     tolerance = {"rtol": 2e-3, "atol": 1e-4}
     numpy.testing.assert_allclose(loaded.l15_v.W.array, factor * found.l15_v.W.array, **tolerance)

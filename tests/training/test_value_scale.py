@@ -20,16 +20,15 @@ def sigmoid(x):
     return (1 + np.tanh(x / 2)) / 2
 
 
-@pytest.mark.parametrize(("factor", "offset"), [(0.6, -0.2), (1.0, 0.0), (1.7, 0.4)])
-def test_the_factor_and_the_offset_are_found(factor, offset):
+@pytest.mark.parametrize("factor", [0.6, 1.0, 1.7])
+def test_the_factor_is_found(factor):
     random = np.random.RandomState(0)
     logits = random.normal(0, 2, 200_000)
-    wins = (random.uniform(size=len(logits)) < sigmoid(factor * logits + offset)).astype(float)
+    wins = (random.uniform(size=len(logits)) < sigmoid(factor * logits)).astype(float)
     wins[::7] = np.nan
     scale = fit_value_scale(sigmoid(logits), wins)
     assert scale.positions == np.count_nonzero(~np.isnan(wins))
     assert scale.factor == pytest.approx(factor, abs=0.02)
-    assert scale.offset == pytest.approx(offset, abs=0.02)
     assert scale.after <= scale.before
 
 
@@ -40,15 +39,26 @@ def test_no_other_correction_is_better():
     wins[logits > 1] = 1
     scale = fit_value_scale(sigmoid(logits), wins)
 
-    def loss(factor, offset):
-        corrected = factor * logits + offset
+    def loss(factor):
+        corrected = factor * logits
         return (np.log1p(np.exp(corrected)) - wins * corrected).mean()
 
-    best = loss(scale.factor, scale.offset)
+    best = loss(scale.factor)
     assert scale.after == pytest.approx(best, rel=1e-6)
-    assert scale.before == pytest.approx(loss(1, 0), rel=1e-6)
-    for change in ((0.01, 0), (-0.01, 0), (0, 0.01), (0, -0.01)):
-        assert loss(scale.factor + change[0], scale.offset + change[1]) > best
+    assert scale.before == pytest.approx(loss(1), rel=1e-6)
+    for change in (0.01, -0.01):
+        assert loss(scale.factor + change) > best
+
+
+def test_a_value_of_one_half_stays_where_one_side_wins_more():
+    random = np.random.RandomState(3)
+    logits = random.normal(0, 2, 5_000)
+    wins = (random.uniform(size=len(logits)) < sigmoid(logits - 1)).astype(float)
+    network = make_trained("policy_value", channels=8)
+    network.l15_v.W.array[...] = 0
+    network.l15_v.b.array[...] = 0
+    apply_value_scale(network, fit_value_scale(sigmoid(logits), wins))
+    assert not network.l15_v.b.array.any()
 
 
 def test_predictions_of_0_and_1_are_possible():
@@ -86,9 +96,9 @@ def test_a_network_computes_the_corrected_logits(name):
         return [variable.array for variable in found]
 
     *policy, values = outputs()
-    apply_value_scale(network, ValueScale(0.5, -0.25, 100, 0.7, 0.6))
+    apply_value_scale(network, ValueScale(0.5, 100, 0.7, 0.6))
     *others, corrected = outputs()
-    np.testing.assert_allclose(corrected, 0.5 * values - 0.25, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(corrected, 0.5 * values, rtol=1e-5, atol=1e-6)
     for before, after in zip(policy, others):
         np.testing.assert_array_equal(before, after)
 
