@@ -67,6 +67,7 @@ _DESCRIBED = {
     "utils/plot_log.py": ("training",),
     "utils/fold_bn.py": ("networks",),
     "utils/calibrate_value.py": ("recipes",),
+    "utils/average_models.py": ("recipes",),
     "utils/gpu_check.py": ("gpu",),
     "utils/show_position.py": ("pictures",),
     "utils/analyze_kifu.py": ("analysis",),

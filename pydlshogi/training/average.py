@@ -1,0 +1,86 @@
+"""The weighted mean of two networks, of which one was trained on from the other.
+
+A long training moves the weights away from where they began, and the network then remembers its
+games. Between the two sets of weights, there are often better ones, above all for games that the
+network has not seen. The mean needs statistics of its own in each batch normalization.
+
+Sources: P. Izmailov et al., Averaging weights leads to wider optima and better generalization,
+arXiv:1803.05407 (2018); M. Wortsman et al., Robust fine-tuning of zero-shot models,
+arXiv:2109.01903 (2021).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy
+from tqdm import tqdm
+
+from pydlshogi.compat import chainer
+from pydlshogi.errors import UserError
+from pydlshogi.network.model_file import arrays_of
+from pydlshogi.network.registry import name_of
+from pydlshogi.training.batches import PlanesConverter
+
+
+class AverageError(UserError):
+    """Two networks have no mean."""
+
+
+def average(network: Any, other: Any, weight: float) -> None:
+    """Replaces the weights of a network by a mean.
+
+    Args:
+        network: A ``Network`` on the CPU.
+        other: A network of the same kind and size, on the CPU.
+        weight: Share of ``network`` in the mean, from 0 to 1.
+
+    Raises:
+        AverageError: the networks differ in more than their weights.
+    """
+    arrays, others = arrays_of(network), arrays_of(other)
+    shapes = [{key: array.shape for key, array in found.items()} for found in (arrays, others)]
+    if type(network) is not type(other) or shapes[0] != shapes[1]:
+        raise AverageError(
+            f"a {name_of(network)} network and a {name_of(other)} network of other kind or size "
+            "have no mean. Name two models of one network."
+        )
+    for key, array in arrays.items():
+        if array.dtype.kind == "f":
+            array[...] = weight * array + (1 - weight) * others[key]
+
+
+def normalizations_of(network: Any) -> list[Any]:
+    """Lists the batch normalizations of a network."""
+    kind = chainer.links.BatchNormalization
+    return [link for link in network.links() if isinstance(link, kind)]
+
+
+def measure_statistics(
+    network: Any, positions: numpy.ndarray, device: Any, batch_size: int = 1024
+) -> None:
+    """Measures the running statistics of all batch normalizations anew.
+
+    Each batch contains positions from the whole array. The statistics become the means over the
+    batches, as a training with small steps would make them.
+
+    Args:
+        network: A ``Network`` on ``device``.
+        positions: (n,) array of ``POSITION``.
+        device: The ``chainer.backend.Device`` that computes.
+        batch_size: Positions in a batch.
+    """
+    device.use()
+    convert = PlanesConverter(positions, plane_num=network.plane_num)
+    normalizations = normalizations_of(network)
+    decays = [link.decay for link in normalizations]
+    batches = -(-len(positions) // batch_size)
+    with chainer.using_config("train", True), chainer.no_backprop_mode():
+        for number in tqdm(range(batches), disable=not sys.stderr.isatty()):
+            for link in normalizations:
+                link.decay = number / (number + 1)
+            planes, _, _ = convert(numpy.arange(number, len(positions), batches), device)
+            network(planes)
+    for link, decay in zip(normalizations, decays):
+        link.decay = decay
