@@ -1,6 +1,6 @@
 """The process of one side of benchmarks/gpu.py.
 
-Arguments: the side, its number format (float32, tf32, mixed16, bf16) and the device (cuda
+Arguments: the side, its number format (float32, tf32, float16, mixed16, bf16) and the device (cuda
 or cpu). Each line of standard input is a JSON object; each answer is a line of JSON.
 ``{"versions": true}`` asks for the versions of the libraries. ``{"task": "train" or
 "evaluate", "batch": N, "seconds": S}`` asks for positions per second, measured for about S

@@ -21,6 +21,10 @@ struct alignas(16) float4 { float x, y, z, w; };
 struct ushort4 { unsigned short x, y, z, w; };
 static Index blockIdx, blockDim, threadIdx;
 #define __global__ static
+"""
+
+#: What a kernel with float16 uses. An old compiler may lack this type.
+_HALF = """
 static unsigned short half_of(float value) {
     value = value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value;
     const _Float16 half = value;
@@ -53,7 +57,8 @@ def _compile(source, name):
         for n, kind in enumerate(kinds)
     )
     # In C, CUDA's functions and variables are known without a declaration.
-    text = _CUDA + source.replace('extern "C"', "") + _LAUNCH.format(name=name, arguments=arguments)
+    text = _CUDA + (_HALF if "half_of(" in source else "")
+    text += source.replace('extern "C"', "") + _LAUNCH.format(name=name, arguments=arguments)
     folder = (
         Path(tempfile.gettempdir()) / f"cuda_on_cpu-{hashlib.sha256(text.encode()).hexdigest()}"
     )
@@ -84,6 +89,12 @@ def matrices(transpose, rows, columns, address, kind, length):
     return found.T if transpose else found
 
 
+def _as_tf32(array):
+    """Rounds float32 numbers to 11 bits."""
+    bits = numpy.ascontiguousarray(array).view(numpy.uint32)
+    return ((bits + numpy.uint32(1 << 12)) & numpy.uint32(0xFFFFE000)).view(numpy.float32)
+
+
 def gemm(handle, op_a, op_b, m, n, k, alpha, *rest):
     """cuBLAS's ``gemmEx`` on the CPU."""
     a, a_kind, a_length, b, b_kind, b_length, beta, c, c_kind, c_length, compute, algorithm = rest
@@ -92,6 +103,8 @@ def gemm(handle, op_a, op_b, m, n, k, alpha, *rest):
     assert ctypes.c_float.from_address(beta).value == 0 and algorithm == 99
     left = matrices(op_a, m, k, a, a_kind, a_length).astype(numpy.float32)
     right = matrices(op_b, k, n, b, b_kind, b_length).astype(numpy.float32)
+    if compute == 77:
+        left, right = _as_tf32(left), _as_tf32(right)
     factor = ctypes.c_float.from_address(alpha).value
     matrices(0, m, n, c, c_kind, c_length)[...] = numpy.float32(factor) * (left @ right)
 

@@ -585,9 +585,7 @@ def install():
         Stream=_Stream,
         runtime=runtime,
         memory=memory,
-        cublas=_module(
-            "cupy.cuda.cublas", setMathMode=lambda handle, mode: None, gemmEx=cuda_on_cpu.gemm
-        ),
+        cublas=_module("cupy.cuda.cublas", gemmEx=cuda_on_cpu.gemm),
         get_cublas_handle=lambda: 0,
         nvrtc=types.SimpleNamespace(getVersion=lambda: (12, 9)),
         get_device_id=lambda: 0,

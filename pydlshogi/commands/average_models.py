@@ -11,6 +11,10 @@ from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep, load_games, refuse_inputs
 
 
+#: Positions that the statistics are measured on, by default.
+_MEASURED = 65536
+
+
 def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
@@ -39,10 +43,9 @@ def build_parser() -> ArgumentParser:
     add(
         "--positions",
         type=positive_int,
-        default=65536,
         metavar="N",
         help="positions of LIST, evenly chosen, that the statistics are measured on (default: "
-        "%(default)s)",
+        f"{_MEASURED})",
     )
     add(
         "--float16",
@@ -65,7 +68,10 @@ def build_parser() -> ArgumentParser:
 @program("average_models", remedy="Lower --batchsize, or end other programs.")
 def main(argv: Sequence[str] | None = None) -> int:
     """Computes the mean as the command line says; returns the exit status."""
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.positions and not args.kifulist:
+        parser.error("--positions needs --kifulist")
     # These modules import Chainer; a wrong command line has been reported before.
     import numpy
 
@@ -99,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     refuse_inputs(args.output, args.model, args.other, *filter(None, [args.kifulist]))
     if has_statistics:
         positions = load_games(args.kifulist).mapped
-        count = min(args.positions, len(positions))
+        count = min(args.positions or _MEASURED, len(positions))
         chosen = numpy.arange(count) * len(positions) // count
         network.to_device(device)
         measure_statistics(network, positions[chosen], device, args.batchsize)

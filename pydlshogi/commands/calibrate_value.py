@@ -15,10 +15,9 @@ def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="calibrate_value",
-        description="Writes a model whose value head is neither too sure of the winner nor "
-        "unsure: a factor of the value's logit is fitted to the results of games. "
-        "Name games that the model was not trained on. Moves and the order of the values do not "
-        "change.",
+        description="Writes a model whose winning probabilities fit the results of games. The "
+        "program fits one factor of the value's logit. Name games that the model was not trained "
+        "on. The policy and the order of the values do not change.",
     )
     add = parser.add_argument
     add("model", type=file_name, help="model file to read")

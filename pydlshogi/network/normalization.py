@@ -1,8 +1,9 @@
 """Batch normalization of boards with an optional ReLU.
 
 :class:`BatchNormalization` is ``chainer.links.BatchNormalization`` with the same parameters,
-running statistics and npz. Our code trains it on a CPU (:mod:`pydlshogi.network.cpu.normalization`)
-and on a GPU (:mod:`pydlshogi.network.gpu.normalization`); Chainer computes everything else.
+running statistics and npz. Our code computes the training on a CPU
+(:mod:`pydlshogi.network.cpu.normalization`), and training and evaluation on a GPU
+(:mod:`pydlshogi.network.gpu.normalization`). Chainer computes everything else.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ L = chainer.links
 class BatchNormalization(L.BatchNormalization):
     """``chainer.links.BatchNormalization`` of channels, computed faster.
 
-    Chainer computes where :func:`pydlshogi.network.convolution.set_convolution` chose "chainer",
-    and outside of training (``chainer.config.train`` is False) on a CPU.
+    Chainer computes where :func:`pydlshogi.network.convolution.set_convolution` chose "chainer".
+    It also computes outside of training, except on a GPU without backpropagation. In a training
+    that several processes share, our code always computes.
 
     Args:
         size: Number of channels.

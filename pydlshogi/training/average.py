@@ -43,7 +43,7 @@ def average(network: Any, other: Any, weight: float) -> None:
     shapes = [{key: array.shape for key, array in found.items()} for found in (arrays, others)]
     if type(network) is not type(other) or shapes[0] != shapes[1]:
         raise AverageError(
-            f"a {name_of(network)} network and a {name_of(other)} network of other kind or size "
+            f"the networks {name_of(network)} and {name_of(other)} differ in kind or size, so they "
             "have no mean. Name two models of one network."
         )
     for key, array in arrays.items():

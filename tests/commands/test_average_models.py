@@ -74,7 +74,7 @@ def test_models_of_two_networks_are_refused(tmp_path, capsys):
     assert status == 1 and not (tmp_path / "new").exists()
     (line,) = printed.err.splitlines()
     assert line.startswith(f"average_models: error: model files {first} and {tmp_path / 'other'}: ")
-    assert "a policy_bn network and a value network" in line
+    assert "the networks policy_bn and value differ" in line
 
 
 def test_inputs_are_not_replaced(tmp_path, capsys):

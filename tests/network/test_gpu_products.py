@@ -127,9 +127,14 @@ def test_other_precisions_are_rounded_and_not_wrong(gpu, precision, inputs, ksiz
     # Without ReLU: rounding changes the sign of numbers near 0.
     expected = [array.get() for array in gradients(gpu, arrays, gy, False)]
     set_precision(precision)
-    for found, exact in zip(gradients(gpu, arrays, gy, False), expected):
+    rounded = gradients(gpu, arrays, gy, False)
+    for found, exact in zip(rounded, expected):
         assert found.dtype == np.float32
         assert error(found, exact) < ROUGH
+    # A GPU may compute such small products in float32.
+    if gpu.xp.cuda.runtime.getDeviceProperties(0)["name"] == b"stand-in":
+        for found, exact in zip(rounded[:3], expected):  # the gradient of b is a sum
+            assert error(found, exact) > 1e-5
 
 
 def test_a_number_beyond_float16_is_cut_off_and_nan_stays(gpu):
@@ -154,6 +159,6 @@ def test_a_kernel_takes_only_contiguous_float_arrays_and_sizes_of_an_int(gpu):
     for array in (x.T, gpu.send(np.ones(6))):
         with pytest.raises(ValueError, match="kernel twice: an array must be float"):
             double(6, array)
-    for size in (0, 2**31):
-        with pytest.raises(ValueError, match=f"kernel twice: {size} threads"):
+    for size, kind in ((0, ValueError), (2**31 - 255, MemoryError)):
+        with pytest.raises(kind, match=f"kernel twice: {size} threads"):
             double(size, x)

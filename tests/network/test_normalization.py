@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydlshogi.compat import chainer
 from pydlshogi.network.convolution import using_convolution
 from pydlshogi.network.cpu import normalization, threads
+from pydlshogi.network.gpu import normalization as on_gpu
 from pydlshogi.network.normalization import BatchNormalization
 
 F = chainer.functions
@@ -136,6 +137,34 @@ def test_a_large_mean_costs_no_more_than_the_last_bits(device):
     np.testing.assert_allclose(found[5], 0.9 + 0.1 * x.var((0, 2, 3), float, ddof=1), rtol=1e-3)
 
 
+def test_an_outlier_in_the_first_row_does_not_hide_the_variance(device):
+    x, gamma, beta, gy = random_layer(10, 200, 3)
+    x *= 0.01
+    x[0, :, 0, 0] = 1000
+    found = run(make(BatchNormalization, gamma, beta), x, gy, False, device)
+    np.testing.assert_allclose(found[5], 0.9 + 0.1 * x.var((0, 2, 3), float, ddof=1), rtol=1e-3)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_nan_stays(device, relu):
+    # Otherwise a training that diverges would look sound.
+    x, gamma, beta, gy = random_layer(11, 2, 5)
+    x[1, 3, 4, 4] = np.nan
+    link = make(BatchNormalization, gamma, beta, relu=relu)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        y, *_, mean, variance = run(link, x, gy, False, device)
+    for array in (y[:, 3], mean[3], variance[3]):
+        assert np.isnan(array).all()
+    others = [0, 1, 2, 4]
+    assert np.isfinite(y[:, others]).all() and np.isfinite(variance[others]).all()
+    link.avg_mean.fill(0)
+    link.avg_var.fill(1)
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        y = to_cpu(link(device.send(x)).array)
+    assert np.argwhere(np.isnan(y)).tolist() == [[1, 3, 4, 4]]
+
+
 def test_results_do_not_depend_on_the_number_of_threads():
     x, gamma, beta, gy = random_layer(5, 50, 16)
     results = []
@@ -149,7 +178,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 
 @pytest.mark.parametrize("relu", [False, True])
-def test_gradients_have_gradients(monkeypatch, relu):
+def test_gradients_have_gradients(monkeypatch, device, relu):
     # chainer.gradient_check needs a package that setuptools no longer has.
     monkeypatch.setitem(sys.modules, "pkg_resources", types.ModuleType("pkg_resources"))
     from chainer import gradient_check
@@ -160,9 +189,18 @@ def test_gradients_have_gradients(monkeypatch, relu):
     ggx, ggamma, ggbeta, _ = random_layer(7, 4, 3)
 
     def function(x, gamma, beta):
-        y = normalization.Normalization(2e-5, relu).apply((x, gamma, beta))[0]
+        running = device.send(np.zeros((2, 3), np.float32))
+        node = (
+            normalization.Normalization(2e-5, relu)
+            if device.xp is np
+            else on_gpu.Normalization(2e-5, relu, tuple(running), 0.9)
+        )
+        y = node.apply((x, gamma, beta))[0]
         return y * y
 
+    x, gamma, beta, gy, ggx, ggamma, ggbeta = map(
+        device.send, (x, gamma, beta, gy, ggx, ggamma, ggbeta)
+    )
     gradient_check.check_double_backward(
         function, (x, gamma, beta), gy, (ggx, ggamma, ggbeta), eps=1e-2, atol=0.5, rtol=0.1
     )

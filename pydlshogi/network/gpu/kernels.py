@@ -56,16 +56,18 @@ class Kernel:
         """Starts the kernel; the GPU may still compute when the call returns.
 
         Args:
-            size: Number of threads, less than 2³¹.
+            size: Number of threads, from 1 to 2³¹ − 256.
             *args: Contiguous float32 or float16 arrays of the GPU, and numbers: an ``int`` is
                 passed as C++'s int, a ``float`` as its float.
 
         Raises:
-            ValueError: an array has another dtype or is not contiguous, or there are too many
-                threads.
+            ValueError: an array has another dtype or is not contiguous, or there is no thread.
+            MemoryError: there are too many threads, because the batch is too large.
         """
-        if not 0 < size < 2**31 - _BLOCK:
-            raise ValueError(f"kernel {self.name}: {size} threads; 1 to 2^31 are possible")
+        if size <= 0:
+            raise ValueError(f"kernel {self.name}: {size} threads; at least 1 is needed")
+        if size > 2**31 - _BLOCK:  # the last block may have superfluous threads
+            raise MemoryError(f"kernel {self.name}: {size} threads are too many; lower the batch")
         blocks = -(-size // _BLOCK)
         arguments = (*map(self._argument, args), numpy.int32(size))
         _compile(self.name, self.source)((blocks,), (_BLOCK,), arguments)

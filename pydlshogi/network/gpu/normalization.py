@@ -5,8 +5,8 @@ the batch twice: for the sums, then for the results. The rows of the batch, one 
 each board, are divided among at most ``_CHUNKS`` sums for each channel; a second kernel adds them
 in a fixed order. So equal batches give equal results.
 
-The variance is that of the differences from the first row. So it is exact enough for a channel
-with a large mean and a small variance.
+Each sum is that of the differences from the first of its rows. The sums are combined by the
+formula of Chan, Golub and LeVeque. So the variance is exact enough even for a large mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _take_moments = Kernel(
     const int channel = i % channels;
     const int first = i / channels * chunk;
     const int last = first + chunk < rows ? first + chunk : rows;
-    const float origin = x[channel];
+    const float origin = x[first * (long long)channels + channel];
     float sum = 0;
     float square = 0;
     #pragma unroll 8
@@ -46,19 +46,23 @@ _take_moments = Kernel(
 _merge_moments = Kernel(
     "merge_moments",
     "const float* x, const float* sums, float* mean, float* inverse, "
-    "float* running_mean, float* running_variance, const int chunks, const int rows, "
-    "const float eps, const float decay",
+    "float* running_mean, float* running_variance, const int chunks, const int chunk, "
+    "const int rows, const float eps, const float decay",
     """
-    float sum = 0;
+    float shift = 0;  // of the mean from the first row
     float square = 0;
-    #pragma unroll 8
-    for (int chunk = 0; chunk < chunks; chunk++) {
-        sum += sums[chunk * size + i];
-        square += sums[(chunks + chunk) * size + i];
+    for (int number = 0; number < chunks; number++) {
+        const int before = number * chunk;
+        const float count = before + chunk < rows ? chunk : rows - before;
+        const float difference = sums[number * size + i] / count;
+        const float origin = x[before * (long long)size + i] - x[i];
+        const float step = origin + difference - shift;
+        shift += step * (count / (before + count));
+        square += sums[(chunks + number) * size + i] - difference * difference * count;
+        square += step * step * (before * (count / (before + count)));
     }
-    const float shift = sum / rows;
-    const float found = square / rows - shift * shift;
-    const float variance = found > 0 ? found : 0;
+    // Rounding can make the sum negative; nan must stay.
+    const float variance = square < 0 ? 0 : square / rows;
     const float unbiased = variance * (rows / (rows > 1 ? rows - 1.0f : 1.0f));
     mean[i] = x[i] + shift;
     inverse[i] = 1 / sqrtf(variance + eps);
@@ -75,7 +79,7 @@ _normalize = Kernel(
     const int channel = i % channels;
     const float value =
         (x[i] - mean[channel]) * (gamma[channel] * inverse[channel]) + beta[channel];
-    y[i] = relu && !(value > 0) ? 0 : value;
+    y[i] = relu && value < 0 ? 0 : value;  // nan stays
     """,
 )
 
@@ -175,7 +179,7 @@ class Normalization(chainer.FunctionNode):
         _merge_moments(
             channels,
             *(rows, sums, self._mean, self._inverse, *self._running),
-            *(chunks, len(rows), float(self.eps), float(self._decay)),
+            *(chunks, chunk, len(rows), float(self.eps), float(self._decay)),
         )
         return (_apply(rows, x.shape, self._mean, self._inverse, gamma, beta, self.relu),)
 
