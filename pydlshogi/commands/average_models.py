@@ -10,7 +10,6 @@ from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep, load_games, refuse_inputs
 
-
 #: Positions that the statistics are measured on, by default.
 _MEASURED = 65536
 
