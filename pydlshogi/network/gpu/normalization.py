@@ -51,6 +51,7 @@ _merge_moments = Kernel(
     """
     float shift = 0;  // of the mean from the first row
     float square = 0;
+    #pragma unroll 8
     for (int number = 0; number < chunks; number++) {
         const int before = number * chunk;
         const float count = before + chunk < rows ? chunk : rows - before;
