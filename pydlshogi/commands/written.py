@@ -53,7 +53,7 @@ def keep_list(program: str, path: Path, records: Sequence[Path], absolute: bool 
 
 
 def refuse_inputs(output: str, *inputs: str) -> None:
-    """Checks that ``--output`` is none of the files that the program reads.
+    """Checks that the output is none of the files that the program reads.
 
     Raises:
         UserError: it is one of them.
@@ -61,7 +61,7 @@ def refuse_inputs(output: str, *inputs: str) -> None:
     from pydlshogi.outputs import real_path
 
     if real_path(output) in map(real_path, inputs):
-        raise UserError(f"--output {output} is a file to read. Choose another name.")
+        raise UserError(f"the output {output} is a file to read. Choose another name.")
 
 
 def check_picture_output(output: str, *inputs: str) -> None:
