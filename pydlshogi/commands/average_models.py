@@ -8,7 +8,7 @@ from pydlshogi.commands.arguments import ArgumentParser, file_name, positive_int
 from pydlshogi.commands.computation import add_computation, apply_computation
 from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import keep, load_games, refuse_inputs
+from pydlshogi.commands.written import keep, load_games
 
 #: Positions that the statistics are measured on, by default.
 _MEASURED = 65536
@@ -77,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.device import select_device
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
+    from pydlshogi.outputs import prepare_outputs
     from pydlshogi.training.average import (
         AverageError,
         average,
@@ -101,7 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             else f"model file {args.model}: its network has no batch normalization. Leave out "
             "--kifulist."
         )
-    refuse_inputs(args.output, args.model, args.other, *filter(None, [args.kifulist]))
+    inputs = {"model": args.model, "other model": args.other, "--kifulist": args.kifulist}
+    prepare_outputs({"output": args.output}, inputs)
     if has_statistics:
         positions = load_games(args.kifulist).mapped
         count = min(args.positions or _MEASURED, len(positions))

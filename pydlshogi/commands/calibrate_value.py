@@ -8,7 +8,7 @@ from pydlshogi.commands.arguments import ArgumentParser, file_name, positive_int
 from pydlshogi.commands.computation import add_computation, apply_computation
 from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import keep, load_games, refuse_inputs
+from pydlshogi.commands.written import keep, load_games
 
 
 def build_parser() -> ArgumentParser:
@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.features import WINS
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
+    from pydlshogi.outputs import prepare_outputs
     from pydlshogi.training.evaluate import measure_finite
     from pydlshogi.training.value_scale import (
         ValueScaleError,
@@ -66,7 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_network(network)
     except ValueScaleError as error:
         raise ValueScaleError(f"model file {args.model}: {error}") from None
-    refuse_inputs(args.output, args.model, args.kifulist)
+    inputs = {"model": args.model, "kifulist": args.kifulist}
+    prepare_outputs({"output": args.output}, inputs)
     positions = load_games(args.kifulist).positions
     measured = measure_finite(network, positions, device, args.batchsize)
     assert measured.wins is not None, "check_network"

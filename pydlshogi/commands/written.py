@@ -52,18 +52,6 @@ def keep_list(program: str, path: Path, records: Sequence[Path], absolute: bool 
         keep(program, path)
 
 
-def refuse_inputs(output: str, *inputs: str) -> None:
-    """Checks that the output is none of the files that the program reads.
-
-    Raises:
-        UserError: it is one of them.
-    """
-    from pydlshogi.outputs import real_path
-
-    if real_path(output) in map(real_path, inputs):
-        raise UserError(f"the output {output} is a file to read. Choose another name.")
-
-
 def check_picture_output(output: str, *inputs: str) -> None:
     """Checks, before a long computation, that ``--output`` can receive its picture.
 
@@ -76,9 +64,10 @@ def check_picture_output(output: str, *inputs: str) -> None:
             cannot be written, or matplotlib is missing.
     """
     from pydlshogi.figure import check_picture, new_figure
-    from pydlshogi.outputs import prepare_outputs
+    from pydlshogi.outputs import prepare_outputs, real_path
 
-    refuse_inputs(output, *inputs)
+    if real_path(output) in map(real_path, inputs):
+        raise UserError(f"--output {output} is a file to read. Choose another name.")
     new_figure(1, 1)
     check_picture(output)
     prepare_outputs({"--output": output}, {})

@@ -93,3 +93,13 @@ def test_a_weight_is_a_share(tmp_path, capsys, weight):
     with pytest.raises(SystemExit):
         main(["a", "b", "c", f"--weight={weight}"])
     assert "is not a number from 0 to 1" in capsys.readouterr().err
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_games_are_read(tmp_path, capsys):
+    models = make_models(tmp_path, "policy_bn", channels=8)
+    (tmp_path / "folder").mkdir()
+    status, printed = run(
+        capsys, *models, tmp_path / "folder", "--kifulist", tmp_path / "missing.txt"
+    )
+    (line,) = printed.err.splitlines()
+    assert status == 1 and line.startswith(f"average_models: error: output {tmp_path / 'folder'} ")

@@ -73,3 +73,11 @@ def test_inputs_are_not_replaced(tmp_path, capsys):
         status, printed = run(capsys, model, games, output)
         assert status == 1 and printed.err.startswith("calibrate_value: error: ")
         assert output.read_bytes() == before
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_games_are_read(tmp_path, capsys):
+    models = [make_model(tmp_path / "model", 1)]
+    (tmp_path / "folder").mkdir()
+    status, printed = run(capsys, *models, tmp_path / "missing.txt", tmp_path / "folder")
+    (line,) = printed.err.splitlines()
+    assert status == 1 and line.startswith(f"calibrate_value: error: output {tmp_path / 'folder'} ")

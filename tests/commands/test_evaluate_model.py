@@ -212,8 +212,8 @@ def test_the_picture_is_written_and_named(folder, capsys):
     "network, output, named",
     [
         ("policy_hand1x1", "a.png", "model has none"),
-        ("policy_value_small", "test.txt", "the output test.txt is a file to read"),
-        ("policy_value_small", "model", "the output model is a file to read"),
+        ("policy_value_small", "test.txt", "--output test.txt is a file to read"),
+        ("policy_value_small", "model", "--output model is a file to read"),
         ("policy_value_small", "a.xyz", "Choose another --output"),
         ("policy_value_small", "test.txt/a.png", "cannot be made or written to"),
         ("policy_value_small", "new/", "is a folder"),

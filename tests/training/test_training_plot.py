@@ -23,7 +23,7 @@ def test_a_log_is_not_overwritten_by_the_picture(tmp_path, monkeypatch, capsys, 
         (tmp_path / name).write_text("\n".join(LINES))
     assert main(["log", "other", "-o", output]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"plot_log: error: the output {output} is a file to read.")
+    assert line.startswith(f"plot_log: error: --output {output} is a file to read.")
     for name in ("log", "other"):
         assert (tmp_path / name).read_text() == "\n".join(LINES)
 
