@@ -42,10 +42,11 @@ class Searcher:
             )
         self._network = network
         self._seconds = seconds
-        device, plane_num = network.evaluator.device, network.evaluator.plane_num
+        evaluator = network.evaluator
+        plane_num = evaluator.plane_num
         settings = Settings(
-            batch_size=default_batch_size(device),
-            batches=default_batches(device),
+            batch_size=default_batch_size(evaluator.device, evaluator.backend),
+            batches=default_batches(evaluator.device),
             # In an analysis, only the rules' number of repetitions ends the game.
             occurrences=LAST_OCCURRENCE,
         )

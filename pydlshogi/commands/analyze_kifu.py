@@ -16,6 +16,7 @@ from pydlshogi.commands.arguments import (
 )
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
+from pydlshogi.player.options import BACKENDS
 
 if TYPE_CHECKING:
     from pydlshogi.analysis.game import AnalyzedGame
@@ -57,6 +58,13 @@ def build_parser() -> ArgumentParser:
         "(default: the network alone)",
     )
     add_model(parser)
+    add(
+        "--backend",
+        choices=BACKENDS,
+        default="own",
+        help="what computes the network on a CPU: this package or OpenVINO, as the option backend "
+        "of mcts_player (default: %(default)s)",
+    )
     add_language(parser)
     return parser
 
@@ -75,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     paths = _outputs(args)
     for path in paths:
         prepare_outputs({"--output": str(path)}, {})
-    network = load_model(args)
+    network = load_model(args, args.backend)
     _write(_analyze(record, network, args.seconds), network.name, paths, args)
     for path in paths:
         print(path)

@@ -66,8 +66,12 @@ def add_language(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_model(args: argparse.Namespace) -> Network:
+def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
     """Loads the model of the options.
+
+    Args:
+        args: Parsed options of :func:`add_model`.
+        backend: What computes the network on a CPU (:mod:`pydlshogi.network.backend`).
 
     Raises:
         UserError: the model cannot be loaded, or the device cannot be used.
@@ -82,4 +86,4 @@ def load_model(args: argparse.Namespace) -> Network:
     apply_computation(args)
     use_own_network(args)
     path = args.model or best_shipped_model()
-    return Network(Evaluator(path, device), Path(path).name)
+    return Network(Evaluator(path, device, backend), Path(path).name)

@@ -11,7 +11,7 @@ import shogi
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
-from pydlshogi.network.compiler import compile_network
+from pydlshogi.network.backend import OWN, make_forward
 from pydlshogi.network.convolution import get_convolution
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.model_file import load_network
@@ -34,29 +34,32 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """The network of a model file, folded for play (:mod:`pydlshogi.network.fold`).
 
-    On a CPU, it runs the network's program (:mod:`pydlshogi.network.compiler`). Chainer computes
-    networks that have no program, and all networks on a GPU or after
-    ``set_convolution("chainer")``.
+    On a CPU, a backend computes it (:mod:`pydlshogi.network.backend`). Chainer computes networks
+    that have no program, and all networks on a GPU or after ``set_convolution("chainer")``.
 
     Args:
         path: Model file of any network.
         device: The ``chainer.backend.Device`` that computes; it becomes the current one.
+        backend: What computes on a CPU. The default gives the same results on all processors,
+            except for the rounding of float32.
 
     Attributes:
         device: As above.
+        backend: The backend that computes; never ``auto``.
         has_policy: Whether the network has a policy head.
         has_value: Whether the network has a value head.
         plane_num: Number of planes of the network's input.
 
     Raises:
         ModelFileError: the file cannot be used.
+        BackendError: the backend cannot compute here.
     """
 
-    def __init__(self, path: str | os.PathLike[str], device: Any) -> None:
+    def __init__(self, path: str | os.PathLike[str], device: Any, backend: str = OWN) -> None:
         self._network = fold_for_play(load_network(path))
         self.device = device
         self.device.use()
-        self._program = compile_network(self._network) if device.xp is numpy else None
+        self.backend, self._forward = make_forward(backend, self._network, device)
         self._network.to_device(device)
         self.has_policy = self._network.has_policy
         self.has_value = self._network.value_kind is not None
@@ -82,8 +85,8 @@ class Evaluator:
 
     def _outputs(self, batch: numpy.ndarray) -> Any:
         """Computes the network's outputs: one array, or a pair of them."""
-        if self._program is not None and len(batch) and get_convolution() != "chainer":
-            outputs = self._program(batch)
+        if self._forward is not None and len(batch) and get_convolution() != "chainer":
+            outputs = self._forward(batch)
         else:
             variables = self._network(self.device.send(batch))
             pair = variables if isinstance(variables, (tuple, list)) else (variables,)

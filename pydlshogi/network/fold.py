@@ -55,8 +55,8 @@ def fold_for_play(network: Network) -> Network:
 
     Returns:
         A network for play only: it cannot be trained further or saved. A network without batch
-        normalization is returned itself. Its outputs are those of ``network`` where
-        ``chainer.config.train`` is False, except for rounding.
+        normalization, or folded already, is returned itself. Its outputs are those of ``network``
+        where ``chainer.config.train`` is False, except for rounding.
     """
     if not any(map(_pairs, network.links())):
         return network
@@ -68,12 +68,13 @@ def fold_for_play(network: Network) -> Network:
 
 
 def _pairs(link: Any) -> Folds:
-    """Returns the pairs of a link that can be folded.
+    """Returns the pairs of a link that can be folded and are not folded yet.
 
     A user's subclass inherits ``folds``, but its forward may compute something else.
     """
     is_ours = type(link).__module__.startswith(f"{_PACKAGE}.")
-    return getattr(link, "folds", ()) if is_ours else ()
+    pairs = getattr(link, "folds", ()) if is_ours else ()
+    return tuple(pair for pair in pairs if not isinstance(link[pair[1]], _Activation))
 
 
 def _fold_pair(chain: Any, convolutions: list[Any], name: str) -> None:

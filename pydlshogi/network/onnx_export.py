@@ -120,11 +120,13 @@ class GraphBuilder:
         return model
 
 
-def export(network: Network) -> Any:
+def export(network: Network, raw_values: bool = False) -> Any:
     """Converts a network.
 
     Args:
         network: Any network, on the CPU; not changed.
+        raw_values: Whether ``value`` is the output of the value head itself. Otherwise it is the
+            probability of winning.
 
     Returns:
         ``onnx.ModelProto`` with the outputs of the heads that the network has.
@@ -133,12 +135,12 @@ def export(network: Network) -> Any:
         ExportError: the network uses a function that is not in the table, or onnx is missing.
     """
     builder, names = GraphBuilder(), Names()
-    outputs = add_network(builder, network, names.planes, names)
+    outputs = add_network(builder, network, names.planes, names, raw_values)
     return builder.model({names.planes: (network.plane_num, 9, 9)}, outputs)
 
 
 def add_network(
-    builder: GraphBuilder, network: Network, planes: str, names: Names
+    builder: GraphBuilder, network: Network, planes: str, names: Names, raw_values: bool = False
 ) -> dict[str, tuple]:
     """Adds the nodes of a network to a graph.
 
@@ -147,6 +149,7 @@ def add_network(
         network: As in :func:`export`.
         planes: Name of the network's input in the graph.
         names: Names of the outputs.
+        raw_values: As in :func:`export`.
 
     Returns:
         Shapes of the outputs by name, without the batch dimension.
@@ -162,7 +165,11 @@ def add_network(
         builder.add("Identity", [translation.name_of(traced.logits)], names.policy)
         outputs[names.policy] = traced.logits.shape[1:]
     if traced.values is not None:
-        _add_win(builder, network, translation.name_of(traced.values), names.value)
+        values = translation.name_of(traced.values)
+        if raw_values:
+            builder.add("Identity", [values], names.value)
+        else:
+            _add_win(builder, network, values, names.value)
         outputs[names.value] = traced.values.shape[1:]
     return outputs
 

@@ -6,21 +6,33 @@ from typing import Any
 
 import numpy
 
+from pydlshogi.network.backend import OPENVINO_BFLOAT16, OWN
 from pydlshogi.network.cpu.threads import get_threads
 
-#: Positions for each thread of a CPU, most positions on a CPU, and positions on a GPU. A thread is
-#: as fast with 4 positions as with more. A search with larger batches chooses worse moves, because
-#: it selects more leaves before it knows the values of the others.
-_THREAD_BATCH, _CPU_BATCH, _GPU_BATCH = 4, 16, 128
+#: Positions for each thread of a CPU, and most positions on a CPU. A thread is as fast with 4
+#: positions as with more. A search with larger batches chooses worse moves, because it selects more
+#: leaves before it knows the values of the others.
+_THREAD_BATCH, _CPU_BATCH = 4, 16
+
+#: The same in bfloat16: a thread is a fifth faster with 8 positions than with 4.
+_FAST_THREAD_BATCH, _FAST_CPU_BATCH = 8, 32
+
+#: Positions on a GPU.
+_GPU_BATCH = 128
 
 
-def default_batch_size(device: Any) -> int:
-    """Returns the number of positions in a batch that suits a device.
+def default_batch_size(device: Any, backend: str = OWN) -> int:
+    """Returns the number of positions in a batch that suits the computation of the network.
 
     Args:
-        device: The ``chainer.backend.Device`` that computes the network.
+        device: The ``chainer.backend.Device`` that computes it.
+        backend: What computes it on a CPU (:mod:`pydlshogi.network.backend`).
     """
-    return _GPU_BATCH if _is_gpu(device) else min(_THREAD_BATCH * get_threads(), _CPU_BATCH)
+    if _is_gpu(device):
+        return _GPU_BATCH
+    if backend == OPENVINO_BFLOAT16:
+        return min(_FAST_THREAD_BATCH * get_threads(), _FAST_CPU_BATCH)
+    return min(_THREAD_BATCH * get_threads(), _CPU_BATCH)
 
 
 def default_batches(device: Any) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from pydlshogi.player.options import (
+    BACKENDS,
     DEVICES,
     MOST_MOVES,
     POLICY_VALUE_MODEL,
@@ -28,6 +29,7 @@ def mcts_options() -> Options:
         Filename("network_file"),
         Button("reload_model"),
         Combo("device", "auto", DEVICES),
+        Combo("backend", "auto", BACKENDS),
         Spin("Threads", _default_threads(), low=1, high=MOST_THREADS),
         Check("USI_Ponder", True),
         Spin("USI_Hash", 1024, low=16, high=1 << 20),

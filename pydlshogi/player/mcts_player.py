@@ -15,6 +15,7 @@ import numpy
 import shogi
 
 from pydlshogi import rules
+from pydlshogi.network.backend import OWN
 from pydlshogi.player.batches import default_batch_size, default_batches
 from pydlshogi.player.book import Book, BookError, BookMove, book_key, read_book
 from pydlshogi.player.clock import Budget, Timer
@@ -74,7 +75,10 @@ class MCTSPlayer(NetworkPlayer):
         self._loaded_book: tuple[Any, ...] = ()
 
     def check_network(self) -> None:
-        """Refuses a network without a policy head, and warns of one without a value head."""
+        """Refuses a network without a policy head, and warns of one without a value head.
+
+        It also says what computes the network, if this package does not.
+        """
         if not self._evaluator.has_policy:
             raise FatalError(
                 f"model file {self.model_path()} is a value network and has no policy. Play it "
@@ -86,8 +90,14 @@ class MCTSPlayer(NetworkPlayer):
                 "by its policy alone. For a search choose a modelfile trained with --network "
                 "policy_value."
             )
+        if self._evaluator.backend != OWN:
+            self.send(f"info string the network is computed by {self._evaluator.backend}")
         self._search.forget()
         self._search.plane_num = self._evaluator.plane_num
+
+    def backend(self) -> str:
+        """Returns what the option ``backend`` chooses."""
+        return self.options["backend"]
 
     def warm_up(self) -> None:
         """Evaluates a batch in the thread of the search, which prepares a GPU for itself."""
@@ -353,7 +363,9 @@ class MCTSPlayer(NetworkPlayer):
 
     def _batch_size(self) -> int:
         """Returns the option's number, or the one that 0 stands for."""
-        return self.options["batch_size"] or default_batch_size(self.device)
+        return self.options["batch_size"] or default_batch_size(
+            self.device, self._evaluator.backend
+        )
 
     def _settings(self, go: Go) -> Settings:
         """Reads the settings of the search from the options."""

@@ -17,6 +17,7 @@ from pydlshogi import files, rules
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.network import own
+from pydlshogi.network.backend import OWN, BackendError
 from pydlshogi.network.cpu.threads import get_threads, set_threads
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError
@@ -113,6 +114,10 @@ class NetworkPlayer(EnginePlayer):
             FatalError: It lacks one.
         """
 
+    def backend(self) -> str:
+        """Returns what computes the network on a CPU (:mod:`pydlshogi.network.backend`)."""
+        return OWN
+
     def prepare(self) -> None:
         """Loads the network, unless it is loaded already."""
         path = self.model_path()
@@ -123,6 +128,7 @@ class NetworkPlayer(EnginePlayer):
             self.options["reload_model"],
             self.options["Threads"],
             self.options["network_file"],
+            self.backend(),
         )
         if wanted != self._loaded:
             self._loaded = ()  # the network may be refused
@@ -137,11 +143,13 @@ class NetworkPlayer(EnginePlayer):
             if self.options["network_file"]:
                 own.use(self._folder / self.options["network_file"])
             self.device = _choose_device(self.options["device"])
-            self._evaluator = Evaluator(path, self.device)
+            self._evaluator = Evaluator(path, self.device, self.backend())
         except ModelFileError as error:
             raise FatalError(f"{error} The option modelfile chooses it.") from None
         except own.OwnNetworkError as error:
             raise FatalError(f"{error} The option network_file chooses it.") from None
+        except BackendError as error:
+            raise FatalError(str(error)) from None
         self.check_network()
         # The first pass is slow (buffers, a GPU's kernels): it must not cost game time.
         self.evaluate(shogi.Board())

@@ -25,6 +25,9 @@ THREADS_VARIABLE = "PYDLSHOGI_THREADS"
 #: Choices of ``device``: one word each, since GUIs cut them at a space.
 DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
 
+#: Choices of ``backend`` (:data:`pydlshogi.network.backend.BACKENDS`, which needs numpy).
+BACKENDS = ("auto", "own", "openvino_float32", "openvino_bfloat16")
+
 #: No position has more legal moves.
 MOST_MOVES = 593
 

@@ -135,6 +135,25 @@ def test_an_output_that_cannot_be_written_is_found_before_the_analysis(
     assert re.search(f"--output .*{kind}", line)
 
 
+def test_openvino_analyzes_alike_and_is_named_if_it_is_missing(
+    model, tmp_path, capsys, monkeypatch
+):
+    pytest.importorskip("openvino")
+    for backend in ("own", "openvino_float32"):
+        output = tmp_path / backend
+        assert (
+            analyze_kifu.main([str(GAME), "-m", model, "--backend", backend, "-o", str(output)])
+            == 0
+        )
+    name = f"{Path(GAME).stem}_analysis.kif"
+    assert (tmp_path / "own" / name).read_bytes() == (output / name).read_bytes()
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    line = fails(
+        analyze_kifu.main, GAME, "-m", model, "--backend", backend, "-o", tmp_path, capsys=capsys
+    )
+    assert "backend openvino_float32 cannot be used: OpenVINO is not installed" in line
+
+
 @pytest.mark.parametrize("options", [[], ["--dlshogi"]])
 def test_a_model_becomes_onnx(options, model, tmp_path, capsys):
     pytest.importorskip("onnxruntime")

@@ -7,7 +7,7 @@ from network_helpers import make_deep, make_trained, outputs
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
-from pydlshogi.network import evaluator as evaluator_module
+from pydlshogi.network import backend
 from pydlshogi.network.convolution import using_convolution
 from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.model_file import ModelFileError, save_model
@@ -61,7 +61,7 @@ def test_a_network_of_90_blocks_is_loaded_and_gets_a_program(tmp_path, boards, n
     network = make_deep(name)
     save_model(tmp_path / "model", network)
     evaluator = Evaluator(tmp_path / "model", chainer.get_device("@numpy"))
-    assert evaluator._program is not None
+    assert evaluator._forward is not None
     planes = numpy.stack([evaluator.planes(board) for board in boards])
     logits = outputs(network, planes)[0]
     numpy.testing.assert_allclose(evaluator.evaluate(planes).logits, logits, rtol=1e-3, atol=1e-4)
@@ -98,7 +98,7 @@ def test_chainer_computes_what_has_no_program(tmp_path, monkeypatch, boards, nam
     save_model(tmp_path / "model", make_trained(name, channels=16))
     cpu = chainer.get_device("@numpy")
     ours = Evaluator(tmp_path / "model", cpu)
-    monkeypatch.setattr(evaluator_module, "compile_network", lambda network: None)
+    monkeypatch.setattr(backend, "compile_network", lambda network: None)
     chainers = Evaluator(tmp_path / "model", cpu)
     planes = [ours.planes(board) for board in boards]
     for found, expected in zip(chainers.evaluate(planes), ours.evaluate(planes)):
@@ -117,7 +117,7 @@ def test_the_choice_of_chainers_convolution_holds_for_an_evaluator(tmp_path, boa
     def refuse(planes):
         raise AssertionError("the program ran")
 
-    evaluator._program = refuse
+    evaluator._forward = refuse
     with pytest.raises(AssertionError, match="the program ran"):
         evaluator.evaluate(planes)
     with using_convolution("chainer"):

@@ -79,6 +79,12 @@ def test_a_network_without_normalization_is_returned_itself():
     assert fold_for_play(network) is network
 
 
+@pytest.mark.parametrize("name", WITH_NORMALIZATION)
+def test_a_folded_network_is_returned_itself(name):
+    folded = fold_for_play(make_trained(name, channels=8))
+    assert fold_for_play(folded) is folded
+
+
 def test_a_folded_network_computes_on_a_device(device):
     network, planes = make_trained("policy_value_resnet"), some_planes()
     expected = outputs(network, planes)

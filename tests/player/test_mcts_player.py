@@ -57,6 +57,8 @@ class FakeEvaluator:
 
     plane_num = 104
 
+    backend = "own"
+
     def __init__(self, has_policy=True, has_value=True, seconds=0.0, win=None):
         self.has_policy, self.has_value, self._seconds = has_policy, has_value, seconds
         self._win = win
@@ -879,6 +881,16 @@ def test_a_cpu_computes_four_positions_in_each_thread_and_at_most_sixteen(
     monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: threads)
     player = make_player()
     player.choose(Go(nodes=400))
+    assert max(player._evaluator._network.batches) == size
+
+
+@pytest.mark.parametrize(("threads", "size"), [(1, 8), (2, 16), (64, 32)])
+def test_in_bfloat16_a_thread_computes_eight_positions(monkeypatch, threads, size):
+    monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: threads)
+    monkeypatch.setattr(FakeEvaluator, "backend", "openvino_bfloat16")
+    player = make_player()
+    assert "info string the network is computed by openvino_bfloat16" in player.said
+    player.choose(Go(nodes=800))
     assert max(player._evaluator._network.batches) == size
 
 

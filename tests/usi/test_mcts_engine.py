@@ -117,6 +117,41 @@ def test_the_players_run_through_the_books_loop(start, two_heads):
     assert program.leave("quit") == 0
 
 
+def test_openvino_computes_the_network_if_the_option_says_so(start, two_heads):
+    pytest.importorskip("openvino")
+    program = start([sys.executable, PROGRAM])
+    program.send(f"setoption name modelfile value {two_heads}")
+    told = "info string the network is computed by openvino_float32"
+    for backend in ("own", "openvino_float32"):
+        program.send(f"setoption name backend value {backend}", "isready", "position startpos")
+        assert (told in program.until("readyok")) == (backend != "own")
+        answers = program.ask("go nodes 100", "bestmove")
+        assert [line for line in answers if not USI_LINE.fullmatch(line)] == []
+        assert re.fullmatch(r"[1-9][a-i][1-9][a-i]\+?", bestmoves(answers)[0])
+        assert " nodes 100 " in answers[-2]
+    assert program.leave("quit") == 0
+    assert program.stderr == b""
+
+
+def test_openvino_that_is_not_installed_is_named(start, two_heads):
+    code = (
+        "import sys; sys.modules['openvino'] = None;"
+        "from pydlshogi.commands.mcts_player_usi import main; sys.exit(main([]))"
+    )
+    program = start([sys.executable, "-c", code], cwd=REPOSITORY)
+    program.send(f"setoption name modelfile value {two_heads}")
+    program.ask("isready", "readyok")  # auto does not need it
+    program.send("setoption name backend value openvino_float32", "isready")
+    answers = program.until(None)
+    assert program.process.wait(60) == 1
+    assert answers[-1] == (
+        "info string backend openvino_float32 cannot be used: OpenVINO is not installed. Install "
+        'it: python -m pip install --no-build-isolation -e ".[openvino]". Or choose the backend '
+        "auto."
+    )
+    assert b"Traceback" not in program.stderr
+
+
 def test_every_line_is_one_of_usi(engine):
     engine.send("usi", "setoption name MultiPV value 3", "position startpos", "go byoyomi 1300")
     engine.until("bestmove")

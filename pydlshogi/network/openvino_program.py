@@ -1,0 +1,106 @@
+"""The forward pass in play by OpenVINO, Intel's library for networks on CPUs (optional).
+
+The network is converted to ONNX in memory (:mod:`pydlshogi.network.onnx_export`), and OpenVINO
+reads it from there. In bfloat16, weights and values have 16 bits: the range of float32 with 8 bits
+of precision. Some processors multiply such numbers several times faster.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy
+
+from pydlshogi.compat import chainer
+from pydlshogi.errors import UserError
+from pydlshogi.network.cpu.threads import get_threads
+from pydlshogi.network.network import Network, split_output
+from pydlshogi.network.onnx_export import export, largest_difference
+
+#: How users install what this module needs.
+INSTALL = 'python -m pip install --no-build-isolation -e ".[openvino]"'
+
+#: Largest difference to the network, relative to the largest output. A program that exceeds it has
+#: a fault that is not rounding.
+_TOLERANCE, _TOLERANCE_BFLOAT16 = 1e-4, 0.1
+
+#: Positions that a new program is checked with, and the part of ones in their planes.
+_CHECKED, _DENSITY = 4, 0.1
+
+
+class OpenVINOError(UserError):
+    """OpenVINO cannot compute a network here."""
+
+
+class OpenVINOProgram:
+    """A network in OpenVINO, on the CPU.
+
+    Args:
+        network: The network; not changed. Later changes of its arrays have no effect.
+        bfloat16: Whether to compute in bfloat16.
+
+    Raises:
+        OpenVINOError: OpenVINO is not installed, does not compute the network exactly enough, or
+            has no fast bfloat16 on this processor.
+        ExportError: the network cannot be converted, or onnx is not installed.
+    """
+
+    def __init__(self, network: Network, bfloat16: bool = False) -> None:
+        openvino = _library()
+        core = openvino.Core()
+        if bfloat16 and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            raise OpenVINOError("this processor does not compute in bfloat16.")
+        settings = {
+            "INFERENCE_NUM_THREADS": get_threads(),
+            "INFERENCE_PRECISION_HINT": "bf16" if bfloat16 else "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            # Two programs with a thread each would be bound to the same core.
+            "ENABLE_CPU_PINNING": False,
+        }
+        try:
+            model = core.read_model(
+                io.BytesIO(export(network, raw_values=True).SerializeToString())
+            )
+            self._request = core.compile_model(model, "CPU", settings).create_infer_request()
+        except RuntimeError as error:
+            raise OpenVINOError(
+                f"OpenVINO does not accept the network ({' '.join(str(error).split())[:300]})."
+            ) from None
+        self._outputs = range(len(model.outputs))
+        self._check(network, _TOLERANCE_BFLOAT16 if bfloat16 else _TOLERANCE)
+
+    def __call__(self, planes: numpy.ndarray) -> list[numpy.ndarray]:
+        """Computes the outputs, logits before values, of planes (n, plane_num, 9, 9) float32."""
+        # OpenVINO reads the array itself, without a copy.
+        planes = numpy.ascontiguousarray(planes, numpy.float32)
+        self._request.infer({0: planes}, share_inputs=True)
+        return [self._request.get_output_tensor(number).data.copy() for number in self._outputs]
+
+    def _check(self, network: Network, tolerance: float) -> None:
+        """Compares the outputs with those of the network."""
+        random = numpy.random.RandomState(0)
+        shape = _CHECKED, network.plane_num, 9, 9
+        planes = (random.random_sample(shape) < _DENSITY).astype(numpy.float32)
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            variables = [v for v in split_output(network, network(planes)) if v is not None]
+        for found, variable in zip(self(planes), variables):
+            difference = largest_difference(found, variable.array)
+            if not difference <= tolerance:
+                raise OpenVINOError(
+                    f"OpenVINO's results differ from the network's by {difference:.2g} of the "
+                    f"largest number, and {tolerance:g} is allowed."
+                )
+
+
+def _library() -> Any:
+    """Imports OpenVINO.
+
+    Raises:
+        OpenVINOError: it is not installed.
+    """
+    try:
+        import openvino
+    except ImportError:
+        raise OpenVINOError(f"OpenVINO is not installed. Install it: {INSTALL}.") from None
+    return openvino
