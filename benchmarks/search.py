@@ -1,6 +1,7 @@
 """Times the search against the bare network, and its selection against numpy arrays in nodes.
 
     python benchmarks/search.py [--seconds 2] [--rounds 4] [--infinite 15] [--parts network ...]
+        [--model FILE]
 
 The weights are random; they take the same time as trained ones. All sides compute the same
 kind of input: planes of real positions. The rounds of the sides alternate, because other
@@ -10,6 +11,9 @@ rounds' own ratios to the bare network.
 - network: evaluations a second at the same batch size, of the bare network, of the search with
   cshogi's board and with python-shogi's. Then playouts a second of processor time (of all
   threads), collisions, and the part of the time in which the network computes.
+- backends: evaluations a second of the bare network and of the search with cshogi's board, by
+  each backend that this machine has. Then how far the answers of the backends are from those of
+  our own, over positions of real games; only a trained model (--model) shows what that means.
 - memory: bytes of an evaluation, counted by tracemalloc, in a tree of a fake network.
 - selection: time to select a child with plain lists of the visited children (this package), and
   with arrays over all children of a node (the published method of python-dlshogi2, written
@@ -42,6 +46,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from pydlshogi.device import select_device  # noqa: E402
+from pydlshogi.features import PLANE_NUM  # noqa: E402
+from pydlshogi.network.backend import BACKENDS, OWN, BackendError  # noqa: E402
 from pydlshogi.network.cpu.threads import get_threads  # noqa: E402
 from pydlshogi.network.evaluator import Evaluator  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
@@ -61,7 +67,10 @@ WARM = 300
 
 NETWORKS = {"policy_value": (1, 4, 6, 8, 16, 32), "policy_value_small": (16, 64)}
 BOARDS = {"cshogi": CshogiBoard, "python-shogi": PythonShogiBoard}
-PARTS = ("network", "memory", "selection", "engine")
+PARTS = ("network", "backends", "memory", "selection", "engine")
+
+#: Batch sizes that the backends are compared at.
+BACKEND_SIZES = (1, 4, 8, 16, 32)
 
 #: The position searched, from a game, with 96 legal moves; and one whose mate search takes
 #: longer than a second.
@@ -78,6 +87,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2, help="of one round of one side")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--infinite", type=float, default=15, help="seconds of go infinite")
+    parser.add_argument("--model", type=Path, help="model of the part backends, for its answers")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
     print(f"{get_threads()} threads, {processor()}\n")
@@ -87,6 +97,9 @@ def main() -> int:
             save_model(path, make_network(name))
         if "network" in arguments.parts:
             compare_networks(models, arguments.seconds, arguments.rounds)
+        if "backends" in arguments.parts:
+            model = arguments.model or models["policy_value"]
+            compare_backends(model, arguments.seconds, arguments.rounds)
         if "memory" in arguments.parts:
             measure_memory()
         if "selection" in arguments.parts:
@@ -118,6 +131,49 @@ def compare_networks(models: dict[str, Path], seconds: float, rounds: int) -> No
     print("\n".join(details))
 
 
+def compare_backends(model: Path, seconds: float, rounds: int) -> None:
+    """Prints evaluations a second of each backend, and how far its answers are from ours."""
+    evaluators = {}
+    for name in BACKENDS[1:]:  # the first is auto
+        try:
+            evaluators[name] = Evaluator(model, select_device(-1), name)
+        except BackendError as error:
+            print(f"\n{error}")
+    print("\n| bare network, search: evaluations/s | " + " | ".join(evaluators) + " |")
+    print("|---|" + "--:|" * len(evaluators))
+    for size in BACKEND_SIZES:
+        bare = {name: Bare(evaluator, size) for name, evaluator in evaluators.items()}
+        searches = {
+            name: Searching(evaluator, "cshogi", size) for name, evaluator in evaluators.items()
+        }
+        for _ in range(rounds):
+            for name in evaluators:
+                bare[name].run(seconds)
+                searches[name].run(seconds)
+        cells = [f"{median(bare[n].rates)}, {median(searches[n].rates)}" for n in evaluators]
+        print(f"| batch {size} | {' | '.join(cells)} |", flush=True)
+    compare_answers(evaluators)
+
+
+def compare_answers(evaluators: dict[str, Evaluator]) -> None:
+    """Prints how far the answers of backends are from our own."""
+    planes = numpy.zeros((POSITION, evaluators[OWN].plane_num, 9, 9), numpy.float32)
+    for number, row in enumerate(planes):
+        CshogiBoard(sfen(number)).write_planes(row[:PLANE_NUM])
+    answers = {name: evaluator.evaluate(planes) for name, evaluator in evaluators.items()}
+    logits, wins = answers.pop(OWN)
+    print("\n| backend | same best label | logit, mean error | value, mean error | largest |")
+    print("|---|--:|--:|--:|--:|")
+    for name, answer in answers.items():
+        same = (answer.logits.argmax(1) == logits.argmax(1)).mean()
+        errors = abs(answer.wins - wins)
+        print(
+            f"| {name} | {same:.1%} | {abs(answer.logits - logits).mean():.2g} "
+            f"| {errors.mean():.2g} | {errors.max():.2g} |",
+            flush=True,
+        )
+
+
 class Bare:
     """The network alone.
 
@@ -127,9 +183,9 @@ class Bare:
 
     def __init__(self, evaluator: Evaluator, size: int) -> None:
         self._evaluate = evaluator.evaluate
-        self._planes = numpy.empty((size, 104, 9, 9), numpy.float32)
+        self._planes = numpy.zeros((size, evaluator.plane_num, 9, 9), numpy.float32)
         for number, planes in enumerate(self._planes):
-            CshogiBoard(sfen(POSITION + number)).write_planes(planes)
+            CshogiBoard(sfen(POSITION + number)).write_planes(planes[:PLANE_NUM])
         self._evaluate(self._planes)
         self.rates: list[float] = []
 
@@ -155,6 +211,7 @@ class Searching:
         self._computing = 0.0
         self._spent = 0.0
         self._search = Search(self._evaluate, Settings(batch_size=size, root_mate=False))
+        self._search.plane_num = evaluator.plane_num
         self._search.begin(Game(BOARDS[board](sfen(POSITION))))
         while self._search.root.visits < min(WARM, 10 * size + 20):
             self._search.step(10**9)

@@ -141,16 +141,12 @@ def test_openvino_analyzes_alike_and_is_named_if_it_is_missing(
     pytest.importorskip("openvino")
     for backend in ("own", "openvino_float32"):
         output = tmp_path / backend
-        assert (
-            analyze_kifu.main([str(GAME), "-m", model, "--backend", backend, "-o", str(output)])
-            == 0
-        )
-    name = f"{Path(GAME).stem}_analysis.kif"
+        options = ["-m", model, "--backend", backend, "-o", str(output)]
+        assert analyze_kifu.main([str(GAME), *options]) == 0
+    name = f"{GAME.stem}_analysis.kif"
     assert (tmp_path / "own" / name).read_bytes() == (output / name).read_bytes()
     monkeypatch.setitem(sys.modules, "openvino", None)
-    line = fails(
-        analyze_kifu.main, GAME, "-m", model, "--backend", backend, "-o", tmp_path, capsys=capsys
-    )
+    line = fails(analyze_kifu.main, GAME, *options, capsys=capsys)
     assert "backend openvino_float32 cannot be used: OpenVINO is not installed" in line
 
 
