@@ -48,9 +48,6 @@ class OpenVINOProgram:
 
     def __init__(self, network: Network, bfloat16: bool = False) -> None:
         openvino = _library()
-        core = openvino.Core()
-        if bfloat16 and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-            raise OpenVINOError("this processor does not compute in bfloat16.")
         settings = {
             "INFERENCE_NUM_THREADS": get_threads(),
             "INFERENCE_PRECISION_HINT": "bf16" if bfloat16 else "f32",
@@ -58,10 +55,12 @@ class OpenVINOProgram:
             # Two programs with a thread each would be bound to the same core.
             "ENABLE_CPU_PINNING": False,
         }
+        onnx_model = export(network, raw_values=True).SerializeToString()
         try:
-            model = core.read_model(
-                io.BytesIO(export(network, raw_values=True).SerializeToString())
-            )
+            core = openvino.Core()
+            if bfloat16 and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+                raise OpenVINOError("this processor does not compute in bfloat16.")
+            model = core.read_model(io.BytesIO(onnx_model))
             self._request = core.compile_model(model, "CPU", settings).create_infer_request()
         except RuntimeError as error:
             raise OpenVINOError(
