@@ -69,8 +69,9 @@ NETWORKS = {"policy_value": (1, 4, 6, 8, 16, 32), "policy_value_small": (16, 64)
 BOARDS = {"cshogi": CshogiBoard, "python-shogi": PythonShogiBoard}
 PARTS = ("network", "backends", "memory", "selection", "engine")
 
-#: Batch sizes that the backends are compared at.
+#: Batch sizes that the backends are compared at, and positions that their answers are compared in.
 BACKEND_SIZES = (1, 4, 8, 16, 32)
+COMPARED = 200
 
 #: The position searched, from a game, with 96 legal moves; and one whose mate search takes
 #: longer than a second.
@@ -90,6 +91,8 @@ def main() -> int:
     parser.add_argument("--model", type=Path, help="model of the part backends, for its answers")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
+    if arguments.model and not arguments.model.is_file():
+        parser.error(f"--model {arguments.model}: there is no such file")
     print(f"{get_threads()} threads, {processor()}\n")
     with tempfile.TemporaryDirectory() as folder:
         models = {name: Path(folder) / name for name in NETWORKS}
@@ -133,8 +136,10 @@ def compare_networks(models: dict[str, Path], seconds: float, rounds: int) -> No
 
 def compare_backends(model: Path, seconds: float, rounds: int) -> None:
     """Prints evaluations a second of each backend, and how far its answers are from ours."""
-    evaluators = {}
-    for name in BACKENDS[1:]:  # the first is auto
+    evaluators = {OWN: Evaluator(model, select_device(-1))}
+    if not (evaluators[OWN].has_policy and evaluators[OWN].has_value):
+        raise SystemExit(f"{model} has not both heads: name a model with a policy and a value.")
+    for name in BACKENDS[2:]:  # after auto and own
         try:
             evaluators[name] = Evaluator(model, select_device(-1), name)
         except BackendError as error:
@@ -157,7 +162,7 @@ def compare_backends(model: Path, seconds: float, rounds: int) -> None:
 
 def compare_answers(evaluators: dict[str, Evaluator]) -> None:
     """Prints how far the answers of backends are from our own."""
-    planes = numpy.zeros((POSITION, evaluators[OWN].plane_num, 9, 9), numpy.float32)
+    planes = numpy.zeros((COMPARED, evaluators[OWN].plane_num, 9, 9), numpy.float32)
     for number, row in enumerate(planes):
         CshogiBoard(sfen(number)).write_planes(row[:PLANE_NUM])
     answers = {name: evaluator.evaluate(planes) for name, evaluator in evaluators.items()}

@@ -72,7 +72,10 @@ def build_parser() -> ArgumentParser:
 @program("analyze_kifu")
 def main(argv: Sequence[str] | None = None) -> int:
     """Analyzes a game as the command line says; returns the exit status."""
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.backend != parser.get_default("backend") and args.convolution == "chainer":
+        parser.error("--backend has no effect with --convolution chainer: leave one of them out")
     from pydlshogi.analysis.record import read_record
     from pydlshogi.drawing.font import required_font
     from pydlshogi.outputs import prepare_outputs
@@ -84,6 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for path in paths:
         prepare_outputs({"--output": str(path)}, {})
     network = load_model(args, args.backend)
+    if args.backend == "auto":
+        print(f"backend: {network.evaluator.backend}")
     _write(_analyze(record, network, args.seconds), network.name, paths, args)
     for path in paths:
         print(path)

@@ -21,7 +21,6 @@ import numpy
 from pydlshogi.errors import UserError
 from pydlshogi.network.compiler import compile_network
 from pydlshogi.network.network import Network
-from pydlshogi.network.onnx_export import ExportError
 from pydlshogi.network.openvino_program import OpenVINOError, OpenVINOProgram
 
 AUTO, OWN = "auto", "own"
@@ -50,7 +49,7 @@ class BackendError(UserError):
     """
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"backend {name} cannot be used: {reason} Or choose the backend auto.")
+        super().__init__(f"backend {name} cannot be used: {reason} The backend own always works.")
 
 
 def make_forward(name: str, network: Network, device: Any) -> tuple[str, Forward]:
@@ -71,7 +70,7 @@ def make_forward(name: str, network: Network, device: Any) -> tuple[str, Forward
     """
     if device.xp is not numpy:
         if name not in (AUTO, OWN):
-            raise BackendError(name, "it computes on the CPU only. Choose the device cpu.")
+            raise BackendError(name, "it computes on the CPU, and the device is a GPU.")
         return OWN, None
     if name == AUTO:
         own = compile_network(network)
@@ -89,18 +88,26 @@ def _openvino(name: str, network: Network) -> Forward:
         BackendError: OpenVINO cannot compute here.
     """
     try:
-        return OpenVINOProgram(network, bfloat16=name == OPENVINO_BFLOAT16)
-    except (OpenVINOError, ExportError) as error:
+        program = OpenVINOProgram(network)
+        # bfloat16 rounds so much that a small fault would not be noticed. So the program above,
+        # which is checked more exactly, comes first.
+        return OpenVINOProgram(network, bfloat16=True) if name == OPENVINO_BFLOAT16 else program
+    except OpenVINOError as error:
         raise BackendError(name, str(error)) from None
 
 
 def _faster_bfloat16(network: Network, own: Forward) -> Forward:
-    """Makes the function of bfloat16 if it is much faster than another function, else None."""
+    """Makes the function of bfloat16 if it is much faster than our own, else None.
+
+    A network without a program of our own may compute what no conversion knows.
+    """
+    if own is None:
+        return None
     try:
         candidate = _openvino(OPENVINO_BFLOAT16, network)
     except BackendError:
         return None
-    if own is None or _seconds(network, own) > _MUCH_FASTER * _seconds(network, candidate):
+    if _seconds(network, own) > _MUCH_FASTER * _seconds(network, candidate):
         return candidate
     return None
 

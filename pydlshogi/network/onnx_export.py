@@ -423,4 +423,6 @@ def largest_difference(results: numpy.ndarray, expected: numpy.ndarray) -> float
     """
     if results.shape != expected.shape:
         return float("inf")
-    return float(numpy.abs(results - expected).max() / numpy.abs(expected).max())
+    difference = float(numpy.abs(results - expected).max())
+    # A new network's values are all 0.
+    return difference / float(numpy.abs(expected).max()) if difference else 0.0

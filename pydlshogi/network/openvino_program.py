@@ -7,7 +7,10 @@ of precision. Some processors multiply such numbers several times faster.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import io
+import threading
 from typing import Any
 
 import numpy
@@ -16,7 +19,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.network.cpu.threads import get_threads
 from pydlshogi.network.network import Network, split_output
-from pydlshogi.network.onnx_export import export, largest_difference
+from pydlshogi.network.onnx_export import ExportError, export, largest_difference
 
 #: How users install what this module needs.
 INSTALL = 'python -m pip install --no-build-isolation -e ".[openvino]"'
@@ -30,24 +33,22 @@ _CHECKED, _DENSITY = 4, 0.1
 
 
 class OpenVINOError(UserError):
-    """OpenVINO cannot compute a network here."""
+    """OpenVINO cannot compute a network here. The text is a sentence."""
 
 
 class OpenVINOProgram:
-    """A network in OpenVINO, on the CPU.
+    """A network in OpenVINO, on the CPU. Several threads may call it.
 
     Args:
         network: The network; not changed. Later changes of its arrays have no effect.
         bfloat16: Whether to compute in bfloat16.
 
     Raises:
-        OpenVINOError: OpenVINO is not installed, does not compute the network exactly enough, or
-            has no fast bfloat16 on this processor.
-        ExportError: the network cannot be converted, or onnx is not installed.
+        OpenVINOError: OpenVINO or onnx is not installed or does not work, the processor has no fast
+            bfloat16, or the network cannot be converted or is not computed exactly enough.
     """
 
     def __init__(self, network: Network, bfloat16: bool = False) -> None:
-        openvino = _library()
         settings = {
             "INFERENCE_NUM_THREADS": get_threads(),
             "INFERENCE_PRECISION_HINT": "bf16" if bfloat16 else "f32",
@@ -55,29 +56,41 @@ class OpenVINOProgram:
             # Two programs with a thread each would be bound to the same core.
             "ENABLE_CPU_PINNING": False,
         }
-        onnx_model = export(network, raw_values=True).SerializeToString()
+        self._lock = threading.Lock()
         try:
-            core = openvino.Core()
+            core = _import("openvino").Core()
             if bfloat16 and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-                raise OpenVINOError("this processor does not compute in bfloat16.")
+                raise OpenVINOError("this processor has no fast bfloat16.")
+            _import("onnx")
+            onnx_model = export(network, raw_values=True).SerializeToString()
             model = core.read_model(io.BytesIO(onnx_model))
             self._request = core.compile_model(model, "CPU", settings).create_infer_request()
-        except RuntimeError as error:
-            raise OpenVINOError(
-                f"OpenVINO does not accept the network ({' '.join(str(error).split())[:300]})."
-            ) from None
-        self._outputs = range(len(model.outputs))
-        self._check(network, _TOLERANCE_BFLOAT16 if bfloat16 else _TOLERANCE)
+            self._outputs = range(len(model.outputs))
+            self._check(network, _TOLERANCE_BFLOAT16 if bfloat16 else _TOLERANCE)
+        except OpenVINOError:
+            raise
+        except ExportError as error:
+            reason = str(error).rstrip(".")
+            raise OpenVINOError(f"the network cannot be converted ({reason}).") from None
+        except Exception as error:  # a package that is old or broken may raise anything
+            reason = " ".join(str(error).split())[:300]
+            raise OpenVINOError(f"OpenVINO fails ({type(error).__name__}: {reason}).") from None
 
     def __call__(self, planes: numpy.ndarray) -> list[numpy.ndarray]:
         """Computes the outputs, logits before values, of planes (n, plane_num, 9, 9) float32."""
         # OpenVINO reads the array itself, without a copy.
         planes = numpy.ascontiguousarray(planes, numpy.float32)
-        self._request.infer({0: planes}, share_inputs=True)
-        return [self._request.get_output_tensor(number).data.copy() for number in self._outputs]
+        with self._lock:  # the request holds the outputs until they are copied
+            self._request.infer({0: planes}, share_inputs=True)
+            return [self._request.get_output_tensor(n).data.copy() for n in self._outputs]
 
     def _check(self, network: Network, tolerance: float) -> None:
-        """Compares the outputs with those of the network."""
+        """Compares the outputs with those of the network.
+
+        Raises:
+            OpenVINOError: they differ. Outputs of the network that are not finite have no
+                comparison: they are reported where the network is used.
+        """
         random = numpy.random.RandomState(0)
         shape = _CHECKED, network.plane_num, 9, 9
         planes = (random.random_sample(shape) < _DENSITY).astype(numpy.float32)
@@ -85,21 +98,19 @@ class OpenVINOProgram:
             variables = [v for v in split_output(network, network(planes)) if v is not None]
         for found, variable in zip(self(planes), variables):
             difference = largest_difference(found, variable.array)
-            if not difference <= tolerance:
+            if numpy.isfinite(variable.array).all() and not difference <= tolerance:
                 raise OpenVINOError(
                     f"OpenVINO's results differ from the network's by {difference:.2g} of the "
                     f"largest number, and {tolerance:g} is allowed."
                 )
 
 
-def _library() -> Any:
-    """Imports OpenVINO.
+def _import(name: str) -> Any:
+    """Imports a package.
 
     Raises:
         OpenVINOError: it is not installed.
     """
-    try:
-        import openvino
-    except ImportError:
-        raise OpenVINOError(f"OpenVINO is not installed. Install it: {INSTALL}.") from None
-    return openvino
+    if importlib.util.find_spec(name) is None:
+        raise OpenVINOError(f"the package {name} is not installed. Install it: {INSTALL}.")
+    return importlib.import_module(name)

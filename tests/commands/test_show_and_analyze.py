@@ -147,7 +147,21 @@ def test_openvino_analyzes_alike_and_is_named_if_it_is_missing(
     assert (tmp_path / "own" / name).read_bytes() == (output / name).read_bytes()
     monkeypatch.setitem(sys.modules, "openvino", None)
     line = fails(analyze_kifu.main, GAME, *options, capsys=capsys)
-    assert "backend openvino_float32 cannot be used: OpenVINO is not installed" in line
+    assert "backend openvino_float32 cannot be used: the package openvino is not installed" in line
+
+
+def test_auto_names_the_backend_that_it_chose(model, tmp_path, capsys):
+    assert (
+        analyze_kifu.main([str(GAME), "-m", model, "--backend", "auto", "-o", str(tmp_path)]) == 0
+    )
+    assert re.match(r"backend: (own|openvino_bfloat16)\n", capsys.readouterr().out)
+
+
+def test_a_backend_without_effect_is_refused(model, capsys):
+    options = ["-m", model, "--backend", "auto", "--convolution", "chainer"]
+    with pytest.raises(SystemExit):
+        analyze_kifu.main([str(GAME), *options])
+    assert "--backend has no effect with --convolution chainer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [[], ["--dlshogi"]])

@@ -1,5 +1,6 @@
 """The backends: the same answers from each, and the choice among them."""
 
+import importlib.machinery
 import sys
 import threading
 import types
@@ -21,11 +22,12 @@ from pydlshogi.network.backend import (
     BackendError,
     make_forward,
 )
+from pydlshogi.network.cpu.program import Program
 from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.network import Network
-from pydlshogi.network.openvino_program import OpenVINOError, OpenVINOProgram
+from pydlshogi.network.openvino_program import OpenVINOProgram
 from pydlshogi.network.registry import NETWORKS
 from pydlshogi.network.value_kind import ValueKind
 from pydlshogi.player import options
@@ -41,6 +43,11 @@ def has_bfloat16():
 def folded(name="policy_value", seed=1):
     sizes = {} if name == "policy_value_small" else {"channels": 16}
     return fold_for_play(make_trained(name, seed, **sizes))
+
+
+def own_is_slow(forward):
+    """Stands for the time of a function: OpenVINO is much faster."""
+    return 1.0 if isinstance(forward, Program) else 0.1
 
 
 class Sums(Network):
@@ -91,18 +98,34 @@ def test_answers_of_openvino_stay_when_it_computes_on():
     assert_equal_outputs(answers, outputs(network, first))
 
 
-def test_openvino_computes_in_any_thread_and_takes_any_array():
+def test_openvino_takes_any_array():
     pytest.importorskip("openvino")
     program = OpenVINOProgram(folded())
     planes = some_planes(3)
-    expected, found = program(planes), []
-    others = [planes, planes.astype(numpy.uint8), numpy.asfortranarray(planes)]
-    thread = threading.Thread(target=lambda: found.extend(map(program, others)))
-    thread.start()
-    thread.join()
-    assert len(found) == len(others)
-    for answers in found:
-        assert_equal_outputs(answers, expected)
+    expected = program(planes)
+    for other in (planes.astype(numpy.uint8), numpy.asfortranarray(planes)):
+        assert_equal_outputs(program(other), expected)
+
+
+def test_several_threads_get_their_own_answers_of_openvino():
+    pytest.importorskip("openvino")
+    program = OpenVINOProgram(folded())
+    inputs = [some_planes(2, seed) for seed in range(4)]
+    expected = [program(planes)[0] for planes in inputs]
+    wrong = []
+
+    def work(number):
+        for _ in range(200):
+            if not numpy.allclose(program(inputs[number])[0], expected[number], atol=1e-3):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert not numpy.allclose(expected[0], expected[1], atol=1e-3)
 
 
 def test_bfloat16_is_near_to_float32_and_is_not_float32():
@@ -127,24 +150,53 @@ def test_a_processor_without_bfloat16_is_told(monkeypatch):
             return ["FP32", "INT8"]
 
     monkeypatch.setattr(openvino, "Core", Core)
-    with pytest.raises(BackendError, match="openvino_bfloat16 cannot.*does not compute in bfloat"):
+    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    with pytest.raises(BackendError) as caught:
         make_forward(OPENVINO_BFLOAT16, folded(), CPU)
+    assert str(caught.value) == (
+        "backend openvino_bfloat16 cannot be used: this processor has no fast bfloat16. The "
+        "backend own always works."
+    )
     assert make_forward(AUTO, folded(), CPU)[0] == OWN
 
 
 @pytest.mark.parametrize("package", ["openvino", "onnx"])
 def test_without_its_packages_auto_is_own_and_openvino_says_what_to_install(monkeypatch, package):
-    if package == "onnx":
-        pytest.importorskip("openvino")
-    monkeypatch.setitem(sys.modules, package, None)  # an import of it fails
+    pytest.importorskip("openvino")
+    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    monkeypatch.setitem(sys.modules, package, None)  # it cannot be found
     assert make_forward(AUTO, folded(), CPU)[0] == OWN
     for name in (OPENVINO_FLOAT32, OPENVINO_BFLOAT16):
-        if name == OPENVINO_BFLOAT16 and package == "onnx" and not has_bfloat16():
-            continue
-        with pytest.raises(
-            BackendError, match=f"not installed. Install it: python -m pip .*{package}"
-        ):
+        with pytest.raises(BackendError) as caught:
             make_forward(name, folded(), CPU)
+        assert str(caught.value) == (
+            f"backend {name} cannot be used: the package {package} is not installed. Install it: "
+            'python -m pip install --no-build-isolation -e ".[openvino]". The backend own always '
+            "works."
+        )
+
+
+class Broken(types.ModuleType):
+    """A package that was found, and does not work."""
+
+    @property
+    def Core(self):
+        raise OSError("libtbb.so.12: cannot open shared object file")
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        (types.ModuleType("openvino"), "AttributeError: .*Core"),
+        (Broken("openvino"), "OSError: libtbb.so.12: cannot open"),
+    ],
+)
+def test_an_openvino_that_is_broken_is_named_and_auto_is_own(monkeypatch, module, reason):
+    module.__spec__ = importlib.machinery.ModuleSpec("openvino", None)
+    monkeypatch.setitem(sys.modules, "openvino", module)
+    with pytest.raises(BackendError, match=rf"OpenVINO fails \({reason}"):
+        make_forward(OPENVINO_FLOAT32, folded(), CPU)
+    assert make_forward(AUTO, folded(), CPU)[0] == OWN
 
 
 def test_a_network_that_cannot_be_converted_is_refused_and_auto_leaves_it_to_chainer():
@@ -168,23 +220,52 @@ def test_a_kind_of_value_of_the_user_is_computed():
     assert_equal_outputs(OpenVINOProgram(network)(planes), outputs(network, planes))
 
 
+@pytest.mark.parametrize("backend", [OPENVINO_FLOAT32, OPENVINO_BFLOAT16])
 @pytest.mark.parametrize(
     "change", [lambda a: 1.01 * a, lambda a: a * numpy.nan, lambda a: a[:, :1]]
 )
-def test_wrong_results_of_openvino_are_noticed(monkeypatch, change):
+def test_wrong_results_of_openvino_are_noticed(monkeypatch, backend, change):
     pytest.importorskip("openvino")
     compute = OpenVINOProgram.__call__
     monkeypatch.setattr(
         OpenVINOProgram, "__call__", lambda self, x: [change(a) for a in compute(self, x)]
     )
-    with pytest.raises(OpenVINOError, match="results differ"):
-        OpenVINOProgram(folded())
+    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    with pytest.raises(BackendError, match="results differ"):
+        make_forward(backend, folded(), CPU)
+    assert make_forward(AUTO, folded(), CPU)[0] == OWN
+
+
+def test_what_our_own_program_cannot_compute_is_left_to_chainer(monkeypatch):
+    """The mean depends on all positions of a batch, so no conversion is right."""
+
+    class Means(Network):
+        def forward(self, planes):
+            flat = chainer.functions.reshape(planes, (len(planes), -1))[:, :2187]
+            return flat * (1 + 0.3 * float(getattr(planes, "array", planes).mean()))
+
+    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    assert make_forward(AUTO, Means(), CPU) == (OWN, None)
+
+
+def test_values_that_are_all_zero_are_right():
+    pytest.importorskip("openvino")
+    network = folded()
+    network.l15_v.W.array[...] = network.l15_v.b.array[...] = 0
+    assert (OpenVINOProgram(network)(some_planes(2))[1] == 0).all()
+
+
+def test_numbers_that_are_not_finite_are_left_to_the_player():
+    pytest.importorskip("openvino")
+    network = folded()
+    network.l15_v.b.array[...] = numpy.nan
+    assert numpy.isnan(OpenVINOProgram(network)(some_planes(2))[1]).all()
 
 
 def test_openvino_refuses_a_gpu_and_auto_leaves_it_to_chainer():
     device = types.SimpleNamespace(xp=types.SimpleNamespace())
     for name in (OPENVINO_FLOAT32, OPENVINO_BFLOAT16):
-        with pytest.raises(BackendError, match="on the CPU only. Choose the device cpu"):
+        with pytest.raises(BackendError, match="on the CPU, and the device is a GPU. The"):
             make_forward(name, folded(), device)
     for name in (AUTO, OWN):
         assert make_forward(name, folded(), device) == (OWN, None)
@@ -202,6 +283,15 @@ def test_auto_chooses_bfloat16_only_where_it_is_much_faster(monkeypatch, seconds
     )
     name, forward = make_forward(AUTO, folded(), CPU)
     assert (name, forward) == (chosen, half if chosen == OPENVINO_BFLOAT16 else own)
+
+
+def test_auto_chooses_a_faster_openvino():
+    if not has_bfloat16():
+        pytest.skip("this processor has no bfloat16")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+        name, forward = make_forward(AUTO, folded(), CPU)
+    assert (name, type(forward)) == (OPENVINO_BFLOAT16, OpenVINOProgram)
 
 
 def test_openvino_uses_the_threads_of_this_package(monkeypatch):

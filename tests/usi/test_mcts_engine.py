@@ -145,9 +145,9 @@ def test_openvino_that_is_not_installed_is_named(start, two_heads):
     answers = program.until(None)
     assert program.process.wait(60) == 1
     assert answers[-1] == (
-        "info string backend openvino_float32 cannot be used: OpenVINO is not installed. Install "
-        'it: python -m pip install --no-build-isolation -e ".[openvino]". Or choose the backend '
-        "auto."
+        "info string backend openvino_float32 cannot be used: the package openvino is not "
+        'installed. Install it: python -m pip install --no-build-isolation -e ".[openvino]". The '
+        "backend own always works."
     )
     assert b"Traceback" not in program.stderr
 
