@@ -147,7 +147,7 @@ def test_windows_trains_by_the_recipe_of_make_train():
     best = re.search(r"^BEST := (.*)$", makefile, re.M)[1]
     (recipe,) = re.findall(r'set "RECIPE=(.*)"', (ROOT / "bat" / "train.bat").read_text())
     assert shlex.split(best) == recipe.split()
-    packages = re.search(r'-e "(\.\[plot.*?\])"', makefile)[1]
+    packages = re.search(r'-e "(\.\[plot.*?\])"', makefile)[1].replace("$(OPENVINO)", "")
     assert f'-e "{packages}"' in (ROOT / "bat" / "setup.bat").read_text()
 
 
