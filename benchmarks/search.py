@@ -324,7 +324,7 @@ def compare_selections() -> None:
             node.child_visits[index], arrays.visits[index] = 9, 9
             node.child_totals[index], arrays.totals[index] = 4.5, 4.5
         node.visits, node.total = 1 + 9 * visited, 4.5 * visited
-        ours = microseconds(lambda node=node: select(node, 1.44, 28288, 0.27))
+        ours = microseconds(lambda node=node: select(node, 0.9, 28288, 0.27))
         theirs = microseconds(lambda arrays=arrays, n=node.visits: select_by_arrays(arrays, n))
         print(f"| {visited} | {ours:.1f} | {theirs:.1f} |")
 

@@ -40,12 +40,14 @@ class Settings:
             tree: 2 in a game, 4 in an analysis.
         megabytes: Memory of the tree and the cache.
 
-    Source of the first six default values: dlshogi.
+    Source of the default constants of PUCT and FPU: dlshogi, except ``c_init`` and
+    ``c_init_root``. These are smaller, because they won a match of 400 games
+    (benchmarks/RESULTS.md).
     """
 
-    c_init: float = 1.44
+    c_init: float = 0.9
     c_base: float = 28288
-    c_init_root: float = 1.16
+    c_init_root: float = 0.72
     c_base_root: float = 25617
     fpu_reduction: float = 0.27
     fpu_reduction_root: float = 0.0

@@ -21,7 +21,7 @@ class Plain:
         self.prior, self.visits, self.total, self.children = prior, 0, 0.0, {}
 
     def best_move(self, is_root):
-        init, base, reduction = (1.16, 25617, 0) if is_root else (1.44, 28288, 0.27)
+        init, base, reduction = (0.72, 25617, 0) if is_root else (0.9, 28288, 0.27)
         c = math.log((self.visits + base + 1) / base) + init
         known = sum(child.prior for child in self.children.values() if child.visits)
         first_play = self.total / self.visits - reduction * math.sqrt(known)

@@ -263,7 +263,7 @@ def test_selection_looks_at_one_unvisited_child_and_misses_nothing():
     for node in nodes_of(searched(600, MIDDLE[0], batch_size=1).root):
         if node.children is None or node.proof:
             continue
-        c_init, c_base, reduction = 1.44, 28288, 0.27
+        c_init, c_base, reduction = 0.9, 28288, 0.27
         c = numpy.log((node.visits + c_base + 1) / c_base) + c_init
         visits = numpy.zeros(len(node.policy.priors))
         visits[: len(node.children)] = node.child_visits
