@@ -88,10 +88,12 @@ def _openvino(name: str, network: Network) -> Forward:
         BackendError: OpenVINO cannot compute here.
     """
     try:
-        program = OpenVINOProgram(network)
-        # bfloat16 rounds so much that a small fault would not be noticed. So the program above,
-        # which is checked more exactly, comes first.
-        return OpenVINOProgram(network, bfloat16=True) if name == OPENVINO_BFLOAT16 else program
+        program = OpenVINOProgram(network, bfloat16=name == OPENVINO_BFLOAT16)
+        if name == OPENVINO_BFLOAT16:
+            # bfloat16 rounds so much that a small fault would not be noticed. The check of float32
+            # is more exact.
+            OpenVINOProgram(network)
+        return program
     except OpenVINOError as error:
         raise BackendError(name, str(error)) from None
 
