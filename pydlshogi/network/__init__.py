@@ -17,8 +17,9 @@ registry               the networks by name
 layouts                which network an npz holds; conversion of earlier files
 model_file, npz        reading and writing model files
 evaluator              a loaded model that evaluates positions
-backend,               what computes a network in play on a CPU: compiler, or OpenVINO
-openvino_program
+backend,               what computes a network in play on a CPU: compiler, or OpenVINO;
+openvino_program,      its comparison with the network itself
+agreement
 fold, unfold           batch normalization folded into the convolutions, and put back
 compiler, trace,       a network turned into a program of numpy operations for play
 fusion, translations

@@ -88,12 +88,7 @@ def _openvino(name: str, network: Network) -> Forward:
         BackendError: OpenVINO cannot compute here.
     """
     try:
-        program = OpenVINOProgram(network, bfloat16=name == OPENVINO_BFLOAT16)
-        if name == OPENVINO_BFLOAT16:
-            # bfloat16 rounds so much that a small fault would not be noticed. The check of float32
-            # is more exact.
-            OpenVINOProgram(network)
-        return program
+        return OpenVINOProgram(network, bfloat16=name == OPENVINO_BFLOAT16)
     except OpenVINOError as error:
         raise BackendError(name, str(error)) from None
 

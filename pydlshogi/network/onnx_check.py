@@ -10,9 +10,10 @@ import shogi
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
+from pydlshogi.network.agreement import largest_difference
 from pydlshogi.network.network import Network, split_output
 from pydlshogi.network.onnx_dlshogi import label_numbers, to_dlshogi
-from pydlshogi.network.onnx_export import TOLERANCE, ExportError, largest_difference, run
+from pydlshogi.network.onnx_export import TOLERANCE, ExportError, run
 
 #: Positions compared.
 _POSITIONS = 32

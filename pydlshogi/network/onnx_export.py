@@ -414,15 +414,3 @@ def _refused(what: str, error: Exception) -> ExportError:
         f"{what} ({reason}). Nothing was written. The network may use a function in a way that the "
         "conversion does not know."
     )
-
-
-def largest_difference(results: numpy.ndarray, expected: numpy.ndarray) -> float:
-    """Returns the largest difference, relative to the largest expected number.
-
-    It is infinite if the shapes differ.
-    """
-    if results.shape != expected.shape:
-        return float("inf")
-    difference = float(numpy.abs(results - expected).max())
-    # A new network's values are all 0.
-    return difference / float(numpy.abs(expected).max()) if difference else 0.0

@@ -14,7 +14,8 @@ from pydlshogi.network.cpu.threads import get_threads
 #: leaves before it knows the values of the others.
 _THREAD_BATCH, _CPU_BATCH = 4, 16
 
-#: The same in bfloat16: a thread is a fifth faster with 8 positions than with 4.
+#: The same in bfloat16. With two threads, a search makes a sixth more visits with 16 positions than
+#: with 8 (benchmarks/RESULTS.md, "Backends").
 _FAST_THREAD_BATCH, _FAST_CPU_BATCH = 8, 32
 
 #: Positions on a GPU.

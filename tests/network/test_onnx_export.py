@@ -15,6 +15,7 @@ import onnx
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board, make_output_label
 from pydlshogi.network import onnx_check
+from pydlshogi.network.agreement import largest_difference
 from pydlshogi.network.network import Network, split_output
 from pydlshogi.network.onnx_dlshogi import export_dlshogi, label_numbers, to_dlshogi
 from pydlshogi.network.onnx_export import (
@@ -22,7 +23,6 @@ from pydlshogi.network.onnx_export import (
     TOLERANCE,
     ExportError,
     export,
-    largest_difference,
     run,
     save,
 )
@@ -182,6 +182,8 @@ def test_a_model_that_onnx_runtime_cannot_compute_is_one_sentence(capfd):
 
 def test_results_of_another_shape_differ_without_limit():
     assert largest_difference(numpy.ones((3, 1)), numpy.ones((3, 2))) == float("inf")
+    assert largest_difference(numpy.ones(3), numpy.zeros(3)) == float("inf")
+    assert largest_difference(numpy.zeros(3), numpy.zeros(3)) == 0
 
 
 def test_an_unknown_function_is_named():
