@@ -2,8 +2,11 @@
 
 import ctypes
 import functools
+import getpass
 import hashlib
+import os
 import shutil
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -46,6 +49,28 @@ extern "C" void launch(int blocks, int threads, void** arguments) {{
 """
 
 
+_OPTIONS = ("-O2", "-ffp-contract=off", "-shared", "-fPIC", "-w")
+
+
+@functools.cache
+def _compiler_version():
+    return subprocess.run([COMPILER, "--version"], capture_output=True, text=True).stdout
+
+
+@functools.cache
+def _cache():
+    """Gives the folder of the compiled kernels. Nobody else may write to it: it is executed."""
+    folder = Path(tempfile.gettempdir()) / f"cuda_on_cpu-{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or (status.st_uid, status.st_mode & 0o077) != (
+        os.getuid(),
+        0,
+    ):
+        raise PermissionError(f"{folder} is not a folder of this user alone. Remove it.")
+    return folder
+
+
 @functools.cache
 def _compile(source, name):
     if COMPILER is None:
@@ -59,19 +84,16 @@ def _compile(source, name):
     # In C, CUDA's functions and variables are known without a declaration.
     text = _CUDA + (_HALF if "half_of(" in source else "")
     text += source.replace('extern "C"', "") + _LAUNCH.format(name=name, arguments=arguments)
-    folder = (
-        Path(tempfile.gettempdir()) / f"cuda_on_cpu-{hashlib.sha256(text.encode()).hexdigest()}"
-    )
-    library = folder / "kernel.so"
+    made_from = "\0".join((_compiler_version(), *_OPTIONS, text))
+    library = _cache() / f"{hashlib.sha256(made_from.encode()).hexdigest()}.so"
     if not library.exists():
         with tempfile.TemporaryDirectory() as work:
             code, made = Path(work, "kernel.cpp"), Path(work, "kernel.so")
             code.write_text(text)
-            options = ["-O2", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
-            subprocess.run([COMPILER, *options, "-o", made, code], check=True)
-            folder.mkdir(exist_ok=True)
-            shutil.copy(made, folder / f"{Path(work).name}.so")
-            (folder / f"{Path(work).name}.so").replace(library)
+            subprocess.run([COMPILER, *_OPTIONS, "-o", made, code], check=True)
+            copy = library.with_name(f"{Path(work).name}.so")
+            shutil.copy(made, copy)
+            copy.replace(library)
     return ctypes.CDLL(str(library)).launch, kinds
 
 

@@ -221,11 +221,13 @@ def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
         SystemExit: with status 2: an option is unknown or has a wrong value.
     """
     lines: list[Line] = []
+    # Behind "--", options would be file names.
+    end = words.index("--") if "--" in words else len(words)
     for place, name, options in _split_lines(args.recipes):
         _check_name(place, name, lines)
         parser = build_parser()
         parser.prog = f"compare_recipes: {place}"
-        parsed = parser.parse_args([*words, *options])
+        parsed = parser.parse_args([*words[:end], *options, *words[end:]])
         _check_options(place, args, parsed)
         lines.append(Line(name, shlex.join(options), parsed))
     if not lines:

@@ -95,9 +95,10 @@ def output_format(output: Path, name: str | None) -> FixedFormat:
     Raises:
         UserError: neither the option nor the suffix names one.
     """
-    from pydlshogi.kifu.convert import format_named, format_of_suffix
+    from pydlshogi.kifu.convert import format_named
+    from pydlshogi.kifu.parts import fixed_format
 
-    found = format_named(name) if name else format_of_suffix(output)
+    found = format_named(name) if name else fixed_format(output.name)
     if found is None:
         raise UserError(
             f"the suffix of {output} names no format. Call it .hcpe or .psv, or add --format."

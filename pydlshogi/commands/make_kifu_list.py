@@ -25,7 +25,12 @@ def build_parser() -> ArgumentParser:
         prog="make_kifu_list",
         description="Split the game records of a folder at random into a training and a test list.",
     )
-    parser.add_argument("dir", type=named_path, help="folder with .csa, .kif or .kifu files")
+    parser.add_argument(
+        "dir",
+        type=named_path,
+        help="folder with game records (.csa, .kif, .kifu) or position files (.hcpe, .hcpe3, .psv, "
+        ".bin); each file goes into one list",
+    )
     parser.add_argument(
         "filename",
         type=_name,

@@ -140,9 +140,9 @@ def _add_schedule(add: Any) -> None:
     )
     add(
         "--lr_factor",
-        type=non_negative_number,
+        type=proportion,
         metavar="FACTOR",
-        help=f"factor of --lr_steps (default: {LR_FACTOR})",
+        help=f"factor of --lr_steps, 0 to 1 (default: {LR_FACTOR})",
     )
     add(
         "--warmup",

@@ -151,8 +151,8 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
     """Makes the parser of a training program."""
     parser = TrainParser(
         prog=program.name,
-        description="Trains a shogi network on game records (CSA, KIF); by default "
-        f"{program.trains}.",
+        description="Trains a shogi network on game records (CSA, KIF) and position files (HCPE, "
+        f"HCPE3, PSV); by default {program.trains}.",
     )
     add_lists(parser)
     add_network(parser, program.network)
@@ -164,7 +164,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
         type=seed_number,
         metavar="N",
         help="determines the first weights and the order of the positions; on a CPU, two runs "
-        "with the same seed give the same model (default: a random number)",
+        "with the same seed and number of threads give the same model (default: a random number)",
     )
     add_policy_target(parser)
     _add_records(parser)

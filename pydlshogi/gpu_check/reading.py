@@ -24,5 +24,5 @@ def main() -> int:
     return 0
 
 
-if __name__ == "__main__":  # reading starts processes
+if __name__ == "__main__":
     sys.exit(main())

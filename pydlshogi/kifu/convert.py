@@ -41,14 +41,6 @@ def format_named(name: str) -> FixedFormat | None:
     return {format_.name.lower(): format_ for format_ in FIXED_FORMATS}.get(name.lower())
 
 
-def format_of_suffix(path: Path) -> FixedFormat | None:
-    """Finds an output format by a file's suffix."""
-    for format_ in FIXED_FORMATS:
-        if path.name.lower().endswith(format_.suffixes):
-            return format_
-    return None
-
-
 def convert(
     sources: list[Source],
     output: Path,

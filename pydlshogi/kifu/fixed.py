@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy
 import shogi
 
-from pydlshogi.common import MOVE_DIRECTION, SQUARE_NUM
 from pydlshogi.kifu.hcp import FAULTS, Boards, Code, pack, unpack
 from pydlshogi.kifu.legality import first_illegal
 from pydlshogi.kifu.move16 import Layout, pack_moves, unpack_moves
@@ -32,8 +31,6 @@ from pydlshogi.positions import (
 #: A result that a file cannot hold.
 NO_RESULT = 255
 
-# Direction of the labels of pawn drops.
-_PAWN_DROP = len(MOVE_DIRECTION)
 # Records that are read together: enough to be fast, few enough to fit the CPU's caches.
 _CHUNK = 8192
 
@@ -144,11 +141,9 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bo
     turns = boards.turns.astype(numpy.intp)
     moves, well_formed = unpack_moves(columns.moves, boards.placements, turns, format_.layout)
     possible, positions["label"] = check_moves(moves, positions)
-    two_pawns = drops_second_pawn(positions)
-    possible &= ~two_pawns
     good = possible & (boards.faults == 0) & (columns.results != NO_RESULT)
     reasons = {
-        row: _reason(row, columns, boards, moves, well_formed, positions, two_pawns)
+        row: _reason(row, columns, boards, moves, well_formed, positions)
         for row in numpy.flatnonzero(~good).tolist()
     }
     if strict:
@@ -169,7 +164,6 @@ def _reason(
     moves: Moves,
     well_formed: numpy.ndarray,
     positions: numpy.ndarray,
-    two_pawns: numpy.ndarray,
 ) -> str:
     """Says why a record cannot be used."""
     if boards.faults[row]:
@@ -180,26 +174,7 @@ def _reason(
         return "it has no move"
     if not well_formed[row]:
         return f"its move, 0x{columns.moves[row]:04x}, is not one of the format"
-    if two_pawns[row]:
-        return "its move is not possible: it drops a second pawn on a file"
     return f"its move is not possible: {explain_fault(moves, positions, row)}"
-
-
-def drops_second_pawn(positions: numpy.ndarray) -> numpy.ndarray:
-    """Says whether the label drops a pawn on a file with a pawn of the same side.
-
-    Args:
-        positions: ``POSITION`` array, (n,).
-
-    Returns:
-        (n,) bool.
-    """
-    found = numpy.zeros(len(positions), bool)
-    direction, target = numpy.divmod(positions["label"], SQUARE_NUM)
-    drops = numpy.flatnonzero(direction == _PAWN_DROP)
-    files = (positions["board"][drops].reshape(-1, 9, 9) == shogi.PAWN).any(axis=1)
-    found[drops] = files[numpy.arange(len(drops)), target[drops] % 9]
-    return found
 
 
 def _illegal(good: numpy.ndarray, boards: Boards, moves: Moves) -> Iterator[int]:

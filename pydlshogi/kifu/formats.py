@@ -1,6 +1,7 @@
 """Record formats: how each one is recognised, split into records and parsed.
 
-A new text format is one more entry in :data:`FORMATS`.
+A new text format is one more entry in :data:`FORMATS`. To recognise it without a suffix,
+extend :func:`format_of`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ FORMATS = (CSA, KIF)
 #: Suffixes of binary files (:mod:`pydlshogi.kifu.parts`).
 BINARY_SUFFIXES = (*HCPE.suffixes, *PSV.suffixes, *HCPE3_SUFFIXES)
 #: Suffixes of all record files.
-RECORD_SUFFIXES = (*CSA.suffixes, *KIF.suffixes, *BINARY_SUFFIXES)
+RECORD_SUFFIXES = (*(suffix for text in FORMATS for suffix in text.suffixes), *BINARY_SUFFIXES)
 
 
 def is_binary(name: str) -> bool:

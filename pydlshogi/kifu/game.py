@@ -89,7 +89,8 @@ class Game:
         end_mark: The end mark as written, such as ``%TORYO``; None if there is none.
         result: ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN`` for Black. It comes from the end
             mark. Without an end mark, or after a refused ``%KACHI``, the summary decides.
-        summary: The result for Black by floodgate's summary line, None if there is none.
+        summary: The result for Black by floodgate's summary line or KIF's closing line, None if
+            there is none.
     """
 
     names: list[str] = field(default_factory=lambda: ["", ""])

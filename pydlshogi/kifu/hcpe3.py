@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.kifu.fixed import NO_RESULT, LeftOut, drops_second_pawn
+from pydlshogi.kifu.fixed import NO_RESULT, LeftOut
 from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, our_squares, unpack
 from pydlshogi.kifu.hcpe import RESULTS
 from pydlshogi.kifu.hcpe3_layout import Broken, Layout, scan
@@ -199,8 +199,6 @@ def _replay(layouts: list[Layout], boards: _Boards, strict: bool) -> _Played:
         candidates=numpy.array([move[2] for layout in layouts for move in layout.moves]),
         reasons={f.game: f"move {f.ply + 1} is not possible: {f.reason}" for f in faults},
     )
-    second_pawns = numpy.flatnonzero(drops_second_pawn(positions))
-    played.refuse(second_pawns, "move {move} is not possible: it drops a second pawn on a file")
     if strict:
         sound = numpy.ones(len(layouts), bool)
         sound[list(played.reasons)] = False
@@ -290,6 +288,4 @@ def _check_candidates(
         mover = turns[rows[part]].astype(numpy.intp)
         unpacked, _ = unpack_moves(moves[part], placements, mover, APERY)
         possible[part], labels[part] = check_moves(unpacked, there)
-        there["label"] = labels[part]
-        possible[part] &= ~drops_second_pawn(there)
     return possible, labels

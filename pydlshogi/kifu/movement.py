@@ -2,9 +2,10 @@
 
 A move is *possible* if the mover has the piece on the square it leaves, or in hand; if the
 target has no piece of the mover; if the piece moves that way and no piece is in between; if
-a promotion is allowed; and if the piece can move again later. Whether the king is left
-in check is not tested here but in :mod:`pydlshogi.kifu.legality`. The tables are built on
-first use. Everything is seen from the mover.
+a promotion is allowed; if the piece can move again later; and if it is not a second pawn on a
+file. Whether the king is left in check, and whether a dropped pawn mates, is not tested here
+but in :mod:`pydlshogi.kifu.legality`. The tables are built on first use. Everything is seen
+from the mover.
 """
 
 from __future__ import annotations
@@ -114,8 +115,16 @@ def check_moves(moves: Moves, positions: numpy.ndarray) -> tuple[numpy.ndarray, 
         far, step, distance = far[longer], step[longer], distance[longer]
         between_at = between_at[longer] + step
         possible[far] &= rows[between_at] == 0
+    possible[_second_pawns(moves, positions)] = False
     label = table.label[path] + numpy.uint16(_PROMOTION_LABELS) * (change == _PROMOTES)
     return possible, label
+
+
+def _second_pawns(moves: Moves, positions: numpy.ndarray) -> numpy.ndarray:
+    """Finds the moves that drop a pawn on a file with a pawn of the same side."""
+    drops = numpy.flatnonzero(moves.origin == SQUARE_NUM + _PAWN - 1)
+    files = (positions["board"][drops].reshape(-1, 9, 9) == _PAWN).any(axis=1)
+    return drops[files[numpy.arange(len(drops)), moves.target[drops] % 9]]
 
 
 def explain_fault(moves: Moves, positions: numpy.ndarray, row: int) -> str:
@@ -130,6 +139,8 @@ def explain_fault(moves: Moves, positions: numpy.ndarray, row: int) -> str:
             return "no such piece is in the mover's hand"
         if board[target]:
             return "a piece is dropped onto another"
+        if before == _PAWN and (board[target % 9 :: 9] == _PAWN).any():
+            return "it drops a second pawn on a file"
     else:
         before = int(board[origin])
         if not 1 <= before <= PIECE_NUM:

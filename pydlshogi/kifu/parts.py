@@ -104,7 +104,7 @@ def read_part(part: Part, strict: bool = False) -> Batch:
     """
     batch = Batch(files=part.offset == 0)
     if part.problem:
-        batch.files, batch.unreadable = 0, 1
+        batch.unreadable = 1
         batch.excluded.append(Note(part.file, 0, 0, part.problem))
         return batch
     format_ = fixed_format(part.file)

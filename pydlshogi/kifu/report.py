@@ -54,8 +54,8 @@ class Report:
         duplicates_dropped: Whether the duplicates are left out.
         unreadable: Number of files that exist but cannot be read. They may be readable
             later, so no cache is made without them.
-        contradictions: Records whose ``'summary:`` line contradicts the end mark. They are
-            used, and the end mark decides.
+        contradictions: Records whose ``'summary:`` line (CSA) or closing line (KIF) contradicts
+            the end mark. They are used, and the end mark decides.
     """
 
     records: int = 0
@@ -103,7 +103,7 @@ class Report:
         for title, notes in (
             ("left out", self.excluded),
             (f"duplicate, {duplicates}", self.duplicates),
-            ("end mark and summary disagree, the end mark counts", self.contradictions),
+            ("end mark and summary or closing line disagree, the end mark counts", self.contradictions),
         ):
             if notes:
                 yield f"{title}: {len(notes)}"

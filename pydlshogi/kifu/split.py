@@ -61,7 +61,7 @@ def split(records: Sequence[Path], ratio: float, seed: int) -> tuple[list[Path],
     """
     shuffled = list(records)
     random.Random(seed).shuffle(shuffled)
-    train = int(len(shuffled) * ratio)
+    train = int(len(shuffled) * ratio + 1e-9)  # 100 * 0.29 is 28.999999999999996
     return shuffled[:train], shuffled[train:]
 
 

@@ -63,7 +63,8 @@ def measure_statistics(
     """Measures the running statistics of all batch normalizations anew.
 
     Each batch contains positions from the whole array. The statistics become the means over the
-    batches, as a training with small steps would make them.
+    batches, as a training with small steps would make them. On a GPU, the network computes in
+    the precision of training.
 
     Args:
         network: A ``Network`` on ``device``.

@@ -88,7 +88,8 @@ class RunEnd:
     def __call__(self, trainer: Any) -> bool:
         """Returns whether the loop must stop."""
         signal_number = self._ranks.highest(self._interruption.signal_number or 0)
-        self._interruption.signal_number = signal_number or None
+        if signal_number:  # a signal that came since the line above counts next time
+            self._interruption.signal_number = signal_number
         return self.reached(trainer) or signal_number > 0
 
     def reached(self, trainer: Any) -> bool:

@@ -180,7 +180,7 @@ def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> 
     if recipe.warmup >= until:
         logger.warning(
             "--warmup is %d, but this run or its cosine ends at iteration %d: "
-            "the learning rate never reaches --lr",
+            "the learning rate reaches --lr only in the last iteration, or never",
             recipe.warmup,
             until,
         )

@@ -272,7 +272,8 @@ def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
     if isinstance(positions, MappedPositions):
         return positions.checksum(lambda array: checksum(array, evaluations))
     value = 0
-    # Earlier versions had no recent moves either; these follow from the moves of the games.
+    # Earlier versions had no recent moves either. In game records these follow from the moves.
+    # The positions of HCPE and PSV have none.
     size = POSITION.fields["recent" if evaluations else "evaluation"][1]  # type: ignore[index]
     for start in range(0, len(positions), _CHECKSUM_ROWS):
         rows = numpy.ascontiguousarray(positions[start : start + _CHECKSUM_ROWS])

@@ -6,6 +6,10 @@ smallest number of unknown positions below it whose proofs would prove it. The d
 is the same for disproofs. At the attacker's positions the search follows the smallest proof
 number, at the defender's the smallest disproof number. It keeps the numbers in a table.
 
+Perpetual check loses, so the attacker fails by a repetition. A disproof that needs repetitions
+holds only while the repeated positions are on the path (the graph history interaction). The
+table therefore also keeps these positions.
+
 Source: A. Nagai, Df-pn algorithm for searching AND/OR trees and its applications (2002).
 """
 
@@ -38,17 +42,19 @@ class _Numbers(NamedTuple):
         phi: Proof number if the attacker is to move, else disproof number.
         delta: The other of the two.
         plies: Number of plies to the mate, if it is proven.
+        repeated: Keys of the earlier positions that a disproof repeats.
     """
 
     phi: int
     delta: int
     plies: int = 0
+    repeated: frozenset[int] = frozenset()
 
 
 _UNKNOWN = _Numbers(1, 1)
 #: The side to move has failed: the attacker has no checks left, or the defender is mated.
 _FAILED = _Numbers(INFINITE, 0)
-#: The side to move has succeeded: the other side may not repeat the position.
+#: The defender to move has succeeded, because the attacker may not repeat the position.
 _REACHED = _Numbers(0, INFINITE)
 
 
@@ -74,6 +80,7 @@ class MateSearch:
         self._table: dict[int, _Numbers] = {}
         self._path: set[int] = set()
         self._pushed = 0
+        self._was_too_deep = False
         self.nodes = 0
 
     def run(self, is_stopped: Callable[[], bool]) -> bool | None:
@@ -83,7 +90,8 @@ class MateSearch:
             is_stopped: Says whether to stop; asked at every position.
 
         Returns:
-            Whether there is a mate; None if the search was stopped or its table is full.
+            Whether there is a mate; None if the search was stopped, its table is full, or there
+            is none of at most ``MOST_PLIES`` plies.
         """
         self._is_stopped = is_stopped
         try:
@@ -91,7 +99,9 @@ class MateSearch:
         except _Stopped:
             self._take_back()
             return None
-        return self._table[self._root].phi == 0
+        if self._table[self._root].phi == 0:
+            return True
+        return None if self._was_too_deep else False
 
     def line(self) -> list[int]:
         """Returns the moves of the mate: the shortest attack against the longest defence.
@@ -135,9 +145,12 @@ class MateSearch:
         key = self._board.key()
         self._count_node()
         children = self._children(attacks) if plies else []
+        self._was_too_deep |= not plies
         self._path.add(key)
         while True:
             best, second, numbers = self._sum_up(children, attacks)
+            if key in numbers.repeated:
+                numbers = numbers._replace(repeated=numbers.repeated - {key})
             self._table[key] = numbers
             if numbers.phi >= phi_limit or numbers.delta >= delta_limit:
                 break
@@ -172,7 +185,16 @@ class MateSearch:
         )
         phi = numbers[best].delta
         delta = min(INFINITE, sum(child.phi for child in numbers))
+        if (phi if attacks else delta) >= INFINITE:
+            repeated = self._repeated(numbers, attacks)
+            return best, second, _Numbers(phi, delta, 0, repeated)
         return best, second, _Numbers(phi, delta, self._plies(numbers, attacks))
+
+    def _repeated(self, children: list[_Numbers], attacks: bool) -> frozenset[int]:
+        """Returns the positions that a disproof repeats, given the children."""
+        if attacks:  # all moves fail
+            return frozenset().union(*(child.repeated for child in children))
+        return min((child.repeated for child in children if child.delta == 0), key=len)
 
     def _plies(self, children: list[_Numbers], attacks: bool) -> int:
         """Returns the number of plies to the mate; 0 if no child proves one."""
@@ -184,8 +206,11 @@ class MateSearch:
     def _numbers(self, key: int, attacks: bool) -> _Numbers:
         """Returns the numbers of a child. A repetition on the path is a perpetual check."""
         if key in self._path:
-            return _FAILED if attacks else _REACHED
-        return self._table.get(key, _UNKNOWN)
+            return (_FAILED if attacks else _REACHED)._replace(repeated=frozenset((key,)))
+        numbers = self._table.get(key, _UNKNOWN)
+        if numbers.repeated and not numbers.repeated <= self._path:
+            return _UNKNOWN
+        return numbers
 
     def _children(self, attacks: bool) -> list[tuple[int, int]]:
         """Lists the moves of the attacker or the defender, each with the key after it."""

@@ -40,7 +40,7 @@ GOLDEN = {
 
 @pytest.fixture(scope="module")
 def games():
-    """Packed boards by code, and the positions that our own reader finds in the records."""
+    """Packed boards by code."""
     hcpe, psv = write_records(EMBEDDED[:20])
     return {HCP.name: hcpe["hcp"], PACKED_SFEN.name: psv["sfen"]}
 

@@ -171,8 +171,26 @@ def test_no_games_give_no_positions():
     assert decoded.visits.starts.tolist() == [0]
 
 
+def one_drop_game(sfen, square):
+    """Makes a game that Black wins by one searched move: a pawn drop on a square of cshogi."""
+    board = cshogi.Board(sfen)
+    packed = numpy.zeros(32, numpy.uint8)
+    board.to_hcp(packed)
+    move = 81 << 7 | square
+    return packed.tobytes() + struct.pack("<HBBHhHHH", 1, 1, 0, move, 0, 1, move, 1)
+
+
 def test_strict_leaves_out_games_with_an_illegal_move(content):
-    assert not decode_games(content, strict=True).left_out
+    in_check = one_drop_game("4k4/9/9/9/9/9/9/4r4/4K4 b P 1", cshogi.E1)
+    data = content + in_check
+    assert not decode_games(data).left_out
+    (left_out,) = decode_games(data, strict=True).left_out
+    assert left_out == (COUNT, len(content), "move 1 is not legal")
+
+
+def test_a_second_pawn_on_a_file_is_not_possible():
+    (left_out,) = decode_games(one_drop_game("4k4/9/9/9/4P4/9/9/9/4K4 b P 1", cshogi.C5)).left_out
+    assert left_out.reason == "move 1 is not possible: it drops a second pawn on a file"
 
 
 def label_of(board, move16):

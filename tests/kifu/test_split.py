@@ -30,8 +30,14 @@ def test_split_loses_and_repeats_nothing(count, ratio, seed):
     records = [Path(str(n)) for n in range(count)]
     train, test = kifu_split.split(records, ratio, seed)
     assert sorted(train + test) == sorted(records)
-    assert len(train) == int(count * ratio)
+    assert len(train) == pytest.approx(count * ratio, abs=1)
     assert (train, test) == kifu_split.split(records, ratio, seed)
+
+
+@pytest.mark.parametrize("percent", range(0, 101))
+def test_a_ratio_in_percent_is_exact(percent):
+    train, _ = kifu_split.split([Path(str(n)) for n in range(100)], percent / 100, 0)
+    assert len(train) == percent
 
 
 def test_main_writes_lists_that_lead_to_the_games(games, tmp_path, capsys):

@@ -171,6 +171,14 @@ def test_the_file_of_recipes_may_be_of_any_editor(folder, encode, ending):
     }
 
 
+def test_file_names_may_stand_behind_two_hyphens(folder):
+    Path("recipes.txt").write_text("one --lr 0.1")
+    names = ["train.txt", "recipes.txt"]
+    words = [word for word in SMALL.split() if word not in names] + ["--", *names]
+    (line,) = read_recipes(build_parser().parse_args(words), words)
+    assert line.args.lr == 0.1
+
+
 @pytest.mark.parametrize(
     "on_windows, path", [(True, r"nets\own.py:Net"), (False, r"nets\\own.py:Net")]
 )

@@ -99,18 +99,28 @@ def test_a_large_run_resumes_exactly(tmp_path, monkeypatch):
 
 
 def test_a_damaged_position_ends_the_training_and_keeps_the_last_save(tmp_path):
-    positions = shards_of(tmp_path / "shards", make_positions(100, 1), 40)
-    train_on(tmp_path / "run", positions, iterations=3)
-    before = (tmp_path / "run/model").read_bytes()
-    path = tmp_path / "shards/40.shard"
-    content = bytearray(path.read_bytes())
-    content[-200] ^= 1
-    path.write_bytes(content)
-    damaged = MappedPositions(make_positions(0, 1), [Shard(p) for p in [path]])
+    shards = tmp_path / "shards"
+    positions = shards_of(shards, make_positions(100, 1), 40)
+    run = tmp_path / "run"
+    train_on(tmp_path / "whole", positions, iterations=8)
+    train_on(run, positions, iterations=3)
+    saved = {name: (run / name).read_bytes() for name in ("model", "state")}
+    path = shards / "40.shard"
+    sound = path.read_bytes()
+    damaged = bytearray(sound)
+    damaged[-200] ^= 1
+    path.write_bytes(damaged)
+
+    def opened():
+        paths = [shards / f"{start}.shard" for start in (0, 40, 80)]
+        return MappedPositions(make_positions(0, 1), [Shard(path) for path in paths])
+
     with pytest.raises(ShardError, match=r"40\.shard"):
-        train_on(tmp_path / "other", damaged)
-    assert (tmp_path / "run/model").read_bytes() == before
-    assert not (tmp_path / "other/model").exists()
+        train_on(run, opened(), resume=True)
+    assert {name: (run / name).read_bytes() for name in saved} == saved
+    path.write_bytes(sound)
+    train_on(run, opened(), resume=True, iterations=5)
+    assert_same_files(run / "model", tmp_path / "whole/model")
 
 
 def make_large(folder, count, size=1 << 20):

@@ -50,15 +50,19 @@ def test_no_other_correction_is_better():
         assert loss(scale.factor + change) > best
 
 
-def test_a_value_of_one_half_stays_where_one_side_wins_more():
+def test_where_one_side_wins_more_the_logits_still_get_a_factor_alone():
     random = np.random.RandomState(3)
     logits = random.normal(0, 2, 5_000)
     wins = (random.uniform(size=len(logits)) < sigmoid(logits - 1)).astype(float)
     network = make_trained("policy_value", channels=8)
-    network.l15_v.W.array[...] = 0
-    network.l15_v.b.array[...] = 0
-    apply_value_scale(network, fit_value_scale(sigmoid(logits), wins))
-    assert not network.l15_v.b.array.any()
+    scale = fit_value_scale(sigmoid(logits), wins)
+    assert scale.factor != pytest.approx(1, abs=0.01)
+    network.l15_v.b.array[...] = 0.3
+    before = {name: getattr(network.l15_v, name).array.copy() for name in ("W", "b")}
+    apply_value_scale(network, scale)
+    for name, array in before.items():
+        scaled = getattr(network.l15_v, name).array
+        np.testing.assert_allclose(scaled, array * scale.factor, rtol=1e-6)
 
 
 def test_predictions_of_0_and_1_are_possible():

@@ -4,7 +4,10 @@ import itertools
 import time
 
 import cshogi
+import numpy
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from uct_helpers import endgames
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
@@ -49,6 +52,72 @@ def test_df_pn_agrees_with_cshogis():
     assert results.count(True) > 15
     assert results.count(False) > 15
     assert results.count(None) < 15
+
+
+class Graph:
+    """A board on a graph of checks and defences, given as a list of arrows."""
+
+    def __init__(self, arrows):
+        self._after = {}
+        for arrow in arrows.split():
+            origin, target = arrow.split(">")
+            self._after.setdefault(origin, []).append(target)
+        self._names = sorted({name for arrow in arrows.split() for name in arrow.split(">")})
+        self._line = ["R"]
+
+    def key(self):
+        return self._names.index(self._line[-1])
+
+    def checks(self):
+        return [self._names.index(name) for name in self._after.get(self._line[-1], ())]
+
+    def moves(self):
+        return numpy.array(self.checks(), int)
+
+    def push(self, move):
+        self._line.append(self._names[move])
+
+    def pop(self):
+        self._line.pop()
+
+
+@pytest.mark.parametrize("first", ["A", "M"])
+def test_a_disproof_by_a_repetition_counts_only_where_it_is_one(first):
+    """N mates by A, but not where A came before: then the way back to A is a repetition."""
+    second = "M" if first == "A" else "A"
+    ways = f"R>D D>{first} D>{second} A>X X>N N>Y Y>A M>Z Z>N A>W"
+    assert MateSearch(Graph(ways)).run(never) is True
+
+
+def test_a_disproof_by_a_repetition_is_one():
+    assert MateSearch(Graph("R>D D>A A>X X>R")).run(never) is False
+    # Without the mate after A, every way leads round in a circle.
+    assert MateSearch(Graph("R>D D>A D>M A>X X>N N>Y Y>A M>Z Z>N")).run(never) is False
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_df_pn_agrees_with_an_exhaustive_search_of_a_graph(data):
+    """The attacker moves at a0, a1, …, the defender at d0, d1, …, to positions of the other."""
+    size = data.draw(st.integers(2, 6))
+    arrows = ["R>d0"]
+    for side, other in ("ad", "da"):
+        for number in range(size):
+            targets = data.draw(st.lists(st.integers(0, size - 1), max_size=3, unique=True))
+            arrows += [f"{side}{number}>{other}{target}" for target in targets]
+    graph = " ".join(arrows)
+    after = {}
+    for arrow in graph.split():
+        origin, target = arrow.split(">")
+        after.setdefault(origin, []).append(target)
+
+    def mates(name, attacks, path):
+        if name in path:
+            return False
+        results = [mates(target, not attacks, path | {name}) for target in after.get(name, ())]
+        return any(results) if attacks else all(results)
+
+    assert MateSearch(Graph(graph)).run(never) is mates("R", True, frozenset())
 
 
 def test_a_mate_search_asks_at_every_position_whether_to_stop():
