@@ -1,7 +1,7 @@
 """Rules of shogi that python-shogi lacks or gets wrong, as pure functions of a board.
 
-No function changes the board. A side may lack its king, as in mating problems. It is then
-never in check.
+Only :func:`untie` changes the board. A side may lack its king, as in mating problems. It is
+then never in check.
 
 Sources: rules of the Japan Shogi Association (pawn-drop mate, perpetual check);
 rules of the Computer Shogi Association (27-point declaration).
@@ -35,6 +35,15 @@ def _lines_through(square: int) -> int:
 
 
 _LINES = [_lines_through(square) for square in range(_BOARD_EDGE**2)]
+
+
+def untie(board: shogi.Board) -> None:
+    """Breaks the reference cycles of a board, so that it is freed without a garbage collector.
+
+    Afterwards the board lacks ``legal_moves`` and ``pseudo_legal_moves``. The functions of this
+    module do not need them.
+    """
+    del board.legal_moves, board.pseudo_legal_moves
 
 
 def legal_moves(board: shogi.Board) -> list[shogi.Move]:

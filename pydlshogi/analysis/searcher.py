@@ -76,8 +76,10 @@ class Searcher:
         try:
             while not (self._is_done() or time.monotonic() >= end):
                 search.step(_MOST_VISITS, lambda: time.monotonic() >= end)
-        finally:
-            search.finish()
+        except BaseException:
+            search.give_up()
+            raise
+        search.finish()
         lines = best_lines(search, 1)
         if not lines:  # too little time for a single evaluation
             return opinion

@@ -103,7 +103,7 @@ class Report:
         for title, notes in (
             ("left out", self.excluded),
             (f"duplicate, {duplicates}", self.duplicates),
-            ("end mark and summary or closing line disagree, the end mark counts", self.contradictions),
+            ("end mark and summary disagree, the end mark counts", self.contradictions),
         ):
             if notes:
                 yield f"{title}: {len(notes)}"

@@ -113,7 +113,7 @@ def _seconds(network: Network, forward: Any) -> float:
     """Measures a function.
 
     Returns:
-        The least time of a few runs, in seconds. Other programs disturb the others.
+        The least time of a few runs, in seconds. Other programs may slow down some of them.
     """
     planes = numpy.zeros((_POSITIONS, network.plane_num, 9, 9), numpy.float32)
     forward(planes)  # prepares its arrays

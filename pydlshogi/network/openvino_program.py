@@ -60,7 +60,7 @@ class OpenVINOProgram:
             self._outputs = range(len(model.outputs))
             # bfloat16 rounds so much that a small fault would not be noticed. So float32 is always
             # checked first.
-            for hint, tolerance in _PRECISIONS[: 1 + bfloat16]:
+            for hint, tolerance in _PRECISIONS if bfloat16 else _PRECISIONS[:1]:
                 settings = {**_settings(), "INFERENCE_PRECISION_HINT": hint}
                 self._request = core.compile_model(model, "CPU", settings).create_infer_request()
                 self._check(network, tolerance)

@@ -98,7 +98,8 @@ class Timer:
     def __init__(self, go: Go, color: int, ply: int, margin: float) -> None:
         self._go = go
         self._budget_arguments = color, ply, margin
-        self._start = self._clock_start = time.perf_counter()
+        self._start = time.perf_counter() if go.time is None else go.time
+        self._clock_start = self._start
         self._is_pondering = go.ponder
         self._budget = None if go.is_held else make_budget(go, *self._budget_arguments)
 
@@ -110,7 +111,7 @@ class Timer:
         """The budget; None while there is no limit. ``ponderhit`` switches the clock on."""
         if self._is_pondering and self._go.ponderhit.is_set():
             self._is_pondering = False
-            self._clock_start = time.perf_counter()
+            self._clock_start = self._go.ponderhit.time
             self._budget = self._budget_of_ponderhit()
         return self._budget
 

@@ -136,6 +136,13 @@ class MCTSPlayer(NetworkPlayer):
         """Ends the thread of the evaluations."""
         self._search.close()
 
+    def set_position(self, sfen: str | None, moves: list[str]) -> None:
+        """Sets up the board, and breaks the reference cycles of the board that it replaces."""
+        before = self.board
+        super().set_position(sfen, moves)
+        if self.board is not before:
+            rules.untie(before)
+
     def choose(self, go: Go) -> str:
         """Declares, plays from the book, searches, or resigns."""
         if self.options["nodes"]:
@@ -159,19 +166,21 @@ class MCTSPlayer(NetworkPlayer):
 
     def is_endless(self, go: Go) -> bool:
         """Says whether only ``stop`` ends the search."""
-        # The option has no effect on a mate search.
-        return not (go.has_limit or (self.options["nodes"] and not go.mate))
+        if go.mate:  # no other limit has an effect on a mate search
+            return go.mate_ms is None
+        return not (go.has_limit or self.options["nodes"])
 
     def find_mate(self, go: Go) -> str:
-        """Searches a mate by df-pn."""
+        """Searches a mate by df-pn, in the memory that the tree leaves."""
         seconds = None if go.mate_ms is None else go.mate_ms / 1000
-        timer = Timer(Go(infinite=True, stop=go.stop), self.board.turn, 0, 0.0)
+        timer = Timer(Go(infinite=True, stop=go.stop, time=go.time), self.board.turn, 0, 0.0)
+        megabytes = max(1, self.options["USI_Hash"] - self._search.tree.size // 10**6)
 
         def is_stopped() -> bool:
             return timer.is_over() or (seconds is not None and timer.elapsed() >= seconds)
 
         with no_garbage_collection():
-            line = find_mate(self._make_game().board, is_stopped, self.options["USI_Hash"])
+            line = find_mate(self._make_game().board, is_stopped, megabytes)
         if line is None:
             return "timeout"
         return " ".join(map(to_usi, line)) or "nomate"

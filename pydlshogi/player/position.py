@@ -94,6 +94,9 @@ def change_moves(board: shogi.Board, before: Sequence[str], after: Sequence[str]
         for move in reversed(taken_back):
             board.push(move)
         raise
+    finally:
+        # python-shogi keeps a zero for every position that was ever on the board.
+        board.transpositions = +board.transpositions
 
 
 def _play(board: shogi.Board, moves: Sequence[str], start: int) -> None:

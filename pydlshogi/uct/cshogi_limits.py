@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import shogi
 
+from pydlshogi import rules
+
 #: cshogi has memory for the 593 moves that a position with both kings can have at most. Without a
 #: king there can be more. The difference is a reserve for the next moves.
 _MOST_MOVES = 560
@@ -40,6 +42,7 @@ def fits_cshogi(board: shogi.Board) -> bool:
 def _possible_moves(board: shogi.Board) -> Iterator[list[shogi.Move]]:
     """Lists the moves of each side, as if it had captured a piece of every kind."""
     board = shogi.Board(board.sfen())
+    rules.untie(board)
     names = board.sfen().split()[0].upper()
     hands = board.pieces_in_hand
     for _ in shogi.COLORS:

@@ -108,6 +108,8 @@ class Evaluations:
             try:
                 return future.result(_POLL)
             except concurrent.futures.TimeoutError:
+                if future.done():  # the network may raise this error, too
+                    return future.result()
                 if is_stopped():
                     future.cancel()
                     return None

@@ -13,7 +13,11 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Suspends the collector; it will never visit the objects made meanwhile."""
+    """Suspends the collector. Afterwards it never visits the objects that are alive at the end.
+
+    So it never frees reference cycles among them either; a ``shogi.Board`` is one until
+    :func:`pydlshogi.rules.untie` breaks it.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

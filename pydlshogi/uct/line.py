@@ -26,7 +26,7 @@ class Candidate(NamedTuple):
             position before it.
         proof: Its proven result for that side, with the plies counted from before the move;
             None while it is unknown.
-        prior: Probability of the policy.
+        prior: Probability of the policy. Before the second visit of the node, the policy's logit.
         node: The node after it; None if it was not visited.
     """
 

@@ -28,6 +28,7 @@ class PythonShogiBoard:
 
     def __init__(self, sfen: str | None = None, moves: Sequence[str] = ()) -> None:
         self._board = shogi.Board(sfen)
+        rules.untie(self._board)
         self._legal: list[shogi.Move] | None = None
         self._pieces = _hash_of_pieces(self._board)
         self._hashes = self._board.transpositions = _Hashes(self._board.zobrist_hash())

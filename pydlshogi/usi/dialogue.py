@@ -20,6 +20,7 @@ import os
 import queue
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from typing import Callable
@@ -229,7 +230,10 @@ class Dialogue(abc.ABC):
         if len(complaints) > _MOST_COMPLAINTS:
             more = len(complaints) - _MOST_COMPLAINTS
             self._output.info_string(f"go does not know {more} more words")
-        go = dataclasses.replace(go, stop=self._signals.stop, ponderhit=self._signals.ponderhit)
+        signals = self._signals
+        go = dataclasses.replace(
+            go, stop=signals.stop, ponderhit=signals.ponderhit, time=signals.time
+        )
         self._signals.begin(self._waits_for_stop(go))
         if go.mate:
             self._output.send(f"checkmate {self._mate_answer(go)}")
@@ -294,6 +298,7 @@ class _Signals:
     Attributes:
         stop: Whether to stop.
         ponderhit: Whether the opponent has played the expected move.
+        time: When the ``go`` was read, by ``time.perf_counter()``.
         is_done: Whether the search has ended; its move may be held back. The other thread sets it.
 
     Args:
@@ -304,6 +309,7 @@ class _Signals:
     def __init__(self, is_go: bool = False, is_ponder: bool = False) -> None:
         self.stop = threading.Event()
         self.ponderhit = PonderHit()
+        self.time = time.perf_counter()
         self.is_done = not is_go
         self._is_ponder = is_ponder
         self._has_begun = self._waits = self._is_superseded = False

@@ -10,6 +10,7 @@ import collections
 import dataclasses
 import re
 import threading
+import time
 from collections.abc import Sequence
 
 from pydlshogi.errors import UserError
@@ -120,6 +121,8 @@ class Go:
         searchmoves: Moves to choose from; empty for all.
         stop: Another thread sets it when the player must answer at once.
         ponderhit: Another thread sets it when a ``ponder`` becomes a normal search.
+        time: When the command came, by ``time.perf_counter()``; None for the time when the
+            search begins.
     """
 
     infinite: bool = False
@@ -135,6 +138,7 @@ class Go:
     searchmoves: tuple[str, ...] = ()
     stop: threading.Event = dataclasses.field(default_factory=threading.Event, compare=False)
     ponderhit: PonderHit = dataclasses.field(default_factory=lambda: PonderHit(), compare=False)
+    time: float | None = dataclasses.field(default=None, compare=False)
 
     @property
     def is_held(self) -> bool:
@@ -196,15 +200,18 @@ class PonderHit:
 
     Attributes:
         text: Arguments of the command: some GUIs repeat the clock there.
+        time: When the command came, by ``time.perf_counter()``.
     """
 
     def __init__(self) -> None:
         self.text = ""
+        self.time = 0.0
         self._event = threading.Event()
 
     def set(self, text: str = "") -> None:
         """Notes that the command has come."""
         self.text = text
+        self.time = time.perf_counter()
         self._event.set()
 
     def is_set(self) -> bool:

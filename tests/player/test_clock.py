@@ -136,6 +136,18 @@ def test_ponder_has_no_limit_until_ponderhit():
     assert not timer.is_over()
 
 
+def test_the_clock_runs_from_when_the_command_was_read():
+    early = time.perf_counter() - 0.5
+    go = Go(black=Clock(byoyomi=1000), time=early)
+    assert Timer(go, 0, 0, MARGIN).spent() == pytest.approx(0.5, abs=0.05)
+    go = Go(ponder=True, black=Clock(byoyomi=1000))
+    timer = Timer(go, 0, 0, MARGIN)
+    go.ponderhit.set()
+    time.sleep(0.1)  # the search looks later
+    assert timer.budget() is not None
+    assert timer.spent() >= 0.1
+
+
 def test_ponderhit_may_bring_a_clock():
     go = Go(ponder=True)
     timer = Timer(go, 0, 0, MARGIN)

@@ -103,6 +103,19 @@ class Player(MCTSPlayer):
             self.options.set(name, str(value))
 
 
+class CountedBoard(shogi.Board):
+    """Counts the boards that exist."""
+
+    alive = 0
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        type(self).alive += 1
+
+    def __del__(self):
+        type(self).alive -= 1
+
+
 def make_player(sfen=None, moves=(), fake=None, **options):
     player = Player(**(fake or {}))
     player.set(**options)
@@ -591,6 +604,22 @@ def test_a_player_that_nobody_refers_to_is_freed_without_the_garbage_collector()
         gc.enable()
 
 
+@pytest.mark.parametrize("library", ["cshogi", "python-shogi"])
+def test_no_board_of_an_earlier_search_stays_in_memory(monkeypatch, library):
+    """The collector never looks at what is alive at the end of a search."""
+    if library == "python-shogi":
+        monkeypatch.setattr(boards, "_implementation", boards._python_shogi)
+    player = make_player()
+    monkeypatch.setattr(shogi, "Board", CountedBoard)
+    alive = []
+    for number in range(1, 20):
+        player.set_position(f"4k4/9/4P4/9/9/9/9/9/4K4 b - {number}", [])
+        player.choose(Go(nodes=5))
+        alive.append(CountedBoard.alive)
+    gc.unfreeze()
+    assert alive[-1] == alive[3] <= 3
+
+
 # Options
 
 
@@ -713,6 +742,7 @@ def test_the_constants_of_the_search_come_from_the_options():
         (Go(), 300, False),
         (Go(mate=True), 300, True),  # the option is for searches of a move
         (Go(mate=True, mate_ms=100), 0, False),
+        (Go(mate=True, nodes=5), 0, True),  # a mate search has no limit of nodes
         (Go(depth=3), 0, False),
         (Go(white=Clock(byoyomi=0)), 0, False),
     ],

@@ -97,7 +97,7 @@ def state(board):
         **{name: value for name, value in vars(board).items() if "legal_moves" not in name},
         "occupied": (board.occupied.by_color, vars(board.occupied)),
         # A Counter keeps counts of 0.
-        "transpositions": +board.transpositions,
+        "transpositions": board.transpositions,
     }
 
 

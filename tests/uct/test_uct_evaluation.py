@@ -1,5 +1,6 @@
 """Evaluations run one at a time, in the search's own thread where that is quick enough."""
 
+import concurrent.futures
 import gc
 import threading
 import time
@@ -116,6 +117,15 @@ class Owner:
     def evaluate(self, planes):
         self.thread = threading.current_thread()
         return answer(planes)
+
+
+def test_a_time_out_of_the_network_is_an_error_and_not_a_wait():
+    def evaluate(planes):
+        raise concurrent.futures.TimeoutError("the network")
+
+    evaluations = Evaluations(evaluate)
+    with pytest.raises(concurrent.futures.TimeoutError, match="the network"):
+        evaluations.wait(evaluations.begin(MANY), never)
 
 
 def test_the_thread_ends_when_it_is_closed_and_begins_again_when_needed():

@@ -7,7 +7,6 @@ from uct_helpers import endgames, make_search, nodes_of, run, searched
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import best_lines
-from pydlshogi.uct.move import from_usi
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof, combine
 
 WINS = (Proof(LOSS, 4), Proof(LOSS, 2), Proof(WIN, 1), None)
@@ -76,6 +75,9 @@ def check_certificate(board, node):
         assert len(node.children) == len(list(board.legal_moves))
         assert plies == 1 + max(p.plies for p in proofs)
         assert all(p.outcome == WIN for p in proofs)
+    else:
+        assert len(node.children) == len(list(board.legal_moves))
+        assert DRAW in {p.outcome for p in proofs} <= {WIN, DRAW}
     return 1 + sum(check_below(board, node))
 
 
@@ -232,8 +234,9 @@ def test_a_mate_with_the_last_ply_counts_and_a_later_one_does_not():
 
 
 def test_draw_values_are_those_of_the_sides():
-    for draw_black, turn_value in ((0.9, 0.9), (0.2, 0.2)):
-        root = run(make_search(draw_ply=1, draw_black=draw_black), 200)
+    kings = "4k4/9/9/9/9/9/9/9/4K4"
+    for turn, draw_black, value in (("b", 0.9, 0.9), ("b", 0.2, 0.2), ("w", 0.9, 0.1)):
+        root = searched(200, f"{kings} {turn} - 1", draw_ply=1, draw_black=draw_black).root
         means = [t / v for t, v in zip(root.child_totals, root.child_visits)]
-        assert means == pytest.approx([turn_value] * len(means))
-    assert from_usi("7g7f")
+        assert means == pytest.approx([value] * len(means))
+        assert means

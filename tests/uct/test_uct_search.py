@@ -2,7 +2,6 @@
 
 import threading
 
-import cshogi
 import numpy
 import pytest
 from uct_helpers import (
@@ -342,7 +341,6 @@ def test_a_network_with_a_history_is_asked_about_each_order_of_the_moves():
 def test_a_new_node_knows_nothing():
     node = Node()
     assert (node.visits, node.value(), node.children, node.proof) == (0, 0.5, None, None)
-    assert cshogi.Board().sfen() == CshogiBoard()._board.sfen()
 
 
 def test_a_large_batch_is_given_up_while_it_is_collected():

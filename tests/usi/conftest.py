@@ -1,5 +1,6 @@
 """Fixtures for dialogues with an engine: as a process, or in this process with a toy player."""
 
+import contextlib
 import io
 import os
 import queue
@@ -74,6 +75,23 @@ class Program:
         """Writes a line and returns the answers up to the first one with this start."""
         self.send(line)
         return self.until(start)
+
+    def obey(self):
+        """Waits until the engine has obeyed all lines, and returns its answers.
+
+        ``usi`` does not serve for this: an engine may answer it during a search.
+        """
+        self.send("nonsense")
+        return self.until("info string unknown command 'nonsense'")
+
+    def heard(self):
+        """Returns the answers that have come since the last call, without waiting."""
+        answers = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                answers.append(self._answers.get_nowait())
+        self.said += answers
+        return answers
 
     def leave(self, *lines):
         """Writes lines, closes the input and returns the exit status."""

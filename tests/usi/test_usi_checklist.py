@@ -328,7 +328,7 @@ def test_go_own_clock_is_that_of_the_side_to_move(start, model_file):
 )
 def test_go_infinite_waits_for_stop(ready, position):
     ready.send(position, "go infinite")
-    assert not bestmoves(ready.ask("usi", "usiok"))
+    assert not bestmoves(ready.obey())
     assert len(bestmoves(ready.ask("stop", "bestmove"))) == 1
 
 
@@ -336,7 +336,7 @@ def test_go_infinite_waits_for_stop(ready, position):
 @pytest.mark.parametrize("release", ["ponderhit", "ponderhit btime 1 wtime 1", "stop"])
 def test_go_ponder_waits_even_when_mated(ready, position, release):
     ready.send(position, "go ponder btime 1000 wtime 1000")
-    assert not bestmoves(ready.ask("usi", "usiok"))
+    assert not bestmoves(ready.obey())
     assert len(bestmoves(ready.ask(release, "bestmove"))) == 1
 
 
