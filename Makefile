@@ -1,5 +1,5 @@
 # The programs of this project in their simplest use; `make help` lists them. The first call makes
-# the Python environment .venv. PYTHON chooses its Python: make train PYTHON=python3.12
+# the Python environment .venv. PYTHON chooses its Python: make train PYTHON=python3.13
 
 PYTHON ?= python3
 VENV := .venv
@@ -77,7 +77,7 @@ set -- $(BIN)/python train_policy.py kifu/kifulist_train.txt kifu/kifulist_test.
 echo "$$*" && PYDLSHOGI_CONTINUE="$(3)" "$$@"; \
 status=$$?; \
 if test $$status = 130 || test $$status = 143; then \
-    echo "Interrupted. To continue: $(3). To start over: remove the folder $(1)."; \
+    echo "Interrupted. To continue: $(3). To start over: rename the folder $(1)."; \
 fi; \
 test $$status = 0 || exit $$status; \
 touch $(1)/finished; \
@@ -87,7 +87,7 @@ echo "$(call HINT,$(1))"
 endef
 
 HINT = To play with it, set the engine's option modelfile to $(1)/model_policy. To start over, \
-remove the folder $(1) (make retrain keeps it under another name). Longer training: docs/training.md.
+rename the folder $(1) (make retrain does so for run). Longer training: docs/training.md.
 
 # On a processor with AMX, OpenVINO makes the search several times faster (docs/search.md).
 OPENVINO := $(shell grep -q amx_bf16 /proc/cpuinfo 2>/dev/null && echo ,openvino)
@@ -129,7 +129,7 @@ help:
 # Chainer's setup.py needs an older setuptools. It is installed first and builds Chainer.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
-	    { echo "$(PYTHON) is missing or is not Python 3.9-3.13. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	    { echo "$(PYTHON) is missing or is not Python 3.9-3.13. Name one: make PYTHON=python3.13 $(MAKECMDGOALS)"; exit 1; }
 	@# A broken link: the Python that made .venv is gone. make has judged the content of .venv
 	@# already, so it must start again.
 	@if test -L $@; then rm -rf $(VENV); \

@@ -10,8 +10,10 @@ echo The engine loads "%MODEL%" and plays a move.
 ".venv\Scripts\python.exe" .ci\play.py "%MODEL%" ".venv\Scripts\python.exe" policy_player_usi.py || goto failed
 echo The engine works. Register this file as a USI engine in ShogiHome, ShogiGUI or Shogidokoro:
 echo     "%CD%\bat\policy_player.bat"
-echo It plays with model\model_policy_value. For another model set its option modelfile, for example to:
-echo     "%MODEL%"
+echo For a stronger engine, which searches, register this file:
+echo     "%CD%\bat\mcts_player.bat"
+echo Both play with model\model_policy_value.
+if exist "run\model_policy" echo To play with your own model, set the option modelfile of policy_player to "%MODEL%"
 pause
 exit /b 0
 

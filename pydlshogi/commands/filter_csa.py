@@ -93,10 +93,20 @@ def build_parser() -> ArgumentParser:
         help="only games of this player: the whole name, in upper or lower case; "
         "can be repeated for several names",
     )
-    add("--min_rating", type=_rating, default=2500, help="of both players (default: 2500; 0: any)")
-    add("--max_rating", type=_rating, help="of both players (default: no limit)")
-    add("--min_moves", type=non_negative_int, default=50, help="of the game (default: 50)")
-    add("--max_moves", type=non_negative_int, help="of the game (default: no limit)")
+    add(
+        "--min_rating",
+        type=_rating,
+        default=2500,
+        help="lowest rating of both players (default: 2500; 0: any)",
+    )
+    add("--max_rating", type=_rating, help="highest rating of both players (default: no limit)")
+    add(
+        "--min_moves",
+        type=non_negative_int,
+        default=50,
+        help="fewest moves of the game (default: 50)",
+    )
+    add("--max_moves", type=non_negative_int, help="most moves of the game (default: no limit)")
     add(
         "--result",
         type=_results,

@@ -36,8 +36,8 @@ def build_parser() -> ArgumentParser:
         type=gpu_number,
         default=0,
         metavar="N",
-        help="number of the GPU (default: %(default)s); -1 rehearses all parts on the CPU, with "
-        "tiny bounds",
+        help="number of the GPU (default: %(default)s); -1 runs a very short trial of all "
+        "parts on the CPU",
     )
     add(
         "--minutes",

@@ -58,13 +58,19 @@ def _opening_length(text: str) -> int:
 
 def _add_engines(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--engine", action="append", required=True, type=_engine, help="may be repeated")
+    add(
+        "--engine",
+        action="append",
+        required=True,
+        type=_engine,
+        help="engine to test; may be repeated",
+    )
     add(
         "--opponent",
         action="append",
         type=_engine,
         metavar="ENGINE",
-        help=f"may be repeated (default: {' '.join(USUAL_OPPONENTS)})",
+        help=f"opponent; may be repeated (default: {' '.join(USUAL_OPPONENTS)})",
     )
 
 

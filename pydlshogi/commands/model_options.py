@@ -34,7 +34,7 @@ def add_own_network(parser: argparse.ArgumentParser) -> None:
         "--network",
         type=_own_network,
         metavar=FORM,
-        help="file with the network of your own that the model holds; it is run",
+        help="Python file of your own network, if the model holds one; the program runs it",
     )
 
 

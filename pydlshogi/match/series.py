@@ -116,7 +116,9 @@ class Series:
                 ) from None
             return
         except (OSError, ValueError) as error:
-            raise SeriesError(f"{path} cannot be read ({error}).") from None
+            raise SeriesError(
+                f"{path} cannot be read ({error}). Choose another --output."
+            ) from None
         if found != self._settings():
             raise SeriesError(
                 f"{self.folder} holds games of other engines, options or conditions "

@@ -49,7 +49,7 @@ class BackendError(UserError):
     """
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"backend {name} cannot be used: {reason} The backend own always works.")
+        super().__init__(f"backend {name} cannot be used: {reason} Choose the backend auto or own.")
 
 
 def make_forward(name: str, network: Network, device: Any) -> tuple[str, Forward]:

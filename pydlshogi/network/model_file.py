@@ -65,7 +65,7 @@ def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False
         if not is_finite(content):
             raise ModelFileError(
                 f"{path} is not written: a number of the network is too large for 16 bits. "
-                "Store it in 32."
+                "Store it in 32, without --float16."
             )
     name = name_of(network)
     if name is not None and name not in BOOK:

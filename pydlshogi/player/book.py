@@ -73,7 +73,9 @@ def read_book(path: str | os.PathLike[str]) -> Book:
         lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise BookError(f"book {os.fspath(path)} cannot be read: {reason}.") from None
+        raise BookError(
+            f"book {os.fspath(path)} cannot be read: {reason}. Choose another file."
+        ) from None
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or line.startswith(("#", "//")):

@@ -153,7 +153,7 @@ def test_a_finished_training_is_not_repeated_and_says_what_to_do(clone):
     assert result.returncode == 0
     assert len(calls(clone)) == 2
     assert "run/model_policy is trained already" in result.stdout
-    assert "To start over, remove the folder run (make retrain keeps it" in result.stdout
+    assert "To start over, rename the folder run (make retrain does so" in result.stdout
 
 
 def test_a_curve_that_was_not_drawn_is_drawn_the_next_time(clone):
@@ -194,7 +194,7 @@ def test_ctrl_c_is_told_how_to_continue(clone):
         os.killpg(process.pid, signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert "Interrupted. To continue: make train. To start over: remove the folder run." in output
+    assert "Interrupted. To continue: make train. To start over: rename the folder run." in output
     assert (clone / "continue.txt").read_text() == "make train\n"  # the program says the same
     assert not (clone / "run" / "finished").exists()
 
