@@ -6,14 +6,12 @@ the board. Options that dlshogi has too have the same names.
 
 from __future__ import annotations
 
-import os
-
 from pydlshogi.player.options import (
     BACKENDS,
     DEVICES,
     MOST_MOVES,
     POLICY_VALUE_MODEL,
-    THREADS_VARIABLE,
+    default_threads,
 )
 from pydlshogi.processors import MOST_THREADS, processors
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
@@ -30,7 +28,7 @@ def mcts_options() -> Options:
         Button("reload_model"),
         Combo("device", "auto", DEVICES),
         Combo("backend", "auto", BACKENDS),
-        Spin("Threads", _default_threads(), low=1, high=MOST_THREADS),
+        Spin("Threads", default_threads(processors()), low=1, high=MOST_THREADS),
         Check("USI_Ponder", True),
         Spin("USI_Hash", 1024, low=16, high=1 << 20),
         Spin("MultiPV", 1, low=1, high=MOST_MOVES),
@@ -59,11 +57,3 @@ def mcts_options() -> Options:
         Filename("Book_File"),
         Filename("debug_log"),
     )
-
-
-def _default_threads() -> int:
-    """Returns the number that the environment sets, or that of the processors for this process."""
-    text = os.environ.get(THREADS_VARIABLE, "").strip()
-    if text.isdecimal() and int(text):
-        return min(int(text), MOST_THREADS)
-    return min(processors(), MOST_THREADS)

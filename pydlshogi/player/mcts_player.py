@@ -33,7 +33,7 @@ from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, WIN
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
-from pydlshogi.usi.protocol import FatalError, Go
+from pydlshogi.usi.protocol import Go
 
 __all__ = ["MCTSPlayer"]
 
@@ -79,11 +79,7 @@ class MCTSPlayer(NetworkPlayer):
 
         It also says what computes the network, if this package does not.
         """
-        if not self._evaluator.has_policy:
-            raise FatalError(
-                f"model file {self.model_path()} is a value network and has no policy. Play it "
-                "with search1_player, or choose another file with the option modelfile."
-            )
+        self.refuse_without_policy()
         if not self._evaluator.has_value:
             self.send(
                 f"info string model file {self.model_path()} has no value head: the engine plays "

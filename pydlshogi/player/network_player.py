@@ -114,6 +114,18 @@ class NetworkPlayer(EnginePlayer):
             FatalError: It lacks one.
         """
 
+    def refuse_without_policy(self) -> None:
+        """Refuses a network without a policy head.
+
+        Raises:
+            FatalError: It has none.
+        """
+        if not self._evaluator.has_policy:
+            raise FatalError(
+                f"model file {self.model_path()} is a value network and has no policy. Play it "
+                "with search1_player, or choose another file with the option modelfile."
+            )
+
     def backend(self) -> str:
         """Returns what computes the network on a CPU (:mod:`pydlshogi.network.backend`)."""
         return OWN

@@ -22,6 +22,12 @@ SHIPPED_MODELS = ("model/model_policy", POLICY_VALUE_MODEL)
 #: Environment variable with the number of threads; the default of ``Threads``.
 THREADS_VARIABLE = "PYDLSHOGI_THREADS"
 
+# Threads of a player that evaluates one position a move. One thread is good whether the machine is
+# idle or busy. On two idle cores, a second thread saves 4 of 12 ms. While other programs compute,
+# two threads wait for each other and need three to four times as long
+# (benchmarks/engine_threads.py).
+_THREADS = 1
+
 #: Choices of ``device``: one word each, since GUIs cut them at a space.
 DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
 
@@ -51,7 +57,7 @@ def network_options(modelfile: str, *more: Option) -> Options:
         Filename("network_file"),
         Button("reload_model"),
         Combo("device", "auto", DEVICES),
-        Spin("Threads", _default_threads(), low=1, high=MOST_THREADS),
+        Spin("Threads", default_threads(_THREADS), low=1, high=MOST_THREADS),
         *more,
         Spin("MultiPV", 5, low=1, high=MOST_MOVES),
         Check("mate_in_one", True),
@@ -84,12 +90,7 @@ def search1_options() -> Options:
     return network_options(VALUE_MODEL, *choice_options())
 
 
-def _default_threads() -> int:
-    """Returns the number of threads that is good whether the machine is idle or busy.
-
-    On an idle machine of two cores a second thread saves 4 of 12 ms. While other programs
-    compute, two threads wait for each other and need three to four times as long
-    (benchmarks/engine_threads.py). So it is one, unless the environment says otherwise.
-    """
+def default_threads(otherwise: int) -> int:
+    """Returns the number of threads that the environment sets; without one, another number."""
     text = os.environ.get(THREADS_VARIABLE, "").strip()
-    return min(int(text), MOST_THREADS) if text.isdecimal() and int(text) else 1
+    return min(int(text) if text.isdecimal() and int(text) else otherwise, MOST_THREADS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pydlshogi.player.network_player import Choice, NetworkPlayer, Task
 from pydlshogi.player.options import policy_options
 from pydlshogi.player.strategy import boltzmann, greedy, softmax
-from pydlshogi.usi.protocol import FatalError
 
 __all__ = ["PolicyPlayer", "boltzmann", "greedy"]
 
@@ -21,11 +20,7 @@ class PolicyPlayer(NetworkPlayer):
 
     def check_network(self) -> None:
         """Refuses a network without a policy head."""
-        if not self._evaluator.has_policy:
-            raise FatalError(
-                f"model file {self.model_path()} is a value network and has no policy. Play it "
-                "with search1_player, or choose another file with the option modelfile."
-            )
+        self.refuse_without_policy()
 
     def decide(self, task: Task) -> Choice:
         """Chooses by the policy. Shows probabilities over all labels, as the book does."""
