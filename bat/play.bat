@@ -13,7 +13,7 @@ echo     "%CD%\bat\policy_player.bat"
 echo For a stronger engine, which searches, register this file:
 echo     "%CD%\bat\mcts_player.bat"
 echo Both play with model\model_policy_value.
-if exist "run\model_policy" echo To play with your own model, set the option modelfile of policy_player to "%MODEL%"
+if exist "run\model_policy" echo To play with your own model, give the option modelfile of policy_player this value: "%MODEL%"
 pause
 exit /b 0
 

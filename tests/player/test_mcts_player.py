@@ -574,32 +574,32 @@ def test_numbers_that_are_not_finite_are_refused():
 
 
 def test_a_player_that_is_closed_leaves_no_thread_and_can_go_on():
-    before = threading.active_count()
+    before = set(threading.enumerate())
     player = make_player()
     for _ in range(2):
         player.choose(Go(nodes=10))
-        assert threading.active_count() == before + 1
+        assert len(set(threading.enumerate()) - before) == 1
         player.quit()
         deadline = time.monotonic() + 10
-        while threading.active_count() > before and time.monotonic() < deadline:
+        while set(threading.enumerate()) - before and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert threading.active_count() == before
+        assert not set(threading.enumerate()) - before
 
 
 def test_a_player_that_nobody_refers_to_is_freed_without_the_garbage_collector():
-    before = threading.active_count()
+    before = set(threading.enumerate())
     player = make_player()
     player.choose(Go(nodes=10))
-    assert threading.active_count() == before + 1
+    assert len(set(threading.enumerate()) - before) == 1
     evaluator = weakref.ref(player._evaluator)
     gc.disable()
     try:
         del player
         assert evaluator() is None
         deadline = time.monotonic() + 10
-        while threading.active_count() > before and time.monotonic() < deadline:
+        while set(threading.enumerate()) - before and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert threading.active_count() == before
+        assert not set(threading.enumerate()) - before
     finally:
         gc.enable()
 
@@ -609,6 +609,7 @@ def test_no_board_of_an_earlier_search_stays_in_memory(monkeypatch, library):
     """The collector never looks at what is alive at the end of a search."""
     if library == "python-shogi":
         monkeypatch.setattr(boards, "_implementation", boards._python_shogi)
+    threads = set(threading.enumerate())
     player = make_player()
     monkeypatch.setattr(shogi, "Board", CountedBoard)
     alive = []
@@ -617,6 +618,9 @@ def test_no_board_of_an_earlier_search_stays_in_memory(monkeypatch, library):
         player.choose(Go(nodes=5))
         alive.append(CountedBoard.alive)
     gc.unfreeze()
+    player.close()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10)
     assert alive[-1] == alive[3] <= 3
 
 

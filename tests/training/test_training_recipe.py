@@ -155,7 +155,7 @@ def test_the_options_of_the_command_line_are_those_of_a_recipe():
         "--lr_iterations 0",
         "--lr_steps 3,x",
         "--lr_factor nan",
-        "--lr_schedule steps --lr_steps 3 --lr_factor 1e200",
+        "--lr_factor 1e200",
         "--warmup -1",
         "--nesterov",
         "--lr_steps 3",
