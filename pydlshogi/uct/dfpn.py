@@ -90,8 +90,8 @@ class MateSearch:
             is_stopped: Says whether to stop; asked at every position.
 
         Returns:
-            Whether there is a mate; None if the search was stopped, its table is full, or there
-            is none of at most ``MOST_PLIES`` plies.
+            Whether there is a mate. None if this is not known: the search was stopped, its table
+            is full, or it has cut a line of ``MOST_PLIES`` plies.
         """
         self._is_stopped = is_stopped
         try:

@@ -104,8 +104,8 @@ def find_mate(
         megabytes: Memory of the search.
 
     Returns:
-        The moves; empty if there is no mate; None if the search was stopped or its memory is
-        full.
+        The moves; empty if there is no mate; None if this is not known
+        (:meth:`pydlshogi.uct.dfpn.MateSearch.run`).
     """
     line = _search_slices(board, is_stopped)
     if line is not None:
