@@ -4,7 +4,8 @@
 own                 this package's program (:mod:`pydlshogi.network.compiler`)
 openvino_float32    OpenVINO (:mod:`pydlshogi.network.openvino_program`)
 openvino_bfloat16   OpenVINO with numbers of 16 bits: faster, and less exact
-auto                openvino_bfloat16 where it is installed and much faster, else own
+openvino_int8       OpenVINO with numbers of 8 bits in most convolutions: still faster
+auto                openvino_int8 or openvino_bfloat16 where it is much faster, else own
 ==================  =================================================================
 
 Chainer computes what the program of ``own`` cannot compute, and everything on a GPU.
@@ -21,20 +22,30 @@ import numpy
 from pydlshogi.errors import UserError
 from pydlshogi.network.compiler import compile_network
 from pydlshogi.network.network import Network
-from pydlshogi.network.openvino_program import OpenVINOError, OpenVINOProgram
+from pydlshogi.network.openvino_program import (
+    BFLOAT16,
+    FLOAT32,
+    INT8,
+    OpenVINOError,
+    OpenVINOProgram,
+)
 
 AUTO, OWN = "auto", "own"
 OPENVINO_FLOAT32, OPENVINO_BFLOAT16 = "openvino_float32", "openvino_bfloat16"
+OPENVINO_INT8 = "openvino_int8"
+
+_PRECISIONS = {OPENVINO_FLOAT32: FLOAT32, OPENVINO_BFLOAT16: BFLOAT16, OPENVINO_INT8: INT8}
 
 #: All backends: one word each, since GUIs cut the choices of an option at a space.
-BACKENDS = AUTO, OWN, OPENVINO_FLOAT32, OPENVINO_BFLOAT16
+BACKENDS = AUTO, OWN, *_PRECISIONS
 
 #: Computes the outputs of a network, logits before values, from planes (n, plane_num, 9, 9)
 #: float32. None stands for Chainer.
 Forward = Optional[Callable[[numpy.ndarray], Sequence[numpy.ndarray]]]
 
-#: ``auto`` chooses bfloat16 if it is so many times faster. Less would not repay its rounding.
-_MUCH_FASTER = 1.5
+#: ``auto`` chooses bfloat16 or int8 only if it is so many times faster than our own program, and
+#: int8 only if it is so many times faster than bfloat16. Less would not repay the rounding.
+_MUCH_FASTER, _FASTER = 1.5, 1.2
 
 #: Number of positions and of runs that ``auto`` compares. A search on a CPU has such batches.
 _POSITIONS, _RUNS = 8, 5
@@ -73,9 +84,7 @@ def make_forward(name: str, network: Network, device: Any) -> tuple[str, Forward
             raise BackendError(name, "it computes on the CPU, and the device is a GPU.")
         return OWN, None
     if name == AUTO:
-        own = compile_network(network)
-        faster = _faster_bfloat16(network, own)
-        return (OPENVINO_BFLOAT16, faster) if faster else (OWN, own)
+        return _fastest(network)
     if name == OWN:
         return OWN, compile_network(network)
     return name, _openvino(name, network)
@@ -88,25 +97,27 @@ def _openvino(name: str, network: Network) -> Forward:
         BackendError: OpenVINO cannot compute here.
     """
     try:
-        return OpenVINOProgram(network, bfloat16=name == OPENVINO_BFLOAT16)
+        return OpenVINOProgram(network, _PRECISIONS[name])
     except OpenVINOError as error:
         raise BackendError(name, str(error)) from None
 
 
-def _faster_bfloat16(network: Network, own: Forward) -> Forward:
-    """Makes the function of bfloat16 if it is much faster than our own, else None.
-
-    A network without a program of our own may compute what no conversion knows.
-    """
-    if own is None:
-        return None
-    try:
-        candidate = _openvino(OPENVINO_BFLOAT16, network)
-    except BackendError:
-        return None
-    if _seconds(network, own) > _MUCH_FASTER * _seconds(network, candidate):
-        return candidate
-    return None
+def _fastest(network: Network) -> tuple[str, Forward]:
+    """Chooses the backend that is much faster than the more exact ones, and makes its function."""
+    own = compile_network(network)
+    if own is None:  # the network may compute what no conversion knows
+        return OWN, None
+    chosen: tuple[str, Forward] = (OWN, own)
+    limit = _seconds(network, own) / _MUCH_FASTER
+    for candidate in (OPENVINO_BFLOAT16, OPENVINO_INT8):
+        try:
+            forward = _openvino(candidate, network)
+        except BackendError:
+            continue
+        seconds = _seconds(network, forward)
+        if seconds < limit:
+            chosen, limit = (candidate, forward), seconds / _FASTER
+    return chosen
 
 
 def _seconds(network: Network, forward: Any) -> float:

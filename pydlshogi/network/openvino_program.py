@@ -1,8 +1,16 @@
 """The forward pass in play by OpenVINO, Intel's library for networks on CPUs (optional).
 
 The network is converted to ONNX in memory (:mod:`pydlshogi.network.onnx_export`), and OpenVINO
-reads it from there. In bfloat16, weights and values have 16 bits: the range of float32 with 8 bits
-of precision. Some processors multiply such numbers several times faster.
+reads it from there. Three precisions can compute it:
+
+========  =====================================================================================
+float32   32 bits
+bfloat16  16 bits: the range of float32 with 8 bits of precision
+int8      8 bits in most convolutions (:mod:`pydlshogi.network.quantization`). The rest is in
+          bfloat16 if the processor has it, else in float32.
+========  =====================================================================================
+
+Some processors multiply numbers of fewer bits several times faster.
 """
 
 from __future__ import annotations
@@ -20,16 +28,25 @@ from pydlshogi.network.agreement import largest_difference, outputs_in_play
 from pydlshogi.network.cpu.threads import get_threads
 from pydlshogi.network.network import Network
 from pydlshogi.network.onnx_export import ExportError, export
+from pydlshogi.network.quantization import QuantizationError, quantize, with_inputs
+from pydlshogi.network.random_games import planes_of_random_games
 
 #: How users install what this module needs.
 INSTALL = 'python -m pip install --no-build-isolation -e ".[openvino]"'
 
-#: OpenVINO's names of float32 and bfloat16. Then, for each, the largest difference to the network,
-#: relative to the largest output. A larger one is a fault that is not rounding.
-_PRECISIONS = (("f32", 1e-4), ("bf16", 0.1))
+FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 
-#: Positions that a new program is checked with, and the part of ones in their planes.
-_CHECKED, _DENSITY = 4, 0.1
+#: The largest difference to the network by precision, relative to the largest output. A larger one
+#: is a fault that is not rounding.
+_TOLERANCES = {FLOAT32: 1e-4, BFLOAT16: 0.1, INT8: 0.2}
+
+#: Positions that a new program is checked with, and the moves between them.
+_CHECKED, _MOVES_BETWEEN = 8, 16
+
+#: Positions that show how large the inputs of the convolutions become, and the moves between them.
+#: 100 positions of real games gave answers as exact as these, and more positions did not improve
+#: them.
+_TRIED, _MOVES_BETWEEN_TRIED = 64, 3
 
 
 class OpenVINOError(UserError):
@@ -41,31 +58,22 @@ class OpenVINOProgram:
 
     Args:
         network: The network; not changed. Later changes of its arrays have no effect.
-        bfloat16: Whether to compute in bfloat16.
+        precision: One of the table above.
 
     Raises:
         OpenVINOError: OpenVINO or onnx is not installed or does not work, the processor has no fast
             bfloat16, or the network cannot be converted or is not computed exactly enough.
     """
 
-    def __init__(self, network: Network, bfloat16: bool = False) -> None:
+    def __init__(self, network: Network, precision: str = FLOAT32) -> None:
         self._lock = threading.Lock()
         try:
-            core = _import("openvino").Core()
-            if bfloat16 and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-                raise OpenVINOError("this processor has no fast bfloat16.")
-            _import("onnx")
-            onnx_model = export(network, raw_values=True).SerializeToString()
-            model = core.read_model(io.BytesIO(onnx_model))
-            self._outputs = range(len(model.outputs))
-            # bfloat16 rounds so much that a small fault would not be noticed. So float32 is always
-            # checked first.
-            for hint, tolerance in _PRECISIONS if bfloat16 else _PRECISIONS[:1]:
-                settings = {**_settings(), "INFERENCE_PRECISION_HINT": hint}
-                self._request = core.compile_model(model, "CPU", settings).create_infer_request()
-                self._check(network, tolerance)
+            self._core = _import("openvino").Core()
+            self._prepare(network, precision)
         except OpenVINOError:
             raise
+        except QuantizationError as error:
+            raise OpenVINOError(str(error)) from None
         except ExportError as error:
             reason = str(error).rstrip(".")
             raise OpenVINOError(f"the network cannot be converted ({reason}).") from None
@@ -81,22 +89,57 @@ class OpenVINOProgram:
             self._request.infer({0: planes}, share_inputs=True)
             return [self._request.get_output_tensor(n).data.copy() for n in self._outputs]
 
-    def _check(self, network: Network, tolerance: float) -> None:
+    def _prepare(self, network: Network, precision: str) -> None:
+        """Converts the network, and checks the answers of OpenVINO.
+
+        Fewer bits round so much that a small fault would not be noticed. So float32 is always
+        checked first.
+        """
+        has_bfloat16 = "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        if precision == BFLOAT16 and not has_bfloat16:
+            raise OpenVINOError("this processor has no fast bfloat16.")
+        _import("onnx")
+        onnx_model = export(network, raw_values=True).SerializeToString()
+        model = self._core.read_model(io.BytesIO(onnx_model))
+        self._outputs = range(len(model.outputs))
+        self._request = self._compile(model)
+        self._check(network, FLOAT32)
+        if precision == INT8:
+            quantize(_import("openvino"), model, self._largest_inputs(model, network.plane_num))
+        if precision != FLOAT32:
+            self._request = self._compile(model, has_bfloat16)
+            self._check(network, precision)
+
+    def _compile(self, model: Any, bfloat16: bool = False) -> Any:
+        """Returns an inference request of a model."""
+        # Without the hint, OpenVINO computes in bfloat16 where the processor has it.
+        settings = {**_settings(), "INFERENCE_PRECISION_HINT": "bf16" if bfloat16 else "f32"}
+        return self._core.compile_model(model, "CPU", settings).create_infer_request()
+
+    def _largest_inputs(self, model: Any, plane_num: int) -> list[float]:
+        """Returns the largest input of each convolution that int8 changes."""
+        request = self._compile(with_inputs(model))
+        request.infer({0: planes_of_random_games(_TRIED, plane_num, _MOVES_BETWEEN_TRIED)})
+        tensors = request.output_tensors[len(self._outputs) :]
+        return [float(tensor.data.max()) for tensor in tensors]
+
+    def _check(self, network: Network, precision: str) -> None:
         """Compares the outputs with those of the network.
 
         Raises:
-            OpenVINOError: they differ. Outputs of the network that are not finite have no
-                comparison: they are reported where the network is used.
+            OpenVINOError: they differ, or those of the network are not finite. OpenVINO may turn
+                such numbers into others, which nobody would notice.
         """
-        random = numpy.random.RandomState(0)
-        shape = _CHECKED, network.plane_num, 9, 9
-        planes = (random.random_sample(shape) < _DENSITY).astype(numpy.float32)
+        planes = planes_of_random_games(_CHECKED, network.plane_num, _MOVES_BETWEEN)
+        tolerance = _TOLERANCES[precision]
         for found, expected in zip(self(planes), outputs_in_play(network, planes)):
+            if not numpy.isfinite(expected).all():
+                raise OpenVINOError("the network gives numbers that are not finite.")
             difference = largest_difference(found, expected)
-            if numpy.isfinite(expected).all() and not difference <= tolerance:
+            if not difference <= tolerance:
                 raise OpenVINOError(
-                    f"OpenVINO's results differ from the network's by {difference:.2g} of the "
-                    f"largest number, and {tolerance:g} is allowed."
+                    f"OpenVINO's results in {precision} differ from the network's by "
+                    f"{difference:.2g} of the largest number, and {tolerance:g} is allowed."
                 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from pydlshogi.network.backend import OPENVINO_BFLOAT16, OWN
+from pydlshogi.network.backend import OPENVINO_BFLOAT16, OPENVINO_INT8, OWN
 from pydlshogi.network.cpu.threads import get_threads
 
 #: Positions for each thread of a CPU, and most positions on a CPU. A thread is as fast with 4
@@ -14,8 +14,8 @@ from pydlshogi.network.cpu.threads import get_threads
 #: leaves before it knows the values of the others.
 _THREAD_BATCH, _CPU_BATCH = 4, 16
 
-#: The same in bfloat16. With two threads, a search makes a sixth more visits with 16 positions than
-#: with 8 (benchmarks/RESULTS.md, "Backends").
+#: The same in bfloat16 and int8. With two threads, a search in bfloat16 makes a sixth more visits
+#: with 16 positions than with 8 (benchmarks/RESULTS.md, "Backends").
 _FAST_THREAD_BATCH, _FAST_CPU_BATCH = 8, 32
 
 #: Positions on a GPU.
@@ -31,7 +31,7 @@ def default_batch_size(device: Any, backend: str = OWN) -> int:
     """
     if _is_gpu(device):
         return _GPU_BATCH
-    if backend == OPENVINO_BFLOAT16:
+    if backend in (OPENVINO_BFLOAT16, OPENVINO_INT8):
         return min(_FAST_THREAD_BATCH * get_threads(), _FAST_CPU_BATCH)
     return min(_THREAD_BATCH * get_threads(), _CPU_BATCH)
 

@@ -18,6 +18,7 @@ from pydlshogi.network.backend import (
     BACKENDS,
     OPENVINO_BFLOAT16,
     OPENVINO_FLOAT32,
+    OPENVINO_INT8,
     OWN,
     BackendError,
     make_forward,
@@ -27,7 +28,8 @@ from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.network import Network
-from pydlshogi.network.openvino_program import OpenVINOProgram
+from pydlshogi.network.openvino_program import INT8, OpenVINOProgram
+from pydlshogi.network.random_games import planes_of_random_games
 from pydlshogi.network.registry import NETWORKS
 from pydlshogi.network.value_kind import ValueKind
 from pydlshogi.player import options
@@ -157,7 +159,7 @@ def test_a_processor_without_bfloat16_is_told(monkeypatch):
         "backend openvino_bfloat16 cannot be used: this processor has no fast bfloat16. "
         "Choose the backend auto or own."
     )
-    assert make_forward(AUTO, folded(), CPU)[0] == OWN
+    assert make_forward(AUTO, folded(), CPU)[0] == OPENVINO_INT8  # it needs no bfloat16
 
 
 @pytest.mark.parametrize("package", ["openvino", "onnx"])
@@ -166,7 +168,9 @@ def test_without_its_packages_auto_is_own_and_openvino_says_what_to_install(monk
     monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
     monkeypatch.setitem(sys.modules, package, None)  # it cannot be found
     assert make_forward(AUTO, folded(), CPU)[0] == OWN
-    for name in (OPENVINO_FLOAT32, OPENVINO_BFLOAT16):
+    for name in (OPENVINO_FLOAT32, OPENVINO_BFLOAT16, OPENVINO_INT8):
+        if name == OPENVINO_BFLOAT16 and package == "onnx" and not has_bfloat16():
+            continue  # the processor is the first reason
         with pytest.raises(BackendError) as caught:
             make_forward(name, folded(), CPU)
         assert str(caught.value) == (
@@ -220,7 +224,7 @@ def test_a_kind_of_value_of_the_user_is_computed():
     assert_equal_outputs(OpenVINOProgram(network)(planes), outputs(network, planes))
 
 
-@pytest.mark.parametrize("backend", [OPENVINO_FLOAT32, OPENVINO_BFLOAT16])
+@pytest.mark.parametrize("backend", [OPENVINO_FLOAT32, OPENVINO_INT8])
 @pytest.mark.parametrize(
     "change", [lambda a: 1.01 * a, lambda a: a * numpy.nan, lambda a: a[:, :1]]
 )
@@ -231,7 +235,7 @@ def test_wrong_results_of_openvino_are_noticed(monkeypatch, backend, change):
         OpenVINOProgram, "__call__", lambda self, x: [change(a) for a in compute(self, x)]
     )
     monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
-    with pytest.raises(BackendError, match="results differ"):
+    with pytest.raises(BackendError, match="results in float32 differ"):
         make_forward(backend, folded(), CPU)
     assert make_forward(AUTO, folded(), CPU)[0] == OWN
 
@@ -255,16 +259,24 @@ def test_values_that_are_all_zero_are_right():
     assert (OpenVINOProgram(network)(some_planes(2))[1] == 0).all()
 
 
-def test_numbers_that_are_not_finite_are_left_to_the_player():
+@pytest.mark.parametrize("backend", [OPENVINO_FLOAT32, OPENVINO_INT8])
+@pytest.mark.parametrize(("layer", "array"), [("l5", "W"), ("l5", "b"), ("l15_v", "b")])
+def test_openvino_refuses_numbers_that_are_not_finite_and_auto_leaves_them_to_the_player(
+    monkeypatch, backend, layer, array
+):
+    """A ReLU of OpenVINO hides nan: the player would not notice it."""
     pytest.importorskip("openvino")
+    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
     network = folded()
-    network.l15_v.b.array[...] = numpy.nan
-    assert numpy.isnan(OpenVINOProgram(network)(some_planes(2))[1]).all()
+    getattr(getattr(network, layer), array).array[...] = numpy.nan
+    with pytest.raises(BackendError, match="the network gives numbers that are not finite"):
+        make_forward(backend, network, CPU)
+    assert make_forward(AUTO, network, CPU)[0] == OWN
 
 
 def test_openvino_refuses_a_gpu_and_auto_leaves_it_to_chainer():
     device = types.SimpleNamespace(xp=types.SimpleNamespace())
-    for name in (OPENVINO_FLOAT32, OPENVINO_BFLOAT16):
+    for name in (OPENVINO_FLOAT32, OPENVINO_BFLOAT16, OPENVINO_INT8):
         with pytest.raises(BackendError, match="on the CPU, and the device is a GPU. Choose"):
             make_forward(name, folded(), device)
     for name in (AUTO, OWN):
@@ -272,26 +284,127 @@ def test_openvino_refuses_a_gpu_and_auto_leaves_it_to_chainer():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "chosen"), [(0.01, OPENVINO_BFLOAT16), (0.07, OWN), (0.2, OWN)]
+    ("bfloat16", "int8", "chosen"),
+    [
+        (0.01, 0.02, OPENVINO_BFLOAT16),
+        (0.01, 0.009, OPENVINO_BFLOAT16),
+        (0.06, 0.04, OPENVINO_INT8),
+        (0.07, 0.06, OPENVINO_INT8),
+        (0.07, 0.07, OWN),
+        (0.2, 0.3, OWN),
+        (None, 0.06, OPENVINO_INT8),
+        (0.06, None, OPENVINO_BFLOAT16),
+        (None, None, OWN),
+    ],
 )
-def test_auto_chooses_bfloat16_only_where_it_is_much_faster(monkeypatch, seconds, chosen):
-    own, half = object(), object()
-    monkeypatch.setattr(backend_module, "compile_network", lambda network: own)
-    monkeypatch.setattr(backend_module, "_openvino", lambda name, network: half)
-    monkeypatch.setattr(
-        backend_module, "_seconds", lambda network, forward: 0.1 if forward is own else seconds
-    )
+def test_auto_chooses_fewer_bits_only_where_they_are_much_faster(
+    monkeypatch, bfloat16, int8, chosen
+):
+    """Our own program takes 0.1 s; None is a backend that cannot compute here."""
+    seconds = {OWN: 0.1, OPENVINO_BFLOAT16: bfloat16, OPENVINO_INT8: int8}
+
+    def make(name, network):
+        if seconds[name] is None:
+            raise BackendError(name, "it is broken.")
+        return name
+
+    monkeypatch.setattr(backend_module, "compile_network", lambda network: OWN)
+    monkeypatch.setattr(backend_module, "_openvino", make)
+    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: seconds[forward])
+    assert make_forward(AUTO, folded(), CPU) == (chosen, chosen)
+
+
+def test_auto_chooses_a_faster_openvino(monkeypatch):
+    pytest.importorskip("openvino")
+    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
     name, forward = make_forward(AUTO, folded(), CPU)
-    assert (name, forward) == (chosen, half if chosen == OPENVINO_BFLOAT16 else own)
+    assert name == (OPENVINO_BFLOAT16 if has_bfloat16() else OPENVINO_INT8)
+    assert type(forward) is OpenVINOProgram
 
 
-def test_auto_chooses_a_faster_openvino():
-    if not has_bfloat16():
-        pytest.skip("this processor has no bfloat16")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
-        name, forward = make_forward(AUTO, folded(), CPU)
-    assert (name, type(forward)) == (OPENVINO_BFLOAT16, OpenVINOProgram)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_int8_is_near_to_float32_and_is_not_float32(name):
+    pytest.importorskip("openvino")
+    network = folded(name)
+    program = OpenVINOProgram(network, INT8)
+    planes = planes_of_random_games(20, network.plane_num, 9)
+    for found, expected in zip(program(planes), outputs(network, planes)):
+        difference = abs(found - expected).max() / abs(expected).max()
+        assert 1e-4 < difference < 0.15
+
+
+def test_int8_predicts_the_moves_and_the_values_of_the_shipped_model():
+    pytest.importorskip("openvino")
+    path = shipped_model("model_policy_value")
+    own = Evaluator(path, CPU)
+    eight = Evaluator(path, CPU, OPENVINO_INT8)
+    assert eight.backend == OPENVINO_INT8
+    planes = planes_of_random_games(100, own.plane_num, 7)
+    expected, found = own.evaluate(planes), eight.evaluate(planes)
+    assert (found.logits.argmax(1) == expected.logits.argmax(1)).mean() >= 0.9
+    assert abs(found.wins - expected.wins).mean() < 0.02
+
+
+def test_int8_computes_in_integers(monkeypatch):
+    """OpenVINO's own list of what it runs names the types of the convolutions' inputs."""
+    pytest.importorskip("openvino")
+    program = OpenVINOProgram(folded("policy_value_resnet"), INT8)
+    operations = program._request.get_compiled_model().get_runtime_model().get_ordered_ops()
+    kinds = [
+        operation.input(0).get_element_type().get_type_name()
+        for operation in operations
+        if operation.rt_info["layerType"].astype(str) == "Convolution"
+        and operation.input(1).get_shape()[2:] == [3, 3]
+    ]
+    assert kinds.count("u8") == 8  # all but the first, which reads the planes
+
+
+def test_int8_gives_the_same_answers_each_time():
+    pytest.importorskip("openvino")
+    network = folded()
+    planes = some_planes(4)
+    first = OpenVINOProgram(network, INT8)(planes)
+    for found, expected in zip(OpenVINOProgram(network, INT8)(planes), first):
+        numpy.testing.assert_array_equal(found, expected)
+
+
+def test_filters_of_zeros_and_inputs_that_are_always_zero_stay_zero_in_int8():
+    pytest.importorskip("openvino")
+    network = folded()
+    network.l4.W.array[3] = 0
+    network.l6.W.array[...] = network.l6.b.array[...] = 0  # so the input of l7 is always 0
+    program = OpenVINOProgram(network, INT8)
+    planes = planes_of_random_games(5, network.plane_num)
+    for found, expected in zip(program(planes), outputs(network, planes)):
+        numpy.testing.assert_allclose(found, expected, atol=0.1 * abs(expected).max())
+
+
+def test_a_network_that_int8_cannot_compute_exactly_is_refused(monkeypatch):
+    """One filter is so much larger than the others that its inputs hide theirs."""
+    pytest.importorskip("openvino")
+    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    network = folded()
+    network.l5.W.array[0] *= 1e5
+    network.l6.W.array[:, 0] *= 1e-5  # the next layer takes it back, so float32 is exact
+    with pytest.raises(BackendError, match="results in int8 differ from the network's by"):
+        make_forward(OPENVINO_INT8, network, CPU)
+    assert make_forward(AUTO, network, CPU)[0] != OPENVINO_INT8
+
+
+def test_int8_needs_a_convolution_after_a_relu():
+    pytest.importorskip("openvino")
+
+    class Flat(Network):
+        def __init__(self):
+            super().__init__()
+            with self.init_scope():
+                self.l1 = chainer.links.Linear(self.plane_num * 81, 2187)
+
+        def forward(self, planes):
+            return self.l1(planes)
+
+    with pytest.raises(BackendError, match="the network has no 3×3 convolution after a ReLU. Ch"):
+        make_forward(OPENVINO_INT8, Flat(), CPU)
 
 
 def test_openvino_uses_the_threads_of_this_package(monkeypatch):
