@@ -89,8 +89,9 @@ endef
 HINT = To play with it, set the engine's option modelfile to $(1)/model_policy. To start over, \
 rename the folder $(1) (make retrain does so for run). Longer training: docs/training.md.
 
-# On a processor with AMX, OpenVINO makes the search several times faster (docs/search.md).
-OPENVINO := $(shell grep -q amx_bf16 /proc/cpuinfo 2>/dev/null && echo ,openvino)
+# On these processors, OpenVINO makes the search much faster (docs/search.md). All else works without.
+HAS_AVX2 := $(shell grep -q avx2 /proc/cpuinfo 2>/dev/null && echo yes)
+NO_OPENVINO = OpenVINO could not be installed. The search works without it, but is slower.
 
 # Makes .venv with all that training, playing and plotting need.
 setup: $(VENV)/.for-train
@@ -144,7 +145,10 @@ $(VENV)/.setuptools: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z$(OPENVINO)]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]"
+ifneq ($(HAS_AVX2),)
+	@$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo "$(NO_OPENVINO)"
+endif
 	@touch $@
 
 # Not the extra test: on Python 3.12 its cshogi does not accept the numpy that CuPy needs.

@@ -28,6 +28,8 @@ echo Making .venv by %PYTHON%.
 echo Installing the packages. This takes some minutes and needs the internet.
 ".venv\Scripts\python.exe" -m pip install --quiet "setuptools>=70.1,<82" || goto failed
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]" || goto failed
+rem OpenVINO makes the search much faster. All else works without it.
+".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo OpenVINO could not be installed. The search works without it, but is slower.
 type nul >".venv\.for-train"
 echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat shows how to play.
 if not "%~1"=="nopause" pause

@@ -20,6 +20,8 @@ evaluator              a loaded model that evaluates positions
 backend,               what computes a network in play on a CPU: compiler, or OpenVINO;
 openvino_program,      its comparison with the network itself
 agreement
+quantization,          OpenVINO's convolutions in integers of 8 bits; positions of random
+random_games           games, which a network is tried on
 fold, unfold           batch normalization folded into the convolutions, and put back
 compiler, trace,       a network turned into a program of numpy operations for play
 fusion, translations

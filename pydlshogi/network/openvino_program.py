@@ -15,6 +15,7 @@ Some processors multiply numbers of fewer bits several times faster.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import io
@@ -68,7 +69,7 @@ class OpenVINOProgram:
     def __init__(self, network: Network, precision: str = FLOAT32) -> None:
         self._lock = threading.Lock()
         try:
-            self._core = _import("openvino").Core()
+            self._core = _the(_import("openvino").Core)
             self._prepare(network, precision)
         except OpenVINOError:
             raise
@@ -151,6 +152,17 @@ def _settings() -> dict[str, Any]:
         # Two programs with a thread each would be bound to the same core.
         "ENABLE_CPU_PINNING": False,
     }
+
+
+@functools.cache
+def _the(core_class: Any) -> Any:
+    """Returns the only object of OpenVINO's class ``Core``, which lives as long as the process.
+
+    A Core gives the thread that uses it first a stack for signal handlers. When the Core is freed,
+    this stack is freed, too. If another thread freed it, or if there had been two Cores, the
+    thread still uses the stack: the next Ctrl-C would crash the process (OpenVINO 2026.4).
+    """
+    return core_class()
 
 
 def _import(name: str) -> Any:

@@ -1,5 +1,6 @@
 """The backends: the same answers from each, and the choice among them."""
 
+import ctypes
 import importlib.machinery
 import sys
 import threading
@@ -107,6 +108,28 @@ def test_openvino_takes_any_array():
     expected = program(planes)
     for other in (planes.astype(numpy.uint8), numpy.asfortranarray(planes)):
         assert_equal_outputs(program(other), expected)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the stack of signal handlers of Linux")
+def test_signals_keep_their_stack_when_programs_come_and_go():
+    """A freed stack would crash the process at the next signal."""
+    pytest.importorskip("openvino")
+
+    class Stack(ctypes.Structure):
+        _fields_ = (("address", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_long))
+
+    def address():
+        assert ctypes.CDLL(None).sigaltstack(None, ctypes.byref(stack := Stack())) == 0
+        return stack.address
+
+    first = OpenVINOProgram(folded())
+    expected = address()
+    second = OpenVINOProgram(folded())
+    assert address() == expected
+    del first
+    assert address() == expected
+    del second
+    assert address() == expected
 
 
 def test_several_threads_get_their_own_answers_of_openvino():
