@@ -7,8 +7,12 @@ is the same for disproofs. At the attacker's positions the search follows the sm
 number, at the defender's the smallest disproof number. It keeps the numbers in a table.
 
 Perpetual check loses, so the attacker fails by a repetition. A disproof that needs repetitions
-holds only while the repeated positions are on the path (the graph history interaction). The
-table therefore also keeps these positions.
+holds only while the repeated positions are on the path (the graph history interaction). So the
+search keeps all such disproofs of a position, each with these positions.
+
+Where lines run in circles, positions can change each other's numbers for ever. While nothing new
+is found, the limits of the numbers grow until the search is a plain depth-first search. Such a
+search always ends.
 
 Source: A. Nagai, Df-pn algorithm for searching AND/OR trees and its applications (2002).
 """
@@ -17,12 +21,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from pydlshogi.uct.board import SearchBoard
 
 #: Proof number of a disproven position, and disproof number of a proven one.
-INFINITE = 1 << 40
+_DOUBLINGS = 40
+INFINITE = 1 << _DOUBLINGS
 
 #: Longest mate in plies; each ply takes a Python frame. Even, so that the last position is one of
 #: the attacker, who fails there. A defender without a move would count as mated.
@@ -30,6 +35,12 @@ MOST_PLIES = 400
 
 #: Memory of an entry of the table in bytes, about.
 _ENTRY_BYTES = 300
+
+#: Positions visited without anything new after which the limits double.
+_IDLE = 64
+
+#: Positions that a disproof repeats and that take as much memory as an entry.
+_REPEATED_IN_ENTRY = 8
 
 #: Entries of the table that are freed at a time, about 1 ms, and the seconds between them.
 _FREED, _PAUSE = 5000, 0.002
@@ -78,6 +89,9 @@ class MateSearch:
         self._capacity = megabytes * 10**6 // _ENTRY_BYTES
         self._root = board.key()
         self._table: dict[int, _Numbers] = {}
+        self._disproofs: dict[int, list[frozenset[int]]] = {}  # what they repeat, by position
+        self._kept = 0  # memory of these disproofs, in entries of the table
+        self._found_at = 0  # number of positions visited when something new was found
         self._path: set[int] = set()
         self._pushed = 0
         self._was_too_deep = False
@@ -119,13 +133,15 @@ class MateSearch:
 
     def free(self) -> None:
         """Frees the table in another thread, in slices: a million entries would take 0.1 s."""
-        table, self._table = self._table, {}
+        tables: tuple[dict[int, Any], ...] = (self._table, self._disproofs)
+        self._table, self._disproofs, self._kept = {}, {}, 0
 
         def free_slices() -> None:
-            while table:
-                for _ in range(min(_FREED, len(table))):
-                    table.popitem()
-                time.sleep(_PAUSE)
+            for table in tables:
+                while table:
+                    for _ in range(min(_FREED, len(table))):
+                        table.popitem()
+                    time.sleep(_PAUSE)
 
         threading.Thread(target=free_slices, name="freed mate search", daemon=True).start()
 
@@ -149,20 +165,19 @@ class MateSearch:
         self._path.add(key)
         while True:
             best, second, numbers = self._sum_up(children, attacks)
-            if key in numbers.repeated:
-                numbers = numbers._replace(repeated=numbers.repeated - {key})
-            self._table[key] = numbers
+            self._keep(key, numbers)
             if numbers.phi >= phi_limit or numbers.delta >= delta_limit:
                 break
             move, child = children[best]
             # The child returns when the second best becomes better, or when this position
             # reaches a limit of its own.
             child_phi = self._numbers(child, not attacks).phi
+            factor = 1 << min((self.nodes - self._found_at) // _IDLE, _DOUBLINGS)
             self._push(move)
             self._search(
                 not attacks,
-                min(INFINITE, delta_limit - numbers.delta + child_phi),
-                min(phi_limit, second + 1),
+                min(INFINITE, (delta_limit - numbers.delta + child_phi) * factor),
+                min(phi_limit, (second + 1) * factor),
                 plies - 1,
             )
             self._pop()
@@ -184,7 +199,9 @@ class MateSearch:
             default=INFINITE,
         )
         phi = numbers[best].delta
-        delta = min(INFINITE, sum(child.phi for child in numbers))
+        delta = sum(child.phi for child in numbers)
+        if delta >= INFINITE:  # only if one of them is infinite
+            delta = INFINITE - all(child.phi < INFINITE for child in numbers)
         if (phi if attacks else delta) >= INFINITE:
             repeated = self._repeated(numbers, attacks)
             return best, second, _Numbers(phi, delta, 0, repeated)
@@ -205,12 +222,38 @@ class MateSearch:
 
     def _numbers(self, key: int, attacks: bool) -> _Numbers:
         """Returns the numbers of a child. A repetition on the path is a perpetual check."""
+        failed = _FAILED if attacks else _REACHED
         if key in self._path:
-            return (_FAILED if attacks else _REACHED)._replace(repeated=frozenset((key,)))
-        numbers = self._table.get(key, _UNKNOWN)
-        if numbers.repeated and not numbers.repeated <= self._path:
-            return _UNKNOWN
-        return numbers
+            return failed._replace(repeated=frozenset((key,)))
+        if key in self._disproofs:
+            for repeated in self._disproofs[key]:
+                if repeated <= self._path:
+                    return failed._replace(repeated=repeated)
+        return self._table.get(key, _UNKNOWN)
+
+    def _keep(self, key: int, numbers: _Numbers) -> None:
+        """Keeps the numbers of a position on the path."""
+        if numbers.repeated:
+            repeated = numbers.repeated - {key}
+            if repeated:
+                self._keep_disproof(key, repeated)
+                return
+            numbers = numbers._replace(repeated=repeated)
+        before = self._table.get(key)
+        if before is None or (_is_result(numbers) and not _is_result(before)):
+            self._found_at = self.nodes
+        self._table[key] = numbers
+
+    def _keep_disproof(self, key: int, repeated: frozenset[int]) -> None:
+        """Keeps a disproof that repeats positions, unless one that repeats fewer is known."""
+        disproofs = self._disproofs.setdefault(key, [])
+        if any(other <= repeated for other in disproofs):
+            return
+        self._found_at = self.nodes
+        self._kept -= _entries(disproofs)
+        disproofs[:] = [other for other in disproofs if not repeated <= other]
+        disproofs.append(repeated)
+        self._kept += _entries(disproofs)
 
     def _children(self, attacks: bool) -> list[tuple[int, int]]:
         """Lists the moves of the attacker or the defender, each with the key after it."""
@@ -226,7 +269,7 @@ class MateSearch:
         """Counts a position; raises ``_Stopped`` if the search must end."""
         self.nodes += 1
         # A position takes 0.1 ms, or 10 ms with the board of python-shogi.
-        if len(self._table) >= self._capacity or self._is_stopped():
+        if len(self._table) + self._kept >= self._capacity or self._is_stopped():
             raise _Stopped
 
     def _push(self, move: int) -> None:
@@ -242,6 +285,16 @@ class MateSearch:
         while self._pushed:
             self._pop()
         self._path.clear()
+
+
+def _is_result(numbers: _Numbers) -> bool:
+    """Says whether a position is proven or disproven."""
+    return not (numbers.phi and numbers.delta)
+
+
+def _entries(disproofs: list[frozenset[int]]) -> int:
+    """Returns the memory of the disproofs of a position, in entries of the table."""
+    return sum(1 + len(repeated) // _REPEATED_IN_ENTRY for repeated in disproofs)
 
 
 def _is_mate(numbers: _Numbers, attacks: bool) -> bool:

@@ -95,6 +95,21 @@ def test_a_disproof_by_a_repetition_is_one():
     assert MateSearch(Graph("R>D D>A D>M A>X X>N N>Y Y>A M>Z Z>N")).run(never) is False
 
 
+@pytest.mark.parametrize(
+    "arrows",
+    [
+        "R>d0 a0>d0 a0>d2 a0>d1 a1>d1 a1>d2 a1>d0 a2>d1 a2>d0 a2>d2 d0>a0 d0>a2 d0>a1 d1>a0 d2>a1 "
+        "d2>a2",
+        "R>d0 a0>d2 a0>d1 a1>d1 a1>d2 a1>d0 a2>d2 a2>d1 d0>a0 d0>a2 d0>a1 d1>a2 d1>a0 d2>a0",
+        "R>d0 a0>d1 a0>d3 a1>d2 a1>d1 a2>d2 a3>d0 a3>d3 d0>a0 d0>a3 d1>a3 d1>a2 d2>a0 d3>a1",
+    ],
+)
+def test_a_search_of_lines_that_run_in_circles_ends(arrows):
+    """Positions in these graphs change each other's numbers for ever."""
+    search = MateSearch(Graph(arrows))
+    assert search.run(lambda: search.nodes > 10_000) is False
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_df_pn_agrees_with_an_exhaustive_search_of_a_graph(data):
@@ -117,7 +132,8 @@ def test_df_pn_agrees_with_an_exhaustive_search_of_a_graph(data):
         results = [mates(target, not attacks, path | {name}) for target in after.get(name, ())]
         return any(results) if attacks else all(results)
 
-    assert MateSearch(Graph(graph)).run(never) is mates("R", True, frozenset())
+    search = MateSearch(Graph(graph))
+    assert search.run(lambda: search.nodes > 10_000) is mates("R", True, frozenset())
 
 
 def test_a_mate_search_asks_at_every_position_whether_to_stop():
