@@ -6,9 +6,9 @@
 - Evaluations a second of the bare network by each backend. The rounds alternate, and the figure
   is the median. --instructions switches off the instructions of newer processors, in numpy,
   OpenBLAS and OpenVINO. It also hides bfloat16, which those processors lack.
-- With --list: the loss and the share of the moves and of the winners that each backend predicts,
-  in positions of a list of kifu. They are chosen at random, but are the same each time. Then the
-  mean difference of the winning probability from our own.
+- With --list: the losses of each backend, and the shares of the moves and winners that it
+  predicts, in positions of a list of kifu. Then how far its answers are from our own. The
+  positions are chosen at random, but are the same each time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
+
+from pydlshogi.commands.arguments import positive_int  # noqa: E402  (without numpy)
 
 _AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
 
@@ -44,10 +46,10 @@ def parse() -> argparse.Namespace:
     """Reads the options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, help="default: the shipped model with two heads")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=positive_int, default=15)
     parser.add_argument("--instructions", choices=INSTRUCTIONS)
     parser.add_argument("--list", help="list of kifu for the predictions")
-    parser.add_argument("--positions", type=int, default=6000)
+    parser.add_argument("--positions", type=positive_int, default=6000)
     return parser.parse_args()
 
 
@@ -57,7 +59,10 @@ def use(instructions: str) -> None:
     os.environ["ONEDNN_MAX_CPU_ISA"] = openvino_name
     os.environ["OPENBLAS_CORETYPE"] = openblas_name
     os.environ["NPY_DISABLE_CPU_FEATURES"] = numpy_names
-    import openvino
+    try:
+        import openvino
+    except ImportError:
+        raise SystemExit("--instructions needs openvino, which is not installed.") from None
 
     class Core(openvino.Core):
         """Hides bfloat16."""
@@ -90,6 +95,8 @@ def main() -> int:
             evaluators[name] = Evaluator(path, select_device(-1), name)
         except BackendError as error:
             print(f"\n{error}")
+    if not (evaluators[OWN].has_policy and evaluators[OWN].has_value):
+        raise SystemExit(f"{path} has not both heads: name a model with a policy and a value.")
     time_backends(evaluators, arguments.rounds)
     if arguments.list:
         compare_predictions(evaluators, arguments.list, arguments.positions)
@@ -131,23 +138,24 @@ def compare_predictions(evaluators: dict, kifu_list: str, number: int) -> None:
     totals: dict[str, list[numpy.ndarray]] = {name: [] for name in evaluators}
     for part in numpy.array_split(chosen, -(-len(chosen) // 64)):
         planes, labels, results = convert(part.tolist(), select_device(-1))
-        own = next(iter(evaluators.values())).evaluate(planes)
-        for name, evaluator in evaluators.items():
-            answer = evaluator.evaluate(planes)
-            totals[name].append(_measure(answer, own, labels, results))
+        answers = [evaluator.evaluate(planes) for evaluator in evaluators.values()]
+        for name, answer in zip(evaluators, answers):
+            totals[name].append(_measure(answer, answers[0], labels, results))
     print(f"\n{len(chosen)} of {len(positions)} positions of {kifu_list}\n")
-    print("| backend | policy loss | moves | value loss | winners | mean difference of the value |")
-    print("|---|--:|--:|--:|--:|--:|")
+    print("| backend | policy loss | moves | value loss | winners ", end="")
+    print("| same move as own | logit, mean difference | value, mean difference | largest |")
+    print("|---|" + "--:|" * 8)
     for name, parts in totals.items():
-        loss, moves, value_loss, winners, difference = numpy.nanmean(numpy.hstack(parts), axis=1)
+        figures = numpy.hstack(parts)
+        loss, moves, value_loss, winners, same, logit, value = numpy.nanmean(figures, axis=1)
         print(
             f"| {name} | {loss:.4f} | {moves:.2%} | {value_loss:.4f} | {winners:.2%} "
-            f"| {difference:.2g} |"
+            f"| {same:.2%} | {logit:.2g} | {value:.2g} | {figures[-1].max():.2g} |"
         )
 
 
 def _measure(answer, own, labels, results):
-    """Returns the five figures of each position, (5, n); nan where a game has no winner."""
+    """Returns the seven figures of each position, (7, n); nan where a game has no winner."""
     import numpy
 
     logits = answer.logits.astype(numpy.float64)
@@ -156,8 +164,18 @@ def _measure(answer, own, labels, results):
     wins = numpy.clip(answer.wins.astype(numpy.float64), 1e-12, 1 - 1e-12)
     value_losses = -results * numpy.log(wins) - (1 - results) * numpy.log(1 - wins)
     winners = numpy.where(results == 0.5, numpy.nan, (wins > 0.5) == (results > 0.5))
-    moves = logits.argmax(1) == labels
-    return numpy.stack([losses, moves, value_losses, winners, abs(answer.wins - own.wins)])
+    best = logits.argmax(1)
+    return numpy.stack(
+        [
+            losses,
+            best == labels,
+            value_losses,
+            winners,
+            best == own.logits.argmax(1),
+            abs(answer.logits - own.logits).mean(1),
+            abs(answer.wins - own.wins),
+        ]
+    )
 
 
 if __name__ == "__main__":

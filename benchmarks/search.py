@@ -12,8 +12,7 @@ rounds' own ratios to the bare network.
   cshogi's board and with python-shogi's. Then playouts a second of processor time (of all
   threads), collisions, and the part of the time in which the network computes.
 - backends: evaluations a second of the bare network and of the search with cshogi's board, by
-  each backend that this machine has. Then how far the answers of the backends are from those of
-  our own, over positions of real games; only a trained model (--model) shows what that means.
+  each backend that this machine has. benchmarks/backends.py compares what they predict.
 - memory: bytes of an evaluation, counted by tracemalloc, in a tree of a fake network.
 - selection: time to select a child with plain lists of the visited children (this package), and
   with arrays over all children of a node (the published method of python-dlshogi2, written
@@ -69,9 +68,8 @@ NETWORKS = {"policy_value": (1, 4, 6, 8, 16, 32), "policy_value_small": (16, 64)
 BOARDS = {"cshogi": CshogiBoard, "python-shogi": PythonShogiBoard}
 PARTS = ("network", "backends", "memory", "selection", "engine")
 
-#: Batch sizes that the backends are compared at, and positions that their answers are compared in.
+#: Batch sizes that the backends are compared at.
 BACKEND_SIZES = (1, 4, 8, 16, 32)
-COMPARED = 200
 
 #: The position searched, from a game, with 96 legal moves; and one whose mate search takes
 #: longer than a second.
@@ -88,7 +86,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2, help="of one round of one side")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--infinite", type=float, default=15, help="seconds of go infinite")
-    parser.add_argument("--model", type=Path, help="model of the part backends, for its answers")
+    parser.add_argument("--model", type=Path, help="model of the part backends")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
     if arguments.model and not arguments.model.is_file():
@@ -135,7 +133,7 @@ def compare_networks(models: dict[str, Path], seconds: float, rounds: int) -> No
 
 
 def compare_backends(model: Path, seconds: float, rounds: int) -> None:
-    """Prints evaluations a second of each backend, and how far its answers are from ours."""
+    """Prints evaluations a second of each backend."""
     evaluators = {OWN: Evaluator(model, select_device(-1))}
     if not (evaluators[OWN].has_policy and evaluators[OWN].has_value):
         raise SystemExit(f"{model} has not both heads: name a model with a policy and a value.")
@@ -157,26 +155,6 @@ def compare_backends(model: Path, seconds: float, rounds: int) -> None:
                 searches[name].run(seconds)
         cells = [f"{median(bare[n].rates)}, {median(searches[n].rates)}" for n in evaluators]
         print(f"| batch {size} | {' | '.join(cells)} |", flush=True)
-    compare_answers(evaluators)
-
-
-def compare_answers(evaluators: dict[str, Evaluator]) -> None:
-    """Prints how far the answers of backends are from our own."""
-    planes = numpy.zeros((COMPARED, evaluators[OWN].plane_num, 9, 9), numpy.float32)
-    for number, row in enumerate(planes):
-        CshogiBoard(sfen(number)).write_planes(row[:PLANE_NUM])
-    answers = {name: evaluator.evaluate(planes) for name, evaluator in evaluators.items()}
-    logits, wins = answers.pop(OWN)
-    print("\n| backend | same best label | logit, mean error | value, mean error | largest |")
-    print("|---|--:|--:|--:|--:|")
-    for name, answer in answers.items():
-        same = (answer.logits.argmax(1) == logits.argmax(1)).mean()
-        errors = abs(answer.wins - wins)
-        print(
-            f"| {name} | {same:.1%} | {abs(answer.logits - logits).mean():.2g} "
-            f"| {errors.mean():.2g} | {errors.max():.2g} |",
-            flush=True,
-        )
 
 
 class Bare:

@@ -103,10 +103,10 @@ class OpenVINOProgram:
         onnx_model = export(network, raw_values=True).SerializeToString()
         model = self._core.read_model(io.BytesIO(onnx_model))
         self._outputs = range(len(model.outputs))
-        self._request = self._compile(model)
+        self._request = self._compile(with_inputs(model) if precision == INT8 else model)
         self._check(network, FLOAT32)
         if precision == INT8:
-            quantize(_import("openvino"), model, self._largest_inputs(model, network.plane_num))
+            quantize(_import("openvino"), model, self._largest_inputs(network.plane_num))
         if precision != FLOAT32:
             self._request = self._compile(model, has_bfloat16)
             self._check(network, precision)
@@ -117,11 +117,13 @@ class OpenVINOProgram:
         settings = {**_settings(), "INFERENCE_PRECISION_HINT": "bf16" if bfloat16 else "f32"}
         return self._core.compile_model(model, "CPU", settings).create_infer_request()
 
-    def _largest_inputs(self, model: Any, plane_num: int) -> list[float]:
-        """Returns the largest input of each convolution that int8 changes."""
-        request = self._compile(with_inputs(model))
-        request.infer({0: planes_of_random_games(_TRIED, plane_num, _MOVES_BETWEEN_TRIED)})
-        tensors = request.output_tensors[len(self._outputs) :]
+    def _largest_inputs(self, plane_num: int) -> list[float]:
+        """Returns the largest input of each convolution that int8 changes.
+
+        The compiled model must output these inputs after its own outputs.
+        """
+        self(planes_of_random_games(_TRIED, plane_num, _MOVES_BETWEEN_TRIED))
+        tensors = self._request.output_tensors[len(self._outputs) :]
         return [float(tensor.data.max()) for tensor in tensors]
 
     def _check(self, network: Network, precision: str) -> None:

@@ -25,8 +25,10 @@ from typing import Any, Callable, NamedTuple
 
 from pydlshogi.uct.board import SearchBoard
 
-#: Proof number of a disproven position, and disproof number of a proven one.
+#: The limits of the numbers double at most so often. Then they are infinite.
 _DOUBLINGS = 40
+
+#: Proof number of a disproven position, and disproof number of a proven one.
 INFINITE = 1 << _DOUBLINGS
 
 #: Longest mate in plies; each ply takes a Python frame. Even, so that the last position is one of
@@ -132,7 +134,7 @@ class MateSearch:
         return moves
 
     def free(self) -> None:
-        """Frees the table in another thread, in slices: a million entries would take 0.1 s."""
+        """Frees the tables in another thread, in slices: a million entries would take 0.1 s."""
         tables: tuple[dict[int, Any], ...] = (self._table, self._disproofs)
         self._table, self._disproofs, self._kept = {}, {}, 0
 
@@ -200,7 +202,7 @@ class MateSearch:
         )
         phi = numbers[best].delta
         delta = sum(child.phi for child in numbers)
-        if delta >= INFINITE:  # only if one of them is infinite
+        if delta >= INFINITE:  # a sum of finite numbers stays finite, however large
             delta = INFINITE - all(child.phi < INFINITE for child in numbers)
         if (phi if attacks else delta) >= INFINITE:
             repeated = self._repeated(numbers, attacks)

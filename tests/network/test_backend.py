@@ -247,11 +247,13 @@ def test_a_kind_of_value_of_the_user_is_computed():
     assert_equal_outputs(OpenVINOProgram(network)(planes), outputs(network, planes))
 
 
-@pytest.mark.parametrize("backend", [OPENVINO_FLOAT32, OPENVINO_INT8])
+@pytest.mark.parametrize("backend", [OPENVINO_FLOAT32, OPENVINO_BFLOAT16, OPENVINO_INT8])
 @pytest.mark.parametrize(
     "change", [lambda a: 1.01 * a, lambda a: a * numpy.nan, lambda a: a[:, :1]]
 )
 def test_wrong_results_of_openvino_are_noticed(monkeypatch, backend, change):
+    if backend == OPENVINO_BFLOAT16 and not has_bfloat16():
+        pytest.skip("this processor has no bfloat16")
     pytest.importorskip("openvino")
     compute = OpenVINOProgram.__call__
     monkeypatch.setattr(
@@ -368,7 +370,7 @@ def test_int8_predicts_the_moves_and_the_values_of_the_shipped_model():
     assert abs(found.wins - expected.wins).mean() < 0.02
 
 
-def test_int8_computes_in_integers(monkeypatch):
+def test_int8_computes_in_integers():
     """OpenVINO's own list of what it runs names the types of the convolutions' inputs."""
     pytest.importorskip("openvino")
     program = OpenVINOProgram(folded("policy_value_resnet"), INT8)
