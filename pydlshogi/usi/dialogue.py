@@ -59,6 +59,7 @@ class Dialogue(abc.ABC):
         self._held: str | None = None
         self._held_for_ponder = False
         self._no_position = ""  # why the last position was refused
+        self._ready = 0.0  # when the last readyok was sent, by time.perf_counter()
         # Each line; and if the line is a go, what tells the search to stop, and of ponderhit.
         self._lines: queue.SimpleQueue[tuple[str, _Signals] | None] = queue.SimpleQueue()
         self._signals = _Signals()
@@ -208,6 +209,7 @@ class Dialogue(abc.ABC):
         with self._signs_of_life():
             self._prepare()
         self._output.send("readyok")
+        self._ready = time.perf_counter()
 
     def _usinewgame(self, rest: str) -> None:
         self._release()
@@ -231,9 +233,9 @@ class Dialogue(abc.ABC):
             more = len(complaints) - _MOST_COMPLAINTS
             self._output.info_string(f"go does not know {more} more words")
         signals = self._signals
-        go = dataclasses.replace(
-            go, stop=signals.stop, ponderhit=signals.ponderhit, time=signals.time
-        )
+        # A GUI waits for readyok. A pipe does not: its go came before the network was loaded.
+        begin = max(signals.time, self._ready)
+        go = dataclasses.replace(go, stop=signals.stop, ponderhit=signals.ponderhit, time=begin)
         self._signals.begin(self._waits_for_stop(go))
         if go.mate:
             self._output.send(f"checkmate {self._mate_answer(go)}")

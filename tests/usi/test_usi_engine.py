@@ -270,6 +270,23 @@ def test_long_loading_gives_signs_of_life(dialogue, toy_player, monkeypatch):
     assert answers[-1] == "readyok"
 
 
+def test_the_clock_of_a_piped_go_starts_after_the_loading(dialogue, toy_player):
+    """A pipe gives all commands at once, without waiting for readyok."""
+    loaded, begun = [], []
+
+    class Slow(toy_player):
+        def prepare(self):
+            time.sleep(0.2)
+            loaded.append(time.perf_counter())
+
+        def choose(self, go):
+            begun.append(go.time)
+            return super().choose(go)
+
+    dialogue("isready", "position startpos", "go byoyomi 100", player=Slow)
+    assert begun[0] >= loaded[0]
+
+
 def test_the_log_file_is_an_option_and_holds_what_came_before_it(dialogue, tmp_path):
     dialogue("foo", "setoption name debug_log value a log.txt", "isready", "quit")
     lines = (tmp_path / "a log.txt").read_text().splitlines()
