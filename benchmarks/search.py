@@ -11,8 +11,10 @@ rounds' own ratios to the bare network.
 - network: evaluations a second at the same batch size, of the bare network, of the search with
   cshogi's board and with python-shogi's. Then playouts a second of processor time (of all
   threads), collisions, and the part of the time in which the network computes.
-- backends: evaluations a second of the bare network and of the search with cshogi's board, by
-  each backend that this machine has. benchmarks/backends.py compares what they predict.
+- backends: evaluations a second by each backend that this machine has: of the bare network, of
+  the search with cshogi's board, and of the search with two pending batches. There, the network
+  computes one while the search collects the next. benchmarks/backends.py compares what the
+  backends predict.
 - memory: bytes of an evaluation, counted by tracemalloc, in a tree of a fake network.
 - selection: time to select a child with plain lists of the visited children (this package), and
   with arrays over all children of a node (the published method of python-dlshogi2, written
@@ -142,18 +144,23 @@ def compare_backends(model: Path, seconds: float, rounds: int) -> None:
             evaluators[name] = Evaluator(model, select_device(-1), name)
         except BackendError as error:
             print(f"\n{error}")
-    print("\n| bare network, search: evaluations/s | " + " | ".join(evaluators) + " |")
+    print("\n| bare network, search, with two batches: evaluations/s | ", end="")
+    print(" | ".join(evaluators) + " |")
     print("|---|" + "--:|" * len(evaluators))
     for size in BACKEND_SIZES:
-        bare = {name: Bare(evaluator, size) for name, evaluator in evaluators.items()}
-        searches = {
-            name: Searching(evaluator, "cshogi", size) for name, evaluator in evaluators.items()
+        sides: dict[str, list[Bare | Searching]] = {
+            name: [
+                Bare(evaluator, size),
+                Searching(evaluator, "cshogi", size),
+                Searching(evaluator, "cshogi", size, batches=2),
+            ]
+            for name, evaluator in evaluators.items()
         }
         for _ in range(rounds):
             for name in evaluators:
-                bare[name].run(seconds)
-                searches[name].run(seconds)
-        cells = [f"{median(bare[n].rates)}, {median(searches[n].rates)}" for n in evaluators]
+                for side in sides[name]:
+                    side.run(seconds)
+        cells = [", ".join(median(side.rates) for side in sides[name]) for name in evaluators]
         print(f"| batch {size} | {' | '.join(cells)} |", flush=True)
 
 
@@ -189,11 +196,12 @@ class Searching:
         cpu_rates: Playouts in a second of processor time in each round.
     """
 
-    def __init__(self, evaluator: Evaluator, board: str, size: int) -> None:
+    def __init__(self, evaluator: Evaluator, board: str, size: int, batches: int = 1) -> None:
         self._evaluator = evaluator
         self._computing = 0.0
         self._spent = 0.0
-        self._search = Search(self._evaluate, Settings(batch_size=size, root_mate=False))
+        settings = Settings(batch_size=size, batches=batches, root_mate=False)
+        self._search = Search(self._evaluate, settings)
         self._search.plane_num = evaluator.plane_num
         self._search.begin(Game(BOARDS[board](sfen(POSITION))))
         while self._search.root.visits < min(WARM, 10 * size + 20):
@@ -211,7 +219,7 @@ class Searching:
     def run(self, seconds: float) -> None:
         """Searches on."""
         search = self._search
-        evaluations, visits = search.evaluations, search.visits()
+        evaluations, visits = search.evaluations, search.root.visits
         start, cpu = time.perf_counter(), time.process_time()
         with no_garbage_collection():
             while (spent := time.perf_counter() - start) < seconds:
@@ -219,7 +227,7 @@ class Searching:
         cpu = time.process_time() - cpu
         self._spent += spent
         self.rates.append((search.evaluations - evaluations) / spent)
-        self.cpu_rates.append((search.visits() - visits) / cpu)
+        self.cpu_rates.append((search.root.visits - visits) / cpu)
 
     def share(self, bare: Bare) -> float:
         """Median of the rounds' ratios to the bare network."""
@@ -229,7 +237,7 @@ class Searching:
         """Playouts a CPU second, collisions a playout, part of the network in the time."""
         search = self._search
         return (
-            f"{median(self.cpu_rates)} | {search.collisions / search.visits():.1%} "
+            f"{median(self.cpu_rates)} | {search.collisions / search.root.visits:.1%} "
             f"| {self._computing / self._spent:.1%}"
         )
 
@@ -258,7 +266,7 @@ def measure_memory() -> None:
     with no_garbage_collection():
         search.step(200)  # what the first visits import and prepare is not the tree's
         before, known = tracemalloc.get_traced_memory()[0], search.evaluations
-        while search.visits() < MEMORY_VISITS:
+        while search.root.visits < MEMORY_VISITS:
             search.step(MEMORY_VISITS)
         used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()

@@ -46,7 +46,7 @@ class Searcher:
         plane_num = evaluator.plane_num
         settings = Settings(
             batch_size=default_batch_size(evaluator.device, evaluator.backend),
-            batches=default_batches(evaluator.device),
+            batches=default_batches(evaluator.device, evaluator.backend),
             # In an analysis, only the rules' number of repetitions ends the game.
             occurrences=LAST_OCCURRENCE,
         )

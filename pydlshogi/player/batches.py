@@ -14,8 +14,11 @@ from pydlshogi.network.cpu.threads import get_threads
 #: leaves before it knows the values of the others.
 _THREAD_BATCH, _CPU_BATCH = 4, 16
 
-#: The same in bfloat16 and int8. With two threads, a search in bfloat16 makes a sixth more visits
-#: with 16 positions than with 8 (benchmarks/RESULTS.md, "Backends").
+#: The backends in which the network takes little more time than the search itself.
+_FAST_BACKENDS = OPENVINO_BFLOAT16, OPENVINO_INT8
+
+#: Their numbers of positions. With two threads, a search in bfloat16 makes a sixth more visits with
+#: 16 positions than with 8 (benchmarks/RESULTS.md, "Backends").
 _FAST_THREAD_BATCH, _FAST_CPU_BATCH = 8, 32
 
 #: Positions on a GPU.
@@ -31,18 +34,24 @@ def default_batch_size(device: Any, backend: str = OWN) -> int:
     """
     if _is_gpu(device):
         return _GPU_BATCH
-    if backend in (OPENVINO_BFLOAT16, OPENVINO_INT8):
+    if backend in _FAST_BACKENDS:
         return min(_FAST_THREAD_BATCH * get_threads(), _FAST_CPU_BATCH)
     return min(_THREAD_BATCH * get_threads(), _CPU_BATCH)
 
 
-def default_batches(device: Any) -> int:
-    """Returns the number of pending batches: on a GPU, it computes one while the next is collected.
+def default_batches(device: Any, backend: str = OWN) -> int:
+    """Returns the number of pending batches: with 2, one is computed while the next is collected.
+
+    This helps on a GPU. On a CPU, it helps where the network is so fast that the search, which
+    uses one core, takes much of the time. A single thread stays alone: its user wants one core to
+    be used.
 
     Args:
         device: As for :func:`default_batch_size`.
+        backend: As for :func:`default_batch_size`.
     """
-    return 2 if _is_gpu(device) else 1
+    is_fast = backend in _FAST_BACKENDS and get_threads() > 1
+    return 2 if _is_gpu(device) or is_fast else 1
 
 
 def _is_gpu(device: Any) -> bool:

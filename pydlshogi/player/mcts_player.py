@@ -221,7 +221,7 @@ class MCTSPlayer(NetworkPlayer):
             search.finish(is_over)
         finally:
             search.give_up()
-        return search.visits() - visits_before
+        return search.root.visits - visits_before
 
     def _make_stop_check(self, timer: Timer, visits_before: int) -> Callable[[], bool]:
         """Makes the function that the search calls every few milliseconds.
@@ -241,7 +241,7 @@ class MCTSPlayer(NetworkPlayer):
             root = self._search.root
             if interval and timer.elapsed() >= due:
                 due = timer.elapsed() + interval
-                self._report(timer, self._search.visits() - visits_before)
+                self._report(timer, self._search.root.visits - visits_before)
             has_answer = root.policy is not None
             return timer.is_over() and (has_answer or timer.is_late())
 
@@ -251,7 +251,7 @@ class MCTSPlayer(NetworkPlayer):
         """Says whether the result is proven or a limit other than the time is reached."""
         search = self._search
         root = search.root
-        if root.proof or search.visits() >= max_visits:
+        if root.proof or root.visits >= max_visits:
             return True
         if root.policy is None:
             return False  # without the network's answer, every move would be as good as another
@@ -388,7 +388,7 @@ class MCTSPlayer(NetworkPlayer):
             fpu_reduction_root=options["C_fpu_reduction_root"] / 100,
             temperature=options["Softmax_Temperature"] / 100,
             batch_size=self._batch_size(),
-            batches=default_batches(self.device),
+            batches=default_batches(self.device, self._evaluator.backend),
             mate_plies=options["mate_plies"],
             root_mate=options["Mate_Root_Search"],
             line_mate=options["Mate_PV_Search"],
@@ -454,5 +454,5 @@ def _reaches(search: Search, depth: int) -> bool:
     _, leaf = line_of(search.root)
     # A leaf with a second visit and no moves was judged by the rules. If it is a proven win or
     # loss, more visits lead away from it. A repetition can stay the best line for ever.
-    is_judged = leaf.policy is None and leaf.visits > 1 and not leaf.pending
+    is_judged = leaf.policy is None and leaf.visits > 1
     return is_judged and (leaf.proof is None or leaf.proof.outcome == DRAW)

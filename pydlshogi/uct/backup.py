@@ -1,7 +1,7 @@
 """Backup: carries the value or the proof of a leaf to the root.
 
-A playout counts as a visit before its value is known. Until the value is backed up, the visit
-is one without a win: a virtual loss.
+A playout that waits for the network is pending. It is counted apart from the visits, and the
+selection sends the next playouts elsewhere because of it (:mod:`pydlshogi.uct.selection`).
 """
 
 from __future__ import annotations
@@ -16,34 +16,37 @@ from pydlshogi.uct.proof import WIN, Proof
 Path = list[tuple[Node, int]]
 
 
-def add_virtual_loss(path: Path, leaf: Node) -> None:
-    """Counts a visit of a leaf and of all nodes above it."""
-    leaf.visits += 1
+def add_pending(path: Path, leaf: Node) -> None:
+    """Counts a pending visit of a leaf and of all nodes above it."""
+    leaf.pending += 1
     for node, index in path:
-        node.visits += 1
-        node.child_visits[index] += 1
+        node.pending += 1
+        node.child_pending[index] += 1
 
 
-def remove_virtual_loss(path: Path, leaf: Node) -> None:
-    """Removes a visit whose value will not be backed up."""
-    leaf.visits -= 1
+def remove_pending(path: Path, leaf: Node) -> None:
+    """Removes a pending visit: its value is known, or will not be used."""
+    leaf.pending -= 1
     for node, index in path:
-        node.visits -= 1
-        node.child_visits[index] -= 1
+        node.pending -= 1
+        node.child_pending[index] -= 1
 
 
 def back_up(path: Path, leaf: Node, value: float) -> None:
-    """Adds a value to a leaf and to all nodes above it, which ends the virtual loss.
+    """Counts a visit of a leaf and of all nodes above it, and adds its value.
 
     Args:
         path: The path to the leaf.
         leaf: The leaf.
         value: Probability that the side to move at the leaf wins.
     """
+    leaf.visits += 1
     leaf.total += value
     for node, index in reversed(path):
         value = 1.0 - value
+        node.visits += 1
         node.total += value
+        node.child_visits[index] += 1
         node.child_totals[index] += value
 
 

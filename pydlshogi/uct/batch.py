@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy
 
-from pydlshogi.uct.backup import Path, remove_virtual_loss
+from pydlshogi.uct.backup import Path, add_pending, remove_pending
 from pydlshogi.uct.evaluation import PendingEvaluation
 from pydlshogi.uct.node import Node
 
@@ -39,7 +39,7 @@ class Batch:
     Attributes:
         leaves: The leaves of the playouts.
         collisions: Path and leaf of each playout whose leaf was pending already. It brings no
-            value, but its virtual loss sends later playouts of the batch elsewhere.
+            value, but it is pending, too, and sends later playouts of the batch elsewhere.
         planes: (size, plane_num, 9, 9) float32, the network's input; a row for each leaf.
         evaluation: The evaluation of the leaves; None until the batch is complete.
     """
@@ -54,31 +54,23 @@ class Batch:
         """Says whether the batch has no room for another leaf."""
         return len(self.leaves) == len(self.planes)
 
-    def visits(self) -> int:
-        """Number of playouts."""
-        return len(self.leaves) + len(self.collisions)
-
-    def paths(self) -> list[Path]:
-        """Returns the path of each playout."""
-        return [*(leaf.path for leaf in self.leaves), *(path for path, _ in self.collisions)]
-
     def add(self, leaf: Leaf) -> None:
         """Adds a leaf, whose planes have been written into the next row."""
-        leaf.node.pending = True
         self.leaves.append(leaf)
+        add_pending(leaf.path, leaf.node)
+
+    def add_collision(self, path: Path, leaf: Node) -> None:
+        """Adds a playout whose leaf is pending already."""
+        self.collisions.append((path, leaf))
+        add_pending(path, leaf)
 
     def input(self) -> numpy.ndarray:
         """Returns the planes of all leaves, (n, plane_num, 9, 9) float32."""
         return self.planes[: len(self.leaves)]
 
-    def remove_collisions(self) -> None:
-        """Removes the virtual losses of the collisions."""
+    def end(self) -> None:
+        """Removes all pending visits: the network has answered, or its answer will not be used."""
         for path, node in self.collisions:
-            remove_virtual_loss(path, node)
-
-    def give_up(self) -> None:
-        """Removes all virtual losses; the network's answer will not be used."""
-        self.remove_collisions()
+            remove_pending(path, node)
         for leaf in self.leaves:
-            leaf.node.pending = False
-            remove_virtual_loss(leaf.path, leaf.node)
+            remove_pending(leaf.path, leaf.node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
 import functools
 import queue
@@ -21,12 +22,18 @@ Evaluate = Callable[[numpy.ndarray], Answer]
 
 _Future = concurrent.futures.Future[Answer]
 
+#: The evaluations that wait for the thread; None ends it.
+_Queue = queue.SimpleQueue[Optional[Callable[[], None]]]
+
 #: Seconds between two checks for a stop.
 _POLL = 0.02
 
 #: A shorter evaluation, in seconds, runs in the thread of the search. Another thread would cost
 #: 0.1 to 0.2 ms. Nobody notices that ``stop`` waits so briefly.
 _SHORT = 0.03
+
+#: Seconds that the end of the process waits for a thread.
+_PATIENCE = 5.0
 
 
 class PendingEvaluation(NamedTuple):
@@ -57,7 +64,7 @@ class Evaluations:
         # Evaluations given to the thread and ended by it. Each number has only one writer.
         self._begun = 0
         self._ended = 0
-        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._waiting: _Queue = queue.SimpleQueue()
         self._end_thread: Callable[[], object] | None = None
 
     def begin_search(self, in_background: bool) -> None:
@@ -79,9 +86,11 @@ class Evaluations:
         if not self._end_thread:
             # The thread knows only the queue. If it knew this object, a player that nobody closed
             # would never be freed.
-            threading.Thread(
+            thread = threading.Thread(
                 target=_work, args=(self._waiting,), name="evaluation", daemon=True
-            ).start()
+            )
+            thread.start()
+            _threads[thread] = self._waiting
             self._end_thread = weakref.finalize(self, self._waiting.put, None)
         self._begun += 1
         future: _Future = concurrent.futures.Future()
@@ -137,8 +146,26 @@ class Evaluations:
         self._ended += 1
 
 
-def _work(waiting: queue.SimpleQueue[Callable[[], None] | None]) -> None:
-    """Makes the waiting evaluations, in the thread; None ends it."""
+def _work(waiting: _Queue) -> None:
+    """Makes the waiting evaluations, in the thread."""
     while evaluation := waiting.get():
         evaluation()
         del evaluation  # it would keep its search alive while the thread waits
+
+
+#: The living threads and their queues.
+_threads: weakref.WeakKeyDictionary[threading.Thread, _Queue] = weakref.WeakKeyDictionary()
+
+
+@atexit.register
+def _end_threads() -> None:
+    """Waits at the end of the process for the evaluations that have begun.
+
+    Python would kill their threads, and a thread that runs C++ code, as OpenVINO's, would abort
+    the process.
+    """
+    threads = list(_threads.items())
+    for _, waiting in threads:
+        waiting.put(None)
+    for thread, _ in threads:
+        thread.join(_PATIENCE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydlshogi.uct.board import SearchBoard, play, take_back
@@ -11,17 +10,13 @@ from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 
-#: Number of pending visits of each child of a node, by its index.
-PendingVisits = Mapping[int, int]
-_NONE_PENDING: PendingVisits = {}
-
 
 class Candidate(NamedTuple):
     """A move at the root.
 
     Attributes:
         move: The move.
-        visits: Number of visits, without the pending ones.
+        visits: Number of visits.
         value: Probability that the side that makes it wins; without a visit that of the
             position before it.
         proof: Its proven result for that side, with the plies counted from before the move;
@@ -58,26 +53,21 @@ class Line(NamedTuple):
         return (1 + self.proof.outcome) / 2 if self.proof else self.value
 
 
-def candidates(node: Node, pending: PendingVisits = _NONE_PENDING) -> list[Candidate]:
+def candidates(node: Node) -> list[Candidate]:
     """Lists all moves of a node, the best first; none before the node is expanded.
 
     Proven wins come first, the shortest before the others; proven losses last, the longest
     before the others; between them the most visited moves.
-
-    Args:
-        node: The node.
-        pending: Number of pending visits of each child, by its index. They count as losses
-            in the search, but not here.
     """
     if node.policy is None:
         return []
     visited = node.children or []
-    value = _value(node, pending)
+    value = node.value()
     others = [
         Candidate(node.move(index), 0, value, None, node.policy.priors.item(index), None)
         for index in range(len(visited), len(node.policy.moves))
     ]
-    return sorted(_visited(node, pending) + others, key=_rank, reverse=True)
+    return sorted(_visited(node) + others, key=_rank, reverse=True)
 
 
 def best_lines(search: Search, number: int) -> list[Line]:
@@ -99,7 +89,7 @@ def best_lines(search: Search, number: int) -> list[Line]:
         if mate:
             return [Line(mate, 1.0, root.proof, root.visits)]
     lines: list[Line] = []
-    for candidate in candidates(root, search.pending_moves())[:number]:
+    for candidate in candidates(root)[:number]:
         moves = [candidate.move, *_continuation(board, candidate)]
         value, proof = candidate.value, candidate.proof
         if proof and proof.outcome == DRAW:
@@ -146,27 +136,22 @@ def line_of(node: Node) -> tuple[list[int], Node]:
     return moves, node
 
 
-def _visited(node: Node, pending: PendingVisits = _NONE_PENDING) -> list[Candidate]:
+def _visited(node: Node) -> list[Candidate]:
     """Lists the moves of a node that have children."""
-    value = _value(node, pending)
-    visits = [number - pending.get(index, 0) for index, number in enumerate(node.child_visits)]
+    value = node.value()
     return [
         Candidate(
             move=node.move(index),
-            visits=visits[index],
-            value=node.child_totals[index] / visits[index] if visits[index] else value,
+            visits=visits,
+            value=total / visits if visits else value,
             proof=_before_move(child.proof),
             prior=node.policy.priors.item(index),  # type: ignore[union-attr]
             node=child,
         )
-        for index, child in enumerate(node.children or ())
+        for index, (child, visits, total) in enumerate(
+            zip(node.children or (), node.child_visits, node.child_totals)
+        )
     ]
-
-
-def _value(node: Node, pending: PendingVisits) -> float:
-    """Returns the mean of the values backed up at a node."""
-    visits = node.visits - sum(pending.values())
-    return node.total / visits if visits else 0.5
 
 
 def _before_move(proof: Proof | None) -> Proof | None:

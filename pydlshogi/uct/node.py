@@ -10,8 +10,8 @@ from pydlshogi.uct.proof import Proof, combine
 #: Memory in bytes, about: a node without children, and its entries in its parent's lists.
 NODE_BYTES = 340
 
-#: Memory in bytes, about: the four lists of a node that has children.
-LISTS_BYTES = 320
+#: Memory in bytes, about: the five lists of a node that has children.
+LISTS_BYTES = 400
 
 
 class Node:
@@ -23,21 +23,23 @@ class Node:
     objects, and faster than small numpy arrays.
 
     Attributes:
-        visits: Number of visits, pending ones included.
+        visits: Number of visits, without the pending ones.
         total: Sum of the values backed up, each for the side to move here.
         policy: The legal moves and their probabilities; None until the node is expanded.
-        pending: Whether the network is evaluating this position.
+        pending: Number of pending visits, which wait for the network.
         proof: The proven result; None while there is none.
         mate: The mate that a mate search found: all its moves, or only the first; else empty.
         mate_searched: Whether a long mate was searched here, as a position of the best line.
         children: Nodes of the visited moves; None before the second visit.
-        child_visits: Number of visits of each child, pending ones included.
+        child_visits: Number of visits of each child, without the pending ones.
+        child_pending: Number of pending visits of each child.
         child_totals: Sum of the values of each child, for the side to move at *this* node.
         child_priors: Prior probability of each child; −∞ where the move is proven to lose.
         prior_sum: Sum of the prior probabilities of the visited children.
     """
 
     __slots__ = (
+        "child_pending",
         "child_priors",
         "child_totals",
         "child_visits",
@@ -56,12 +58,13 @@ class Node:
         self.visits = 0
         self.total = 0.0
         self.policy: Policy | None = None
-        self.pending = False
+        self.pending = 0
         self.proof: Proof | None = None
         self.mate: Sequence[int] = ()
         self.mate_searched = False
         self.children: list[Node] | None = None
         self.child_visits: list[int] = _NOTHING
+        self.child_pending: list[int] = _NOTHING
         self.child_totals: list[float] = _NOTHING
         self.child_priors: list[float] = _NOTHING
         self.prior_sum = 0.0
@@ -75,7 +78,8 @@ class Node:
         assert self.policy is not None
         self.policy.sort(temperature)
         self.children = []
-        self.child_visits, self.child_totals, self.child_priors = [], [], []
+        self.child_visits, self.child_pending = [], []
+        self.child_totals, self.child_priors = [], []
 
     def add_child(self) -> Node:
         """Adds a child for the most probable move that has none."""
@@ -84,6 +88,7 @@ class Node:
         child = Node()
         self.children.append(child)
         self.child_visits.append(0)
+        self.child_pending.append(0)
         self.child_totals.append(0.0)
         self.child_priors.append(prior)
         self.prior_sum += prior

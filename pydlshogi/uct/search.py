@@ -10,8 +10,8 @@ The search repeats a playout (:meth:`Search._playout`), which has four steps:
 4. Back up: add the value to every node of the path (:mod:`pydlshogi.uct.backup`).
 
 The network is fast only for batches of leaves (:mod:`pydlshogi.uct.batch`). A playout that
-needs the network waits in step 2 until its batch is evaluated. Meanwhile it counts as a visit
-without a win. This virtual loss sends the next playouts to other leaves.
+needs the network waits in step 2 until its batch is evaluated. Meanwhile it is pending, and the
+selection sends the next playouts to other leaves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Callable
 import numpy
 
 from pydlshogi.features import PLANE_NUM
-from pydlshogi.uct.backup import Path, add_virtual_loss, back_up, prove
+from pydlshogi.uct.backup import Path, back_up, prove
 from pydlshogi.uct.batch import Batch, Leaf
 from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.cache import Cache
@@ -91,15 +91,6 @@ class Search:
     def board(self) -> SearchBoard:
         """The board, with the position searched."""
         return self._game.board
-
-    def visits(self) -> int:
-        """Number of completed playouts from the root; it never decreases during a search."""
-        return self.root.visits - sum(batch.visits() for batch in self._pending)
-
-    def pending_moves(self) -> collections.Counter[int]:
-        """Counts the pending playouts that begin with each child of the root, by its index."""
-        paths = (path for batch in self._pending for path in batch.paths())
-        return collections.Counter(path[0][1] for path in paths if path)
 
     def fullness(self) -> float:
         """Returns the used part of the tree's memory, 1 for all of it."""
@@ -216,7 +207,7 @@ class Search:
     def give_up(self) -> None:
         """Gives up all pending batches."""
         while self._pending:
-            self._pending.pop().give_up()
+            self._pending.pop().end()
 
     def _search_mates(self) -> None:
         """Searches a slice of the mate search at the root, or a position of the best line."""
@@ -250,14 +241,18 @@ class Search:
             is_ready = self._fill(batch, max_visits, is_stopped)
         finally:  # the board may raise an exception
             if not is_ready:
-                self._pending.pop().give_up()
+                self._pending.pop().end()
         if is_ready:
             batch.evaluation = self._evaluations.begin(batch.input())
         return is_ready
 
+    def _begun(self) -> int:
+        """Number of visits of the root with the pending ones."""
+        return self.root.visits + self.root.pending
+
     def _next_size(self) -> int:
         """Returns the largest number of positions for the next batch."""
-        size = 1 + self.root.visits // _GROWTH
+        size = 1 + self._begun() // _GROWTH
         if size > _GROUP:
             size -= size % _GROUP
         return min(self.settings.batch_size, size)
@@ -266,7 +261,7 @@ class Search:
         """Makes playouts until the batch is full; returns whether to evaluate it."""
         # Bounded, because playouts to leaves with a known value could go on forever.
         for number in range(2 * len(batch.planes)):
-            if batch.is_full() or self.root.visits >= max_visits or self.root.proof:
+            if batch.is_full() or self._begun() >= max_visits or self.root.proof:
                 break
             if number % _CHECK == _CHECK - 1 and is_stopped():
                 return False
@@ -280,22 +275,18 @@ class Search:
         batch = self._pending[0]
         assert batch.evaluation is not None
         answer = self._evaluations.wait(batch.evaluation, is_stopped)
-        self._pending.popleft()
-        if answer is None:
-            batch.give_up()
-        else:
+        self._pending.popleft().end()
+        if answer:
             self._complete(batch, answer)
 
     def _complete(self, batch: Batch, answer: Answer) -> None:
         """Expands the leaves of a batch and backs up their values."""
-        batch.remove_collisions()
         logits, wins = answer
         values = [0.5] * len(batch.leaves) if wins is None else wins.tolist()
         labels = label_table()
         for leaf, row, value in zip(batch.leaves, logits, values):
             policy = Policy(leaf.moves, row.take(labels[leaf.turn].take(leaf.moves)), value)
             self._cache.put(leaf.key, policy)
-            leaf.node.pending = False
             self._expand(leaf.node, policy)
             back_up(leaf.path, leaf.node, value)
 
@@ -307,14 +298,12 @@ class Search:
         If the board raises an exception, no visit is counted, but moves stay on the board.
         """
         path, leaf = self._select()
-        value = None
-        if leaf.pending:
-            batch.collisions.append((path, leaf))
+        if leaf.pending and not leaf.policy:
+            batch.add_collision(path, leaf)
         else:
             value = self._evaluate(path, leaf, batch)
-        add_virtual_loss(path, leaf)
-        if value is not None:
-            back_up(path, leaf, value)
+            if value is not None:
+                back_up(path, leaf, value)
         self._game.pop(len(path))
 
     def _select(self) -> tuple[Path, Node]:

@@ -9,11 +9,15 @@ its parent's less a reduction that grows with the prior probability already visi
 "first play urgency"). All unvisited children have the same Q. So only the most probable of
 them can have the highest score, and the others are skipped.
 
-A pending visit counts in n and N, but adds nothing to the sum of values. This is the virtual
-loss: it lowers Q and U of the children that are being evaluated.
+A pending visit counts in n and N. It lowers U of the children that are being evaluated, and the
+next playouts go elsewhere. It does not change Q, which is the mean of the known values. Other
+engines add a loss to Q for each pending visit (virtual loss). This makes good moves look bad, and
+a search with batches weaker (benchmarks/RESULTS.md, "Pending visits").
 
 Sources: D. Silver et al., A general reinforcement learning algorithm that masters chess,
-shogi, and Go through self-play, Science 362 (2018); dlshogi for FPU.
+shogi, and Go through self-play, Science 362 (2018); dlshogi for FPU; A. Liu et al., Watch the
+Unobserved: A Simple Approach to Parallelizing Monte Carlo Tree Search, ICLR 2020, for pending
+visits.
 """
 
 from __future__ import annotations
@@ -35,14 +39,15 @@ def select(node: Node, c_init: float, c_base: float, fpu_reduction: float) -> in
     Returns:
         Index of the child; the number of children for the first unvisited one.
     """
-    visits = node.visits
-    exploration = (math.log((visits + c_base + 1) / c_base) + c_init) * math.sqrt(visits)
-    first_play = node.total / visits - fpu_reduction * math.sqrt(node.prior_sum)
+    begun = node.visits + node.pending
+    exploration = (math.log((begun + c_base + 1) / c_base) + c_init) * math.sqrt(begun)
+    first_play = node.total / node.visits - fpu_reduction * math.sqrt(node.prior_sum)
     best, best_score = 0, -math.inf
     index = 0
-    for n, total, prior in zip(node.child_visits, node.child_totals, node.child_priors):
-        # A batch that was given up leaves children without a visit.
-        score = (total / n if n else first_play) + exploration * prior / (1 + n)
+    children = zip(node.child_visits, node.child_pending, node.child_totals, node.child_priors)
+    for n, pending, total, prior in children:
+        # A batch that is pending, or was given up, leaves children without a visit.
+        score = (total / n if n else first_play) + exploration * prior / (1 + n + pending)
         if score > best_score:
             best, best_score = index, score
         index += 1

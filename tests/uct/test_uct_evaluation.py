@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import gc
+import subprocess
+import sys
 import threading
 import time
 
@@ -149,3 +151,22 @@ def test_the_thread_ends_with_its_owner():
     del owner
     gc.collect()
     wait_for_end(thread)
+
+
+def test_the_process_ends_after_the_evaluation_that_has_begun():
+    script = """
+import time
+import numpy
+from pydlshogi.uct.evaluation import Evaluations
+
+def evaluate(planes):
+    time.sleep(0.5)
+    print("evaluated", flush=True)
+    return planes, None
+
+Evaluations.alive = Evaluations(evaluate)
+Evaluations.alive.begin_search(in_background=True)
+Evaluations.alive.begin(numpy.zeros((1, 104), numpy.float32))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "evaluated\n", "")

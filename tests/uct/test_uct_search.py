@@ -93,19 +93,19 @@ def test_completed_visits_never_decrease():
     seen = [0]
 
     def is_stopped():
-        seen.append(search.visits())
+        seen.append(search.root.visits)
         return stops.is_set()
 
     search.begin(Game(CshogiBoard(MIDDLE[0])))
-    while search.visits() < 300:
+    while search.root.visits < 300:
         search.step(1000, is_stopped)
         is_stopped()
     stops.set()
     search.step(1000, is_stopped)
     search.give_up()
-    seen.append(search.visits())
+    seen.append(search.root.visits)
     assert seen == sorted(seen)
-    assert search.visits() == search.root.visits
+    assert not search.root.pending
 
 
 def test_the_sums_are_right_near_the_end_of_games():
@@ -173,7 +173,7 @@ def test_the_limit_of_visits_is_exact():
         assert searched(visits, MIDDLE[0]).root.visits == visits
 
 
-def test_a_stopped_batch_gives_its_virtual_losses_back():
+def test_a_stopped_batch_leaves_no_pending_visit():
     search = make_search()
     run(search, 200, MIDDLE[0])
     before = shape_of_visits(search.root)
@@ -201,7 +201,7 @@ def shape_of_visits(node):
     return node.visits, round(node.total, 9), children
 
 
-def test_an_error_of_the_network_comes_out_and_leaves_no_virtual_loss():
+def test_an_error_of_the_network_comes_out_and_leaves_no_pending_visit():
     network = FakeNetwork()
 
     def failing(planes):
@@ -236,13 +236,14 @@ def test_an_error_of_the_board_leaves_no_pending_visit(method, calls):
         run(search, 1000, board=failing_board)
     search.give_up()
     check_statistics_after_error(search.root)
-    assert search.visits() == search.root.visits
+    assert not search.root.pending
     check_statistics(run(search, search.root.visits + 100))
 
 
 def check_statistics_after_error(root):
     for node in nodes_of(root):
         assert not node.pending
+        assert not any(node.child_pending)
         if node.children is not None:
             assert sum(node.child_visits) == node.visits - 1
 
@@ -257,23 +258,41 @@ def test_children_stand_in_the_order_of_their_probabilities():
         assert node.prior_sum == pytest.approx(priors[: len(node.children)].sum(), abs=1e-5)
 
 
+def best_by_formula(node, c_init, c_base, reduction):
+    """The formula over all children, visited or not."""
+    begun = node.visits + node.pending
+    c = numpy.log((begun + c_base + 1) / c_base) + c_init
+    first_play = node.total / node.visits - reduction * numpy.sqrt(node.prior_sum)
+    means = numpy.full(len(node.policy.priors), first_play)
+    counts = numpy.zeros(len(means))
+    priors = node.policy.priors.astype(numpy.float64)
+    for index, visits in enumerate(node.child_visits):
+        if visits:
+            means[index] = node.child_totals[index] / visits
+        counts[index] = visits + node.child_pending[index]
+        priors[index] = node.child_priors[index]  # −∞ where proven
+    return int(numpy.argmax(means + c * priors * numpy.sqrt(begun) / (1 + counts)))
+
+
 def test_selection_looks_at_one_unvisited_child_and_misses_nothing():
-    """The formula over all children, visited or not, has the same maximum."""
     for node in nodes_of(searched(600, MIDDLE[0], batch_size=1).root):
-        if node.children is None or node.proof:
-            continue
-        c_init, c_base, reduction = 0.9, 28288, 0.27
-        c = numpy.log((node.visits + c_base + 1) / c_base) + c_init
-        visits = numpy.zeros(len(node.policy.priors))
-        visits[: len(node.children)] = node.child_visits
-        first_play = node.total / node.visits - reduction * numpy.sqrt(node.prior_sum)
-        means = numpy.full(len(visits), first_play)
-        means[: len(node.children)] = numpy.divide(node.child_totals, node.child_visits)
-        priors = node.policy.priors.astype(numpy.float64)
-        for index, prior in enumerate(node.child_priors):
-            priors[index] = prior  # −∞ where proven
-        scores = means + c * priors * numpy.sqrt(node.visits) / (1 + visits)
-        assert select(node, c_init, c_base, reduction) == int(numpy.argmax(scores))
+        if node.children and not node.proof:
+            assert select(node, 0.9, 28288, 0.27) == best_by_formula(node, 0.9, 28288, 0.27)
+
+
+def test_a_pending_visit_lowers_the_exploration_and_not_the_mean():
+    search = make_search(batches=2, batch_size=32, root_mate=False)
+    search.begin(Game(CshogiBoard(MIDDLE[0])))
+    while search.root.visits < 600:
+        search.step(1000)
+    waiting = [node for node in nodes_of(search.root) if node.children and node.pending]
+    assert len(waiting) > 5
+    for node in waiting:
+        assert sum(node.child_visits) == node.visits - 1
+        assert sum(node.child_pending) == node.pending
+        assert select(node, 0.9, 28288, 0.27) == best_by_formula(node, 0.9, 28288, 0.27)
+    search.give_up()
+    check_statistics_after_error(search.root)
 
 
 def test_only_the_moves_asked_for_are_visited():
