@@ -10,7 +10,7 @@ its parent's less a reduction that grows with the prior probability already visi
 them can have the highest score, and the others are skipped.
 
 A pending visit counts in n and N. It lowers U of the children that are being evaluated, and the
-next playouts go elsewhere. It does not change Q, which is the mean of the known values. Other
+next playouts go elsewhere. It does not change Q, which is the mean of the known values. Many
 engines add a loss to Q for each pending visit (virtual loss). This makes good moves look bad, and
 a search with batches weaker (benchmarks/RESULTS.md, "Pending visits").
 
