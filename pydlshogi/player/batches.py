@@ -10,15 +10,15 @@ from pydlshogi.network.backend import OPENVINO_BFLOAT16, OPENVINO_INT8, OWN
 from pydlshogi.network.cpu.threads import get_threads
 
 #: Positions for each thread of a CPU, and most positions on a CPU. A thread is as fast with 4
-#: positions as with more. A search with larger batches chooses worse moves, because it selects more
-#: leaves before it knows the values of the others.
+#: positions as with more. A search with larger batches selects more leaves before it knows the
+#: values of the others.
 _THREAD_BATCH, _CPU_BATCH = 4, 16
 
 #: The backends in which the network takes little more time than the search itself.
 _FAST_BACKENDS = OPENVINO_BFLOAT16, OPENVINO_INT8
 
-#: Their numbers of positions. With two threads, a search in bfloat16 makes a sixth more visits with
-#: 16 positions than with 8 (benchmarks/RESULTS.md, "Backends").
+#: Their numbers of positions. With two threads, a search in int8 makes a fifth more visits with 16
+#: positions than with 8 (benchmarks/RESULTS.md, "Backends").
 _FAST_THREAD_BATCH, _FAST_CPU_BATCH = 8, 32
 
 #: Positions on a GPU.
