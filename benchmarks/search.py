@@ -11,10 +11,10 @@ rounds' own ratios to the bare network.
 - network: evaluations a second at the same batch size, of the bare network, of the search with
   cshogi's board and with python-shogi's. Then playouts a second of processor time (of all
   threads), collisions, and the part of the time in which the network computes.
-- backends: evaluations a second by each backend that this machine has: of the bare network, of
-  the search with cshogi's board, and of the search with two pending batches. There, the network
-  computes one while the search collects the next. benchmarks/backends.py compares what the
-  backends predict.
+- backends: evaluations a second by each backend that this machine has. They are those of the bare
+  network, of the search with cshogi's board, and of the search with two pending batches. With two,
+  the network computes one while the search collects the next. benchmarks/backends.py compares what
+  the backends predict.
 - memory: bytes of an evaluation, counted by tracemalloc, in a tree of a fake network.
 - selection: time to select a child with plain lists of the visited children (this package), and
   with arrays over all children of a node (the published method of python-dlshogi2, written
@@ -206,6 +206,7 @@ class Searching:
         self._search.begin(Game(BOARDS[board](sfen(POSITION))))
         while self._search.root.visits < min(WARM, 10 * size + 20):
             self._search.step(10**9)
+        self._search.finish()
         self._computing = 0.0
         self.rates: list[float] = []
         self.cpu_rates: list[float] = []
@@ -228,6 +229,7 @@ class Searching:
         self._spent += spent
         self.rates.append((search.evaluations - evaluations) / spent)
         self.cpu_rates.append((search.root.visits - visits) / cpu)
+        search.finish()  # a batch that is still computed would disturb the next side
 
     def share(self, bare: Bare) -> float:
         """Median of the rounds' ratios to the bare network."""

@@ -14,7 +14,7 @@ from pydlshogi.network.cpu.threads import get_threads
 #: values of the others.
 _THREAD_BATCH, _CPU_BATCH = 4, 16
 
-#: The backends in which the network takes little more time than the search itself.
+#: The backends that are so fast that the search itself takes a large part of the time.
 _FAST_BACKENDS = OPENVINO_BFLOAT16, OPENVINO_INT8
 
 #: Their numbers of positions. With two threads, a search in int8 makes a fifth more visits with 16
@@ -42,9 +42,8 @@ def default_batch_size(device: Any, backend: str = OWN) -> int:
 def default_batches(device: Any, backend: str = OWN) -> int:
     """Returns the number of pending batches: with 2, one is computed while the next is collected.
 
-    This helps on a GPU. On a CPU, it helps where the network is so fast that the search, which
-    uses one core, takes much of the time. A single thread stays alone: its user wants one core to
-    be used.
+    This helps on a GPU. It also helps on a CPU if the network is fast, because the search then
+    takes much of the time. With one thread there is one batch: the user wants only one busy core.
 
     Args:
         device: As for :func:`default_batch_size`.

@@ -22,7 +22,7 @@ class Candidate(NamedTuple):
         proof: Its proven result for that side, with the plies counted from before the move;
             None while it is unknown.
         prior: Probability of the policy. Before the second visit of the node, the policy's logit.
-        node: The node after it; None if it was not visited.
+        node: The node after it; None if it has no visit, not even a pending one.
     """
 
     move: int

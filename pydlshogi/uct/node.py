@@ -8,7 +8,7 @@ from pydlshogi.uct.policy import Policy
 from pydlshogi.uct.proof import Proof, combine
 
 #: Memory in bytes, about: a node without children, and its entries in its parent's lists.
-NODE_BYTES = 340
+NODE_BYTES = 360
 
 #: Memory in bytes, about: the five lists of a node that has children.
 LISTS_BYTES = 400
@@ -30,12 +30,12 @@ class Node:
         proof: The proven result; None while there is none.
         mate: The mate that a mate search found: all its moves, or only the first; else empty.
         mate_searched: Whether a long mate was searched here, as a position of the best line.
-        children: Nodes of the visited moves; None before the second visit.
+        children: Nodes of the moves with a visit, pending or not; None before the second visit.
         child_visits: Number of visits of each child, without the pending ones.
         child_pending: Number of pending visits of each child.
         child_totals: Sum of the values of each child, for the side to move at *this* node.
         child_priors: Prior probability of each child; −∞ where the move is proven to lose.
-        prior_sum: Sum of the prior probabilities of the visited children.
+        prior_sum: Sum of the prior probabilities of the children.
     """
 
     __slots__ = (

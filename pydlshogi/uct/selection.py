@@ -6,8 +6,8 @@ A child's score is Q + U: Q is the mean of its values, and
 
 where P is its prior probability, n its visits and N its parent's. An unvisited child's Q is
 its parent's less a reduction that grows with the prior probability already visited (FPU,
-"first play urgency"). All unvisited children have the same Q. So only the most probable of
-them can have the highest score, and the others are skipped.
+"first play urgency"). All moves without a node have the same Q and no visit. So only the most
+probable of them can have the highest score, and the others are skipped.
 
 A pending visit counts in n and N. It lowers U of the children that are being evaluated, and the
 next playouts go elsewhere. It does not change Q, which is the mean of the known values. Many
@@ -37,7 +37,7 @@ def select(node: Node, c_init: float, c_base: float, fpu_reduction: float) -> in
         fpu_reduction: Reduction for unvisited children.
 
     Returns:
-        Index of the child; the number of children for the first unvisited one.
+        Index of the child; the number of children for the first move without a node.
     """
     begun = node.visits + node.pending
     exploration = (math.log((begun + c_base + 1) / c_base) + c_init) * math.sqrt(begun)

@@ -28,8 +28,8 @@ class Settings:
         fpu_reduction_root: The same at the root.
         temperature: Divides the policy's logits.
         batch_size: Largest number of positions in a batch.
-        batches: Largest number of pending batches. With 2, a GPU computes one while the search
-            collects the next.
+        batches: Largest number of pending batches. With 2, the network computes one while the
+            search collects the next.
         mate_plies: Longest mate searched at a leaf.
         root_mate: Whether to look for longer mates at the root.
         line_mate: Whether to look for longer mates along the best line.

@@ -32,6 +32,7 @@ def check_statistics(root):
     """Checks the sums of a tree without pending visits."""
     for node in nodes_of(root):
         assert not node.pending
+        assert not any(node.child_pending)
         if node.visits:
             assert 0 <= node.value() <= 1
         if node.children is None:
@@ -290,6 +291,7 @@ def test_a_pending_visit_lowers_the_exploration_and_not_the_mean():
     for node in waiting:
         assert sum(node.child_visits) == node.visits - 1
         assert sum(node.child_pending) == node.pending
+        assert node.child_pending == [child.pending for child in node.children]
         assert select(node, 0.9, 28288, 0.27) == best_by_formula(node, 0.9, 28288, 0.27)
     search.give_up()
     check_statistics_after_error(search.root)
