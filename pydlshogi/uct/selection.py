@@ -11,8 +11,8 @@ probable of them can have the highest score, and the others are skipped.
 
 A pending visit counts in n and N. It lowers U of the children that are being evaluated, and the
 next playouts go elsewhere. It does not change Q, which is the mean of the known values. Many
-engines add a loss to Q for each pending visit (virtual loss). This makes good moves look bad, and
-a search with batches weaker (benchmarks/RESULTS.md, "Pending visits").
+engines add a loss to Q for each pending visit (virtual loss). This makes good moves look bad. A
+search of few visits is weaker with it (benchmarks/RESULTS.md, "Pending visits").
 
 Sources: D. Silver et al., A general reinforcement learning algorithm that masters chess,
 shogi, and Go through self-play, Science 362 (2018); dlshogi for FPU; A. Liu et al., Watch the
