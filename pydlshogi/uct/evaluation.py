@@ -25,6 +25,9 @@ _Future = concurrent.futures.Future[Answer]
 #: The evaluations that wait for the thread; None ends it.
 _Queue = queue.SimpleQueue[Optional[Callable[[], None]]]
 
+#: The living threads and their queues.
+_threads: weakref.WeakKeyDictionary[threading.Thread, _Queue] = weakref.WeakKeyDictionary()
+
 #: Seconds between two checks for a stop.
 _POLL = 0.02
 
@@ -151,10 +154,6 @@ def _work(waiting: _Queue) -> None:
     while evaluation := waiting.get():
         evaluation()
         del evaluation  # it would keep its search alive while the thread waits
-
-
-#: The living threads and their queues.
-_threads: weakref.WeakKeyDictionary[threading.Thread, _Queue] = weakref.WeakKeyDictionary()
 
 
 @atexit.register

@@ -298,7 +298,7 @@ class Search:
         If the board raises an exception, no visit is counted, but moves stay on the board.
         """
         path, leaf = self._select()
-        if leaf.pending and not leaf.policy:
+        if leaf.pending and not leaf.policy:  # the network is evaluating it
             batch.add_collision(path, leaf)
         else:
             value = self._evaluate(path, leaf, batch)
