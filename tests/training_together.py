@@ -25,10 +25,13 @@ from pydlshogi.training.log_file import log_to
 from pydlshogi.training.parallel import ALONE, join
 from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.trainer import Settings, Task, train
+from pydlshogi.training.value_head import trained_part
 
 
 class Normalized(TwoHeads):
     """Our batch normalization, with and without ReLU, before both heads."""
+
+    value_head = ("value",)
 
     def __init__(self, seed=1):
         super().__init__(seed)
@@ -37,8 +40,11 @@ class Normalized(TwoHeads):
             self.first = BatchNormalization(104, relu=True)
             self.second = BatchNormalization(104)
 
+    def trunk(self, x):
+        return self.second(self.first(x) - 0.5 * x)
+
     def forward(self, x):
-        return super().forward(self.second(self.first(x) - 0.5 * x))
+        return super().forward(self.trunk(x))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +72,7 @@ _EVERYTHING = Recipe(
     lr_iterations=40,
     warmup=4,
     value_lambda=0.7,
+    td_lambda=0.9,
 )
 
 # In float32, rounding moves values to the other side of a ReLU, where the gradient jumps: one or
@@ -85,6 +92,9 @@ CASES = {
     "a batch of one": Case(Normalized, Recipe(lr=0.01), batchsize=1, parts=(5,)),
     "resumed": Case(Normalized, _EVERYTHING, parts=(5, 3, 9)),
     "visits": Case(Normalized, dataclasses.replace(_EVERYTHING, policy_target="visits")),
+    "value head": Case(
+        Normalized, dataclasses.replace(_EVERYTHING, value_head_only=True), parts=(5, 3)
+    ),
     "float64": Case(Normalized, _EVERYTHING, dtype=numpy.float64),
     **{
         f"network {name}": Case(lambda name=name: make_network(name), _EVERYTHING, 8, (1,))
@@ -104,12 +114,14 @@ CASES = {
 
 
 def positions_of(count, seed):
-    """Positions of which every second one has an unknown result."""
+    """A game in which every second position has an unknown result."""
     positions = make_positions(count, seed)
     random = numpy.random.RandomState(seed)
     positions["result"] = random.randint(0, 4, count)
     positions["result"][::2] = 3
     positions["evaluation"] = random.randint(-500, 500, count)
+    positions["ply"] = 1 + numpy.arange(count)
+    positions["recent"][1:, 0] = 81 - positions["label"][:-1] % 81
     return positions
 
 
@@ -153,7 +165,7 @@ def planes_of(dtype):
 def _train(folder, case, iterations, ranks, resume):
     numpy.random.seed(1)
     network = case.network()
-    optimizer = make_optimizer(network, case.recipe, ranks)
+    optimizer = make_optimizer(trained_part(network, case.recipe), case.recipe, ranks)
     model, state = folder / "model", folder / "state"
     ranks.on_first(lambda: None)  # the first one has saved
     resumed = load_pair(model, state, network, optimizer) if resume else None

@@ -12,7 +12,7 @@ def chosen_network(args: argparse.Namespace) -> str:
 
     Args:
         args: The parsed options ``--network``, ``--value_lambda`` and, of training programs,
-            ``--policy_target``.
+            ``--policy_target`` and ``--value_head_only``.
 
     Raises:
         UserError: the file cannot be used, or its network lacks the head of an option.
@@ -26,9 +26,11 @@ def chosen_network(args: argparse.Namespace) -> str:
     name = own.use(args.network)
     network = network_class(name)
     has_value, has_policy = network.value_kind is not None, network.has_policy
+    value_head_only = getattr(args, "value_head_only", False)
     policy_target = getattr(args, "policy_target", "played")
     for option, head, missing in (
         ("--value_lambda", "value", args.value_lambda < 1 and not has_value),
+        ("--value_head_only", "value", value_head_only and not has_value),
         ("--policy_target", "policy", policy_target != "played" and not has_policy),
     ):
         if missing:

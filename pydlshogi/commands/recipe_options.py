@@ -33,7 +33,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
 
     from pydlshogi.training.recipe import Recipe
 
-    # compare_recipes has no --policy_target.
+    # compare_recipes has none of the options of add_targets.
     names = [field.name for field in dataclasses.fields(Recipe) if field.name in args]
     return Recipe(**{name: getattr(args, name) for name in names})
 
@@ -166,10 +166,19 @@ def _add_schedule(add: Any) -> None:
         help="scale of the evaluations, as utils/fit_eval_scale.py finds it; needs --value_lambda "
         f"below 1 (default: {EVAL_SCALE:g})",
     )
+    add(
+        "--td_lambda",
+        type=share,
+        default=0.0,
+        metavar="L",
+        help="use the lambda-return of the game's later evaluations and its result in place of the "
+        "position's own evaluation, for example 0.9; needs --value_lambda below 1 (default: 0, its "
+        "own evaluation alone)",
+    )
 
 
-def add_policy_target(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--policy_target``, which only the training programs have."""
+def add_targets(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the heads that only the training programs have."""
     parser.add_argument(
         "--policy_target",
         choices=("played", "visits"),
@@ -177,4 +186,10 @@ def add_policy_target(parser: argparse.ArgumentParser) -> None:
         help="target of the policy head: the move played, or the shares of the moves in the "
         "visits of an HCPE3 file; a position without visits uses the move played "
         "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--value_head_only",
+        action="store_true",
+        help="train the value head of --initmodel alone; the other layers and the policy stay the "
+        "same",
     )

@@ -15,7 +15,7 @@ from pydlshogi.commands.arguments import (
     seed_number,
     whole_number,
 )
-from pydlshogi.commands.recipe_options import LR_FACTOR, add_policy_target, add_recipe, recipe_of
+from pydlshogi.commands.recipe_options import LR_FACTOR, add_recipe, add_targets, recipe_of
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
 from pydlshogi.training.defaults import EVAL_SCALE
@@ -94,6 +94,7 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
     """Lists the rules between options: whether each is broken, and the sentence for it."""
     steps, cosine = options.lr_schedule == "steps", options.lr_schedule == "cosine"
     initmodel, resume = getattr(options, "initmodel", ""), getattr(options, "resume", "")
+    value_head_only = getattr(options, "value_head_only", False)
     return [
         (options.nesterov and not options.momentum, "--nesterov needs --momentum"),
         (bool(options.lr_steps) and not steps, "--lr_steps needs --lr_schedule steps"),
@@ -122,6 +123,23 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
         (
             options.eval_scale is not None and options.value_lambda == 1,
             "--eval_scale needs --value_lambda below 1",
+        ),
+        (
+            options.td_lambda > 0 and options.value_lambda == 1,
+            "--td_lambda needs --value_lambda below 1",
+        ),
+        (
+            value_head_only and "value" not in options.network and not is_spec(options.network),
+            f"--value_head_only is for a network with a value head, and {options.network} has none",
+        ),
+        (
+            value_head_only and not initmodel,
+            "--value_head_only leaves the other layers as they are; give their model as "
+            "--initmodel",
+        ),
+        (
+            value_head_only and options.policy_target == "visits",
+            "--policy_target has no effect with --value_head_only; leave one of them out",
         ),
         (
             getattr(options, "policy_target", "") == "visits" and options.network == "value",
@@ -166,7 +184,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
         help="determines the first weights and the order of the positions; on a CPU, two runs "
         "with the same seed and number of threads give the same model (default: a random number)",
     )
-    add_policy_target(parser)
+    add_targets(parser)
     _add_records(parser)
     _add_parallel(parser)
     return parser

@@ -30,6 +30,9 @@ class Network(chainer.Chain):
         value_kind: What the values mean; None without a value head.
         value_output: Name of the linear link that computes the values; empty without one.
             ``utils/calibrate_value.py`` needs it.
+        value_head: Names of the links of the value head; empty if they cannot be trained alone. A
+            network with them has the methods ``trunk``, from the planes to the input of the heads,
+            and ``value``, from there to the values.
         plane_num: Number of planes of the input: 104, or 106 with the last two moves.
     """
 
@@ -37,6 +40,7 @@ class Network(chainer.Chain):
     has_policy: bool = True
     value_kind: type[ValueKind] | None = None
     value_output: str = ""
+    value_head: tuple[str, ...] = ()
 
     @classmethod
     def sizes_in(cls, arrays: Mapping[str, Any]) -> dict[str, int]:

@@ -38,6 +38,7 @@ class PolicyValueResnet(Network):
 
     value_kind = WinLogit
     value_output = "value3"
+    value_head = ("value1", "value1_bn", "value2", "value3")
     folds: Folds = ((("value1",), "value1_bn"),)
 
     def __init__(self, blocks: int = 5, channels: int = ch) -> None:
@@ -73,12 +74,20 @@ class PolicyValueResnet(Network):
         Returns:
             Variables of shapes (batch, 2187) and (batch, 1).
         """
+        h = self.trunk(x)
+        logits = self.policy_bias(F.reshape(self.policy(h), (-1, LABEL_NUM)))
+        return logits, self.value(h)
+
+    def trunk(self, x: Any) -> Any:
+        """Computes the last hidden layer (batch, channels, 9, 9) from the input planes."""
         h = self.l1(x)
         for n in range(1, self.blocks):
             h = self[f"b{n}"](h)
-        logits = self.policy_bias(F.reshape(self.policy(h), (-1, LABEL_NUM)))
-        values = self.value3(self.value2(self.value1_bn(self.value1(h))))
-        return logits, values
+        return h
+
+    def value(self, h: Any) -> Any:
+        """Computes the values (batch, 1) from the output of the trunk."""
+        return self.value3(self.value2(self.value1_bn(self.value1(h))))
 
 
 class PolicyValueHand1x1Resnet(PolicyValueResnet):

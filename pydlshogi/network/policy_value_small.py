@@ -29,6 +29,7 @@ class PolicyValueSmallNetwork(Network):
     """
 
     value_kind = ExpectedResult
+    value_head = ("value1", "value2", "value3", "value4")
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +51,13 @@ class PolicyValueSmallNetwork(Network):
         Returns:
             Variables of shapes (batch, 2187) and (batch, 1), the values from −1 to 1.
         """
-        h = self.l3(self.l2(self.l1(x)))
-        logits = self.policy3(self.policy2(self.policy1(h)))
-        values = F.tanh(self.value4(self.value3(self.value2(self.value1(h)))))
-        return logits, values
+        h = self.trunk(x)
+        return self.policy3(self.policy2(self.policy1(h))), self.value(h)
+
+    def trunk(self, x: Any) -> Any:
+        """Computes the last hidden layer (batch, 128, 9, 9) from the input planes."""
+        return self.l3(self.l2(self.l1(x)))
+
+    def value(self, h: Any) -> Any:
+        """Computes the values (batch, 1) from the output of the trunk."""
+        return F.tanh(self.value4(self.value3(self.value2(self.value1(h)))))

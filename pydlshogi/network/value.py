@@ -31,6 +31,7 @@ class ValueNetwork(Trunk):
     has_policy = False
     value_kind = WinLogit
     value_output = "l15_v"
+    value_head = ("l13_v", "l14_v", "l15_v")
 
     def __init__(self, channels: int = ch) -> None:
         super().__init__(channels)

@@ -5,7 +5,8 @@
 - :mod:`.trainer`: Chainer's Trainer with its extensions and ours
 - :mod:`.batches`, :mod:`.order`: the order of the positions, and their planes
 - :mod:`.recipe`: optimizer and learning rate
-- :mod:`.policy_target`, :mod:`.value_target`: what the two heads learn
+- :mod:`.policy_target`, :mod:`.value_target`, :mod:`.lambda_return`: what the two heads learn
+- :mod:`.value_head`: training of the value head alone
 - :mod:`.defaults`: defaults of options, without heavy imports
 - :mod:`.loss`, :mod:`.evaluation`: the loss, and the measurements during training
 - :mod:`.end`: the end of a run, also by Ctrl-C

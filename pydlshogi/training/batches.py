@@ -135,7 +135,7 @@ class PlanesConverter(chainer.dataset.Converter):
         plane_num: int = PLANE_NUM,
     ) -> None:
         self._positions = positions
-        self._value_target = value_target or ValueTarget()
+        self._values_of = (value_target or ValueTarget()).of(positions)
         self._ranks = ranks
         self._policy_target = policy_target
         self._plane_num = plane_num
@@ -157,4 +157,4 @@ class PlanesConverter(chainer.dataset.Converter):
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
         planes = make_input_planes(device.send(packed), plane_num=self._plane_num)
         targets = targets_of(self._policy_target, self._positions, rows, records)
-        return planes, device.send(targets), device.send(self._value_target(records))
+        return planes, device.send(targets), device.send(self._values_of(rows, records))

@@ -177,7 +177,8 @@ def load_pair(
     except (KeyError, TypeError, ValueError) as error:
         raise StateFileError(
             f"state file {state} is not of this network and optimizer ({error})",
-            "Give --resume a state file of this network, and the same --momentum as before.",
+            "Give --resume a state file of this network, and the same --momentum and "
+            "--value_head_only as before.",
         ) from None
     return content
 

@@ -19,6 +19,7 @@ from pydlshogi.outputs import real_path
 from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.text import counted
 from pydlshogi.training import log
+from pydlshogi.training.lambda_return import has_successors
 from pydlshogi.training.options import Options
 from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.parallel import Alone
@@ -192,6 +193,11 @@ def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPosi
         logger.warning("no training game has a known result: the value head learns nothing")
     if value_target.value_lambda < 1:
         _warn_of_missing_evaluations(positions)
+    if value_target.td_lambda and not has_successors(positions):
+        logger.warning(
+            "no training position is followed by the next one of its game, as in position files: "
+            "--td_lambda mixes each evaluation with the result alone"
+        )
 
 
 def _warn_of_missing_evaluations(positions: AnyPositions) -> None:

@@ -50,7 +50,11 @@ class Recipe:
         value_lambda: Weight of the result in the target of the value
             (:mod:`pydlshogi.training.value_target`).
         eval_scale: Centipawns at which an evaluation means a winning probability of 0.73.
+        td_lambda: λ of the λ-return of the evaluations (:mod:`pydlshogi.training.lambda_return`);
+            0 for the evaluation of the position alone.
         policy_target: Target of the policy (:mod:`pydlshogi.training.policy_target`).
+        value_head_only: Whether the value head is trained alone
+            (:mod:`pydlshogi.training.value_head`).
     """
 
     dirac: bool = False
@@ -66,12 +70,14 @@ class Recipe:
     warmup: int = 0
     value_lambda: float = 1.0
     eval_scale: float = EVAL_SCALE
+    td_lambda: float = 0.0
     policy_target: str = PLAYED
+    value_head_only: bool = False
 
     @property
     def value_target(self) -> ValueTarget:
         """What makes the targets of the value."""
-        return ValueTarget(self.value_lambda, self.eval_scale)
+        return ValueTarget(self.value_lambda, self.eval_scale, self.td_lambda)
 
     @property
     def changes_rate(self) -> bool:
@@ -92,7 +98,7 @@ def make_optimizer(network: Any, recipe: Recipe, ranks: Alone = ALONE) -> Any:
     """Makes the optimizer of a recipe, without its schedule of the learning rate.
 
     Args:
-        network: A ``chainer.Link``.
+        network: A ``chainer.Link``: a network, or its ``ValueHead``.
         recipe: The recipe.
         ranks: The processes that train the network together.
 

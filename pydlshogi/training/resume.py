@@ -15,12 +15,16 @@ from pydlshogi.training.state import Place, State, StateFileError, checksum, fin
 
 logger = logging.getLogger(__name__)
 
+# The option that decides what is trained.
+_HEAD = "value_head_only"
+
 
 class LiveState:
     """The objects whose values a state file keeps; the target of Chainer's snapshot.
 
     Args:
-        optimizer: The ``chainer.Optimizer``; its target is the network.
+        network: The network that is saved.
+        optimizer: The ``chainer.Optimizer``.
         iterator: Iterator over the training positions.
         means: The training losses, by the names of ``loss_names``.
         positions: The training positions.
@@ -32,12 +36,14 @@ class LiveState:
 
     def __init__(
         self,
+        network: Any,
         optimizer: Any,
         iterator: EpochIterator,
         means: Mapping[str, LossMeans],
         positions: AnyPositions,
         options: Mapping[str, Any],
     ) -> None:
+        self._network = network
         self._optimizer = optimizer
         self._iterator = iterator
         self._means = means
@@ -52,7 +58,7 @@ class LiveState:
         """Returns the state of this moment."""
         serialize = chainer.serializers.npz.serialize
         place = Place(
-            model=fingerprint(self._optimizer.target),
+            model=fingerprint(self._network),
             train=self._train,
             seed=self._iterator.seed,
             epoch=self._iterator.epoch,
@@ -77,12 +83,17 @@ class LiveState:
         current epoch starts again. The seed stays that of the resumed run.
 
         Raises:
-            StateFileError: the state lacks the sums of a loss.
+            StateFileError: the state lacks the sums of a loss, or other heads were trained.
         """
         place = state.place
         if place is None:
             self._iterator.go_to(self._iterator.seed, self._optimizer.epoch)
             return
+        if bool(place.options.get(_HEAD)) != bool(self._options.get(_HEAD)):
+            raise StateFileError(
+                "the state file to resume belongs to a run that trained other heads",
+                f"Resume with the same --{_HEAD} as before.",
+            )
         self._seconds_before = place.seconds
         if self._train_of(place) != place.train:
             self._iterator.go_to(place.seed, self._optimizer.epoch)

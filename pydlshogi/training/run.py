@@ -29,6 +29,7 @@ from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.resume import has_other_positions
 from pydlshogi.training.state import State, differences
 from pydlshogi.training.trainer import Settings, Task, train
+from pydlshogi.training.value_head import trained_part
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
         # The first weights of a resumed run do not matter.
         dirac=settings.recipe.dirac and not options.resume,
     )
-    optimizer = make_optimizer(network, settings.recipe, ranks)
+    optimizer = make_optimizer(trained_part(network, settings.recipe), settings.recipe, ranks)
     resumed = _load_together(options, network, optimizer, ranks)
     begun = optimizer.t, optimizer.epoch
     train_positions, test_positions = read_sets(options, ranks)

@@ -54,7 +54,12 @@ LOSSES = ("loss", "value_loss")
 _REMOVED_OPTIONS = {"label_smoothing": 0.0, "mirror": False, "average": None}
 
 # Options that earlier versions did not have, and what these versions did.
-_ADDED_OPTIONS = {"value_lambda": 1.0, "policy_target": PLAYED}
+_ADDED_OPTIONS = {
+    "value_lambda": 1.0,
+    "td_lambda": 0.0,
+    "policy_target": PLAYED,
+    "value_head_only": False,
+}
 
 # Positions that are copied at a time for the checksum.
 _CHECKSUM_ROWS = 1 << 16

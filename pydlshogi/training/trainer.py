@@ -68,8 +68,9 @@ class Task:
     """What is trained, on what, and how.
 
     Attributes:
-        network: A ``Network``; it is moved to the device.
-        optimizer: A ``chainer.Optimizer`` set up with the network, made of the recipe.
+        network: The ``Network`` that is saved; it is moved to the device.
+        optimizer: A ``chainer.Optimizer``, made of the recipe. It is set up with the network, or
+            with its ``ValueHead``: that is what is trained.
         train_positions: At least one position, in memory or in shards; with visits if the
             recipe has them as the policy's target.
         test_positions: At least one position, likewise.
@@ -150,11 +151,14 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
     settings, optimizer = task.settings, task.optimizer
     iterator = EpochIterator(len(task.train_positions), settings.batchsize, settings.seed)
     iterator.announce = _make_announce(task)
-    means = {name: LossMeans(name, task.ranks) for name in loss_names(task.network)}
-    live = LiveState(optimizer, iterator, means, task.train_positions, settings.options)
+    means = {name: LossMeans(name, task.ranks) for name in loss_names(optimizer.target)}
+    live = LiveState(
+        task.network, optimizer, iterator, means, task.train_positions, settings.options
+    )
     if task.resumed is not None:
         live.resume(task.resumed)
     task.device.use()
+    task.network.to_device(task.device)
     synchronize(task.network, task.ranks)
     updater = _make_updater(task, iterator)
     live.schedule_end = _add_schedule(task, iterator)
@@ -183,7 +187,7 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
     recipe = task.settings.recipe
     # A training set smaller than a batch is a full batch.
     batchsize = min(task.settings.batchsize, len(task.train_positions))
-    loss = Loss(task.network, batchsize=batchsize, ranks=task.ranks)
+    loss = Loss(task.optimizer.target, batchsize=batchsize, ranks=task.ranks)
 
     def seeded_loss(*batch: Any) -> Any:
         # Some networks draw random numbers, as for dropout. On a CPU, a resumed run draws the
@@ -244,7 +248,7 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
         # At the end of the run, train saves and logs.
         return (at_evaluation(trainer) or updater.is_new_epoch) and not end.reached(trainer)
 
-    measured = task.network, task.test_positions, settings.test_batchsize
+    measured = task.optimizer.target, task.test_positions, settings.test_batchsize
     seed = updater.get_iterator("main").seed
     progress = Progress(*measured, seed, task.device, means, task.ranks)
     stream = bar_stream()

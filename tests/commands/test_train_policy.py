@@ -281,7 +281,7 @@ def test_what_cannot_be_resumed_and_what_differs_is_told_before_records_are_read
     call("--iterations 2 --model m --state s")
     words = "train.txt test.txt --gpu -1 --iterations 2 --model m --state s -m m -r s --log log"
     assert main([*words.split(), "--momentum", "0.9"]) == 1
-    assert "the same --momentum as before" in capsys.readouterr().err
+    assert "the same --momentum and --value_head_only as before" in capsys.readouterr().err
     assert len(messages()) == 1
     call("--iterations 2 --model m --state s -m m -r s --log log -b 20")
     told = messages().index(

@@ -161,6 +161,8 @@ def test_the_options_of_the_command_line_are_those_of_a_recipe():
         "--lr_steps 3",
         "--lr_factor 0.5",
         "--eval_scale 300",
+        "--td_lambda 0.9",
+        "--td_lambda 1 --value_lambda 0",
         "--lr_schedule steps",
         "--lr_iterations 3",
     ],
