@@ -2,7 +2,7 @@
 
 import numpy
 import pytest
-from packed_files import EMBEDDED
+from training_fixtures import REPOSITORY
 from training_helpers import CPU, SmallValueNetwork
 
 from pydlshogi.features import WINS
@@ -17,6 +17,7 @@ from pydlshogi.training.lambda_return import lambda_returns
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.value_target import ValueTarget
 
+GAMES = sorted((REPOSITORY / "kifu" / "train").glob("*.csa"))
 SCALE = 300.0
 OTHER = {WIN: LOSS, LOSS: WIN, DRAW: DRAW, UNKNOWN: UNKNOWN}
 
@@ -104,7 +105,7 @@ def test_positions_of_position_files_are_not_joined(field):
 
 
 def test_real_games_are_joined_from_their_first_position_to_their_last(tmp_path):
-    (tmp_path / "games.txt").write_text("".join(f"{path}\n" for path in EMBEDDED[:4]))
+    (tmp_path / "games.txt").write_text("".join(f"{path}\n" for path in GAMES[:4]))
     positions = load_positions(tmp_path / "games.txt").records
     starts = numpy.flatnonzero(positions["ply"] == 1)
     assert len(starts) == 4

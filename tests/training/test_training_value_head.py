@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy
 import pytest
-from packed_files import EMBEDDED
-from training_helpers import CPU, assert_same_files
+from training_fixtures import REPOSITORY
+from training_helpers import assert_same_files
 
 from pydlshogi.commands import train_policy, train_policy_value
 from pydlshogi.compat import chainer
@@ -18,6 +18,7 @@ from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.trainer import Settings, Task, train
 from pydlshogi.training.value_head import ValueHead
 
+GAMES = sorted((REPOSITORY / "kifu" / "train").glob("*.csa"))
 WITH_VALUE = sorted(name for name in NETWORKS if "value" in name)
 
 
@@ -39,7 +40,7 @@ def small(name):
 @pytest.fixture(scope="module")
 def positions(tmp_path_factory):
     path = tmp_path_factory.mktemp("list") / "games.txt"
-    path.write_text(f"{EMBEDDED[0]}\n")
+    path.write_text(f"{GAMES[0]}\n")
     return load_positions(path).records
 
 
@@ -48,7 +49,7 @@ def arrays(network):
 
 
 @pytest.mark.parametrize("name", WITH_VALUE)
-def test_only_the_arrays_of_the_value_head_change(name, positions, tmp_path):
+def test_only_the_arrays_of_the_value_head_change(name, positions, device, tmp_path):
     network = small(name)
     before = arrays(network)
     recipe = Recipe(lr=0.1, momentum=0.9, weight_decay=1e-2, clip=1.0, value_head_only=True)
@@ -56,7 +57,7 @@ def test_only_the_arrays_of_the_value_head_change(name, positions, tmp_path):
     settings = Settings(
         tmp_path / "model", tmp_path / "state", batchsize=8, iterations=3, recipe=recipe
     )
-    train(Task(network, optimizer, positions, positions[:8], settings, CPU))
+    train(Task(network, optimizer, positions, positions[:8], settings, device))
     after = arrays(load_network(tmp_path / "model"))
     changed = {name for name in before if not numpy.array_equal(before[name], after[name])}
     assert {name.split("/")[0] for name in changed} == set(network.value_head)
