@@ -1,7 +1,7 @@
 """The value head of a network as a network of its own, to train it alone.
 
-The other layers compute its input and stay as they are, and so does the policy. These layers need
-no gradient, so training is faster: the forward pass of the trunk is most of the work.
+The trunk computes its input. The trunk and the policy head stay as they are. They need no gradient,
+so training is faster: the forward pass of the trunk is most of the work.
 """
 
 from __future__ import annotations
