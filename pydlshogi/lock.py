@@ -77,7 +77,8 @@ def _lock(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        with contextlib.suppress(OSError):  # a full disk is reported with the first output
+            owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
         yield
     finally:
         _remove(owner)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -122,6 +123,15 @@ def test_an_error_of_the_run_passes_through_and_releases_the_lock(model, tmp_pat
     with pytest.raises(ZeroDivisionError), lock_outputs(model):
         raise ZeroDivisionError
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_does_not_hide_behind_the_lock(model, monkeypatch):
+    def full(self, *arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pathlib.Path, "write_text", full)
+    with lock_outputs(model):
+        pass
 
 
 def test_a_lock_that_cannot_be_made_is_an_error_of_the_system(tmp_path):

@@ -11,6 +11,8 @@ from typing import Any, Callable, NoReturn
 
 from pydlshogi.processors import MOST_THREADS
 
+_NO_FILE = "the name of the file is missing"
+
 
 class ArgumentParser(argparse.ArgumentParser):
     """Parser that reports a mistake in one sentence and takes old spellings.
@@ -128,8 +130,28 @@ def _number(text: str, wanted: str, fits: Callable[[float], bool]) -> float:
 def file_name(text: str) -> str:
     """Reads the path of a file that must be named."""
     if not text:
-        raise argparse.ArgumentTypeError("the name of the file is missing")
+        raise argparse.ArgumentTypeError(_NO_FILE)
     return text
+
+
+class OptionalFile(argparse.Action):
+    """Stores the path of a file that may be left out; its default is ``""``.
+
+    An empty path is refused. A script whose variable is empty does not mean the default.
+    (argparse would pass the default to a ``type``, too.)
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Stores the path, as argparse asks for it."""
+        if not values:
+            raise argparse.ArgumentError(self, _NO_FILE)
+        setattr(namespace, self.dest, values)
 
 
 def named_path(text: str) -> Path:

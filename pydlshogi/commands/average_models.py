@@ -75,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import numpy
 
     from pydlshogi.device import select_device
+    from pydlshogi.kifu.cache import with_caches
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
     from pydlshogi.outputs import prepare_outputs
@@ -102,8 +103,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             else f"model file {args.model}: its network has no batch normalization. Leave out "
             "--kifulist."
         )
-    inputs = {"model": args.model, "other model": args.other, "--kifulist": args.kifulist}
-    prepare_outputs({"output": args.output}, inputs)
+    lists = with_caches({"--kifulist": args.kifulist or ""})
+    prepare_outputs(
+        {"output": args.output}, {"model": args.model, "other model": args.other, **lists}
+    )
     if has_statistics:
         positions = load_games(args.kifulist).mapped
         count = min(args.positions or _MEASURED, len(positions))

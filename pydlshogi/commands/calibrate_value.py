@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.device import select_device
     from pydlshogi.features import WINS
+    from pydlshogi.kifu.cache import with_caches
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
     from pydlshogi.outputs import prepare_outputs
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_network(network)
     except ValueScaleError as error:
         raise ValueScaleError(f"model file {args.model}: {error}") from None
-    inputs = {"model": args.model, "kifulist": args.kifulist}
+    inputs = {"model": args.model, **with_caches({"kifulist": args.kifulist})}
     prepare_outputs({"output": args.output}, inputs)
     positions = load_games(args.kifulist).positions
     measured = measure_finite(network, positions, device, args.batchsize)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydlshogi.commands.arguments import named_path, positive_int, seed_number
+from pydlshogi.commands.arguments import OptionalFile, named_path, positive_int, seed_number
 from pydlshogi.commands.program import program
 from pydlshogi.commands.recipe_options import add_recipe
 from pydlshogi.commands.train_options import (
@@ -120,6 +120,7 @@ def _add_positions(parser: argparse.ArgumentParser) -> None:
     )
     test.add_argument(
         "--kifulist_test",
+        action=OptionalFile,
         default="",
         metavar="FILE",
         help="test on the games of this list instead",
@@ -154,6 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.commands.computation import apply_computation
     from pydlshogi.device import in_words, select_device
     from pydlshogi.lock import lock_outputs
+    from pydlshogi.positions import count_common
     from pydlshogi.training.compare import Comparison, check_variants, compare
 
     device = select_device(args.gpu)
@@ -166,7 +168,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     caption = "\n".join(options) + (
         f"\n\n{counted(len(train_set), 'training position')}, {counted(args.epoch, 'epoch')}, "
         f"tested on {counted(len(test_set), 'position')} of {tested_on}, seed {args.seed}, "
-        f"on the {in_words(device)}."
+        f"on the {in_words(device)}. Training positions that are also in the test set: "
+        f"{count_common(train_set, test_set)}."
     )
     comparison = Comparison(variants, output, train_set, test_set, device, caption)
     with lock_outputs(output / "table.md"):

@@ -93,12 +93,19 @@ def output_format(output: Path, name: str | None) -> FixedFormat:
     """Finds the format to write.
 
     Raises:
-        UserError: neither the option nor the suffix names one.
+        UserError: neither the option nor the suffix names one, or the suffix is another format's.
     """
     from pydlshogi.kifu.convert import format_named
+    from pydlshogi.kifu.formats import RECORD_SUFFIXES
     from pydlshogi.kifu.parts import fixed_format
 
     found = format_named(name) if name else fixed_format(output.name)
+    of_another = output.name.lower().endswith(RECORD_SUFFIXES)
+    if name and of_another and fixed_format(output.name) is not found:
+        raise UserError(
+            f"the suffix of {output} is that of another format than {name}, and programs would "
+            f"read it as that. Call it .{name}."
+        )
     if found is None:
         raise UserError(
             f"the suffix of {output} names no format. Call it .hcpe or .psv, or add --format."

@@ -18,7 +18,7 @@ def build_parser() -> ArgumentParser:
         "The new model computes the same moves. It takes models trained with --network "
         "policy_bn, policy_hand1x1, policy_hand1x1_unpool, policy_hand1x1_bn, policy_value or "
         "policy_value_hand1x1_bn; a value head is left out without --keep_value. It also takes "
-        "the book's networks, for example to store them with --float16. With --no_fold it "
+        "the book's policy network, for example to store it with --float16. With --no_fold it "
         "takes any network.",
     )
     add = parser.add_argument

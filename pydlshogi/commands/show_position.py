@@ -11,6 +11,7 @@ from pydlshogi.commands.arguments import ArgumentParser, file_name, non_negative
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import check_picture_output
+from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
     import shogi
@@ -125,8 +126,11 @@ def _board(args: argparse.Namespace) -> shogi.Board:
 
     words = args.position
     is_file = len(words) == 1 and (os.path.exists(words[0]) or _looks_like_file(words[0]))
-    record = read_record(words[0], args.game) if is_file else read_position(" ".join(words))
-    return record.board(args.ply)
+    if is_file:
+        return read_record(words[0], args.game).board(args.ply)
+    if args.game > 1:
+        raise UserError("--game is for a file with several games. Leave it out for a position.")
+    return read_position(" ".join(words)).board(args.ply)
 
 
 def _looks_like_file(word: str) -> bool:

@@ -83,8 +83,8 @@ def _open_outputs(args: argparse.Namespace, outputs: contextlib.ExitStack) -> No
     from pydlshogi.lock import lock_outputs
     from pydlshogi.training.log_file import log_to
 
-    _prepare_files(args)
-    outputs.enter_context(lock_outputs(args.model, args.state))
+    log = _prepare_files(args)
+    outputs.enter_context(lock_outputs(args.model, args.state, log))
     outputs.enter_context(log_to(args.log))
 
 
@@ -123,14 +123,19 @@ def _train(args: argparse.Namespace, ranks: Alone) -> None:
         raise Reported(128 + signal_number)
 
 
-def _prepare_files(args: argparse.Namespace) -> None:
-    """Checks that no output replaces an input, and makes the folders of the outputs."""
+def _prepare_files(args: argparse.Namespace) -> str:
+    """Checks that no output replaces an input, and makes the folders of the outputs.
+
+    Returns:
+        The log; empty if it is a device or a pipe, which can receive the lines of many runs.
+    """
     from pydlshogi.files import next_to
+    from pydlshogi.kifu.cache import with_caches
     from pydlshogi.outputs import check_log, check_report, prepare_outputs
     from pydlshogi.training.log_file import is_stream
 
+    lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
     check_report(args.report)
-    # Lines are appended to a log, so a device or a pipe can receive them.
     log = "" if is_stream(args.log) else args.log
     check_log(log)
     prepare_outputs(
@@ -141,22 +146,9 @@ def _prepare_files(args: argparse.Namespace) -> None:
             "--log": log,
             "--report": args.report,
         },
-        {**_lists_and_caches(args), **_start_files(args)},
+        {**with_caches(lists), **_start_files(args)},
     )
-
-
-def _lists_and_caches(args: argparse.Namespace) -> dict[str, str]:
-    """Returns the lists and their caches, by their names in messages."""
-    from pydlshogi.kifu.cache import cache_path
-
-    lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
-    caches = {
-        f"the cache of {name}": str(cache_path(path))
-        for name, path in lists.items()
-        # A folder has no cache; read_list reports it.
-        if os.path.basename(path) and not os.path.isdir(path)
-    }
-    return {**lists, **caches}
+    return log
 
 
 def _start_files(args: argparse.Namespace) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydlshogi.commands.arguments import (
     ArgumentParser,
+    OptionalFile,
     file_name,
     positive_int,
     seed_number,
@@ -308,6 +309,7 @@ def _add_files(parser: argparse.ArgumentParser, network: str) -> None:
     add(
         "--initmodel",
         "-m",
+        action=OptionalFile,
         default="",
         metavar="FILE",
         help="model file to start from; must be of the same --network",
@@ -315,12 +317,14 @@ def _add_files(parser: argparse.ArgumentParser, network: str) -> None:
     add(
         "--resume",
         "-r",
+        action=OptionalFile,
         default="",
         metavar="FILE",
         help="state file of a run to continue; also needs the model of that run as --initmodel",
     )
     add(
         "--log",
+        action=OptionalFile,
         default="",
         metavar="FILE",
         help="file that the log is appended to (default: standard error)",
@@ -351,6 +355,7 @@ def _add_records(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--report",
+        action=OptionalFile,
         default="",
         metavar="FILE",
         help="file that receives a table (TSV) of the records left out, with reasons",

@@ -18,7 +18,7 @@ import os
 import pickle
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -75,6 +75,24 @@ def cache_path(kifu_list_file: str | os.PathLike[str]) -> Path:
     path = Path(kifu_list_file)
     name = path.name[: -len(".txt")] if path.name.lower().endswith(".txt") else path.name
     return path.with_name(f"{name}.pickle")
+
+
+def with_caches(lists: Mapping[str, str]) -> dict[str, str]:
+    """Adds the caches of some lists to them.
+
+    Args:
+        lists: Paths of lists, by their names in messages. Empty paths have no cache.
+
+    Returns:
+        The lists, and their caches as ``the cache of NAME``.
+    """
+    caches = {
+        f"the cache of {name}": str(cache_path(path))
+        for name, path in lists.items()
+        # A folder has no cache; read_list reports it.
+        if os.path.basename(path) and not os.path.isdir(path)
+    }
+    return {**lists, **caches}
 
 
 def fingerprint(parts: Iterable[bytes]) -> str:

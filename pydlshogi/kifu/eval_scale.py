@@ -113,8 +113,14 @@ def fit_scale(counts: Counts) -> float:
     grid = numpy.linspace(low, high, 60).tolist()
     best = min(range(len(grid)), key=lambda index: error(grid[index]))
     if best == 0:  # the steepest sigmoid
+        winners = numpy.where(counts.evaluation > 0, counts.won, counts.positions - counts.won)
+        if (winners == counts.positions)[counts.evaluation != 0].all():
+            raise UserError(
+                "every evaluation predicted its result, so that no scale fits. Give more games."
+            )
         raise UserError(
-            "every evaluation predicted its result, so that no scale fits. Give more games."
+            f"no scale of at least {_SCALE_MIN:g} fits. Check that the evaluations are in "
+            "centipawns."
         )
     if best == len(grid) - 1:
         raise UserError(

@@ -2,6 +2,7 @@
 
 A group is some consecutive files of a list. A file with the progress is written before the first
 group and after each group. A run that was interrupted continues with the first unfinished group.
+If shards of earlier groups are missing or damaged, their groups are made again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pydlshogi.kifu.cache import CACHE_VERSION, fingerprint
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.reading import stream
 from pydlshogi.kifu.report import Report
-from pydlshogi.kifu.shards import MAGIC, SUFFIX, write_shard
+from pydlshogi.kifu.shards import MAGIC, SUFFIX, Shard, ShardError, write_shard
 from pydlshogi.kifu.sources import KifuError, Source
 from pydlshogi.kifu.visits import Visits, join
 
@@ -81,7 +82,7 @@ def make_shards(
     Args:
         sources: The files.
         folder: Receives the shards and ``list.txt``; it exists. A run that was interrupted
-            continues there.
+            continues there, and damaged shards are made again.
         strict: Whether to leave out records with an illegal move.
         size: Positions in a shard, at most.
 
@@ -101,11 +102,15 @@ def make_shards(
     if not continued:
         # Before the first shard: the next run then knows which list the shards belong to.
         _write_progress(folder, progress)
+    damaged = {_group_of(name) for name in progress.shards if not _is_intact(folder / name)}
     for number, group in enumerate(_groups(sources)):
         if number >= progress.groups:
             # The list of a run with unreadable files names shards that are now written again.
             (folder / LIST).unlink(missing_ok=True)
             _make_group(folder, number, group, progress, strict=strict, size=size)
+        elif number in damaged:
+            # Names and report are those of the first time: the files have not changed.
+            _write_shards(folder, number, group, Report(), strict=strict, size=size)
     report = Report.from_plain(progress.report)
     if not progress.shards:
         why = f"; the first: {report.excluded[0]}" if report.excluded else ""
@@ -137,7 +142,8 @@ def _read_progress(folder: Path, mark: str) -> _Progress:
         return fresh
     try:
         progress = _Progress(**json.loads(path.read_text(encoding="utf-8")))
-    except (TypeError, ValueError):
+        report = Report.from_plain(progress.report)
+    except (KeyError, TypeError, ValueError):
         remedy = f"Delete {folder}, or choose" if has_shards else "Choose"
         raise ShardingError(f"{path} is damaged. {remedy} another folder.") from None
     if progress.mark != mark:
@@ -148,7 +154,7 @@ def _read_progress(folder: Path, mark: str) -> _Progress:
             "since, or another version of pydlshogi made it. Delete it, or choose another folder."
         )
     # Earlier versions counted groups with unreadable files as done.
-    return fresh if Report.from_plain(progress.report).unreadable else progress
+    return fresh if report.unreadable else progress
 
 
 def _groups(sources: Sequence[Source]) -> Iterator[list[Source]]:
@@ -170,17 +176,40 @@ def _make_group(
 ) -> None:
     """Makes the shards of a group, and writes the progress if all its files could be read."""
     report = Report()
-    for part, (positions, visits) in enumerate(_cut(group, report, strict, size)):
-        name = f"{number:05}-{part:05}{SUFFIX}"
-        remove_leftovers(folder / name)
-        write_shard(folder / name, positions, visits)
-        progress.shards.append(name)
+    progress.shards += _write_shards(folder, number, group, report, strict=strict, size=size)
     total = _add(Report.from_plain(progress.report), report)
     progress.report = total.to_plain()
     progress.groups = number + 1
     # The next run reads the groups again from the first file on that could not be read.
     if not total.unreadable:
         _write_progress(folder, progress)
+
+
+def _write_shards(
+    folder: Path, number: int, group: list[Source], report: Report, *, strict: bool, size: int
+) -> list[str]:
+    """Writes the shards of a group, and returns their names."""
+    names = []
+    for part, (positions, visits) in enumerate(_cut(group, report, strict, size)):
+        name = f"{number:05}-{part:05}{SUFFIX}"
+        remove_leftovers(folder / name)
+        write_shard(folder / name, positions, visits)
+        names.append(name)
+    return names
+
+
+def _group_of(name: str) -> int:
+    """Returns the number of a shard's group."""
+    return int(name.partition("-")[0])
+
+
+def _is_intact(path: Path) -> bool:
+    """Says whether a shard exists and is not damaged; reads all of it."""
+    try:
+        Shard(path).check()
+    except (FileNotFoundError, ShardError):
+        return False
+    return True
 
 
 def _write_progress(folder: Path, progress: _Progress) -> None:

@@ -48,6 +48,8 @@ MAGIC = b"pydlshogi shard 2\n"
 
 # Small enough that testing the checksum costs about as much as making one board's planes.
 _BLOCK = 32
+#: Records that a check of the whole file copies at a time.
+_CHECKED = 1 << 14
 _HEADER_SIZE = 64
 _HEADER = struct.Struct(f"<{len(MAGIC)}sIIQQI")
 _CHECKSUM = struct.Struct("<I")
@@ -189,6 +191,17 @@ class Shard:
         for number, block in self._blocks_of(rows):
             self._check(number, block, zlib.crc32(self._bytes[block].data))
         return numpy.array(self._records[rows])
+
+    def check(self) -> None:
+        """Reads and tests all blocks.
+
+        Raises:
+            ShardError: a block is damaged.
+        """
+        for start in range(0, len(self), _CHECKED):
+            rows = numpy.arange(start, min(start + _CHECKED, len(self)))
+            self[rows]
+            self.visits_of(rows)
 
     def prefetch(self, rows: numpy.ndarray, visits: bool = False) -> None:
         """Asks the system to read the blocks of positions into memory; does not wait.

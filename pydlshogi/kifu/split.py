@@ -112,8 +112,11 @@ def content_of(path: Path, records: Sequence[Path], absolute: bool = False) -> b
     lines = []
     for record in records:
         # A link keeps its own name, because the suffix tells the format.
-        line = Path(folders[record.parent], record.name)
-        lines.append(f"{line if absolute or line.is_absolute() else line.as_posix()}\n")
+        path_in_list = Path(folders[record.parent], record.name)
+        is_absolute = absolute or path_in_list.is_absolute()
+        line = str(path_in_list) if is_absolute else path_in_list.as_posix()
+        # Readers of a list remove blanks and quotation marks around a path.
+        lines.append(f"./{line}\n" if line[0].isspace() or line[0] == '"' else f"{line}\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 

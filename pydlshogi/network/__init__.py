@@ -4,6 +4,8 @@
 network                base class; what training and play may use of any network
 value_kind             what a value means, and its loss
 layers                 layers that several networks share
+convolution, linear,   Chainer's layers with the same parameters, computed faster: by cpu/
+normalization          and gpu/
 trunk                  the twelve hidden layers of the book's networks
 policy, policy_bn,     the book's five networks, with its names and model files
 value, policy_value,
@@ -30,6 +32,6 @@ dirac                  initialization near the identity
 onnx_export,           export to ONNX
 onnx_dlshogi,
 onnx_check
-cpu/                   the layers, computed fast on a CPU
+cpu/, gpu/             the layers, computed fast on a CPU and on a GPU
 =====================  ===========================================================
 """

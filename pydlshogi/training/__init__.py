@@ -17,4 +17,5 @@
 - :mod:`.parallel`, :mod:`.launcher`: several processes that train one network
 - :mod:`.evaluate`, :mod:`.calibration`, :mod:`.measures_table`: evaluation of a model, its tables
 - :mod:`.compare`, :mod:`.compare_table`: comparison of recipes
+- :mod:`.average`, :mod:`.value_scale`: the mean of two models; the correction of its values
 """

@@ -20,12 +20,13 @@ import numpy
 from pydlshogi.errors import UserError
 from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
-from pydlshogi.network.model_file import load_network
+from pydlshogi.network.model_file import ModelFileError, load_network
 from pydlshogi.outputs import prepare_outputs
 from pydlshogi.text import counted
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import NotFiniteError, load_pair
 from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
+from pydlshogi.training.datasets import warn_of_missing_targets
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.log_file import log_to
 from pydlshogi.training.plot import save
@@ -227,15 +228,16 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
             file.write(text.encode())
         return
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        before = {}
+        before = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (TypeError, ValueError):
+        raise _cannot_continue(variant, f"{path} is damaged") from None
     now = json.loads(text)
     for name in {**now, **before}:
         if before.get(name) != now.get(name):
             raise CompareError(
                 f"{variant.folder} holds the results of other settings ({name} was "
-                f"{before.get(name)} and is {now.get(name)} now). Choose another --output."
+                f"{before.get(name)} and is {now.get(name)} now). Give the recipe another name, "
+                "or choose another --output."
             )
 
 
@@ -249,13 +251,18 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
         if Path(settings.state).exists():
             try:
                 resumed = load_pair(settings.model, settings.state, network, optimizer)
-            except StateFileError as error:  # its remedies are options of other programs
-                raise _cannot_continue(variant, error) from None
+            # The remedies of these errors are options of other programs.
+            except StateFileError as error:
+                raise _cannot_continue(variant, error.problem) from None
+            except ModelFileError:
+                raise _cannot_continue(variant, _no_model(variant)) from None
             if optimizer.epoch >= settings.epoch:
                 return None
             logger.info(log.LOAD_MODEL, settings.model)
             logger.info(log.LOAD_STATE, settings.state)
+            logger.info(log.RESUME, optimizer.t)
         logger.info(log.READ_START)
+        warn_of_missing_targets(network, settings.recipe, comparison.train_set)
         logger.info(log.RECIPE, variant.network, settings.batchsize)
         logger.info(log.START)
         task = Task(
@@ -270,11 +277,15 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
         try:
             return train(task, interruption)
         except StateFileError as error:
-            raise _cannot_continue(variant, error) from None
+            raise _cannot_continue(variant, error.problem) from None
 
 
-def _cannot_continue(variant: Variant, error: StateFileError) -> CompareError:
-    return CompareError(f"{error.problem}. Delete {variant.folder} to train it again.")
+def _no_model(variant: Variant) -> str:
+    return f"model file {variant.settings.model} is missing or damaged"
+
+
+def _cannot_continue(variant: Variant, problem: str) -> CompareError:
+    return CompareError(f"{problem}. Delete {variant.folder} to train it again.")
 
 
 def _row(variant: Variant) -> Row:
@@ -282,11 +293,12 @@ def _row(variant: Variant) -> Row:
     path = variant.folder / "log.txt"
     curves = log.read_log(path.read_text(encoding="utf-8").splitlines())
     if not curves or not curves[-1].epochs:
-        raise CompareError(
-            f"{path} lacks the lines of the training. Delete {variant.folder} to train it again."
-        )
+        raise _cannot_continue(variant, f"{path} lacks the lines of the training")
     place = load_state(variant.settings.state).place
-    network = load_network(variant.settings.model)
+    try:
+        network = load_network(variant.settings.model)
+    except ModelFileError:
+        raise _cannot_continue(variant, _no_model(variant)) from None
     return Row(
         variant.name,
         network.count_params(),

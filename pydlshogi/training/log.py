@@ -19,7 +19,9 @@ LOAD_MODEL = "Load model from %s"
 LOAD_STATE = "Load optimizer state from %s"
 READ_START = "read kifu start"
 READ_END = "read kifu end"
+RESUME = "resume after iteration %d"
 RECIPE = "network = %s, batch size = %d"
+VALUE_HEAD_ONLY = "only the value head is trained"
 START = "start training"
 VALIDATE = "validate test data"
 SAVE_MODEL = "save the model"
@@ -96,11 +98,17 @@ class Curve:
         progress: The evaluations during the epochs.
         epochs: The validations.
         network: Name of the network; empty in logs of the book and of earlier versions.
+        value_head_only: Whether the log says that only the value head was trained. The losses
+            and accuracies are then those of the values.
+        start: Iteration at which the last run began or resumed, and the number of positions up
+            to it; None for an unknown number.
     """
 
     progress: list[ProgressPoint] = dataclasses.field(default_factory=list)
     epochs: list[EpochPoint] = dataclasses.field(default_factory=list)
     network: str = ""
+    value_head_only: bool = False
+    start: tuple[int, int | None] = (0, 0)
 
 
 def total(policy: float | None, value: float | None) -> float:
@@ -163,10 +171,30 @@ def _number(value: float) -> str:
 
 # The file name of an own network may have blanks.
 _RECIPE = re.compile(r"network = (?P<network>.+), batch size = (?P<size>\d+)")
+_RESUME = re.compile(r"resume after iteration (\d+)")
 #: A line with the results of an evaluation or a validation.
 POINT = re.compile(
     r"epoch = (?P<epoch>\d+), iteration = (?P<iteration>\d+), (?P<values>\w[\w ]* = .*)"
 )
+
+
+@dataclasses.dataclass
+class _Run:
+    """What a log tells of a run before its first point.
+
+    Attributes:
+        resumes: Whether it continues the run before it.
+        iteration: The iteration at which it resumes; None if the log does not tell it.
+        network: As in ``Curve``.
+        batch_size: Its batch size; None if the log does not tell it.
+        value_head_only: As in ``Curve``.
+    """
+
+    resumes: bool = False
+    iteration: int | None = None
+    network: str = ""
+    batch_size: int | None = None
+    value_head_only: bool = False
 
 
 def read_log(lines: Iterable[str]) -> list[Curve]:
@@ -184,26 +212,48 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
         The curves that have points, in the order of the log.
     """
     curves = [Curve()]
-    loaded = resumes = False
-    network, batch_size = "", None
+    run, next_run, earlier_size = _Run(), _Run(), None
     for line in lines:
         message = line.rstrip("\r\n").split("\t")[-1]
         recipe = _RECIPE.fullmatch(message)
+        resumption = _RESUME.fullmatch(message)
         if message.startswith(LOAD_STATE % ""):
-            loaded = True
+            next_run = _Run(resumes=True)
+        elif resumption:
+            next_run.iteration = int(resumption[1])
         elif message == READ_START:
             # The state that was loaded belongs to this run, even if it never starts.
-            resumes, loaded = loaded, False
-            network, batch_size = "", None
+            run, next_run = next_run, _Run()
         elif recipe:
-            network, batch_size = recipe["network"], int(recipe["size"])
+            run.network, run.batch_size = recipe["network"], int(recipe["size"])
+        elif message == VALUE_HEAD_ONLY:
+            run.value_head_only = True
         elif message == START:
-            if not resumes:
-                curves.append(Curve())
-            curves[-1].network = network or curves[-1].network
+            _start(curves, run, earlier_size or run.batch_size)
+            earlier_size = run.batch_size
         else:
-            _add_point(curves[-1], message, batch_size)
+            _add_point(curves[-1], message, run.batch_size)
     return [curve for curve in curves if curve.progress or curve.epochs]
+
+
+def _start(curves: list[Curve], run: _Run, earlier_size: int | None) -> None:
+    """Starts a curve, or continues the last one.
+
+    Args:
+        curves: The curves so far.
+        run: The run that starts.
+        earlier_size: Batch size until then.
+    """
+    if not run.resumes:
+        curves.append(Curve())
+    curve = curves[-1]
+    if run.iteration is not None:
+        # Later points are of a run that was killed after its last save.
+        _cut(curve.progress, run.iteration + 1)
+        _cut(curve.epochs, run.iteration + 1)
+        curve.start = run.iteration, _positions(curve, run.iteration, earlier_size)
+    curve.network = run.network or curve.network
+    curve.value_head_only = run.value_head_only
 
 
 def _add_point(curve: Curve, message: str, batch_size: int | None) -> None:
@@ -218,28 +268,28 @@ def _add_point(curve: Curve, message: str, batch_size: int | None) -> None:
         positions = _positions(curve, iteration, batch_size)
         accuracies = values["accuracy"]
         curve.progress.append(ProgressPoint(epoch, iteration, values["loss"][0], accuracies[0]))
-        _change(curve.progress, value_accuracy=accuracies[1:], positions=positions)
+        _change(curve.progress, value_accuracy=accuracies[1:], positions=(positions,))
     elif _has(values, "train loss avr", **{"test accuracy": 2}):
         _cut(curve.epochs, iteration)
         positions = _positions(curve, iteration, batch_size)
         accuracies = values["test accuracy"]
         point = EpochPoint(epoch, iteration, values["train loss avr"][0], accuracies[0])
         curve.epochs.append(point)
-        _change(curve.epochs, test_value_accuracy=accuracies[1:], positions=positions)
+        _change(curve.epochs, test_value_accuracy=accuracies[1:], positions=(positions,))
     else:
         for points in (curve.progress, curve.epochs):
             if points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration):
                 _complete(points, values)
 
 
-def _positions(curve: Curve, iteration: int, batch_size: int | None) -> tuple[int, ...]:
-    """Counts the positions up to an iteration, from the last point on; empty if unknown."""
+def _positions(curve: Curve, iteration: int, batch_size: int | None) -> int | None:
+    """Counts the positions up to an iteration, from the last known number on; None if unknown."""
     points: list[Any] = [*curve.progress[-1:], *curve.epochs[-1:]]
-    last = max(points, key=lambda point: point.iteration, default=None)
-    iterations, positions = (last.iteration, last.positions) if last else (0, 0)
+    known = [curve.start, *((point.iteration, point.positions) for point in points)]
+    iterations, positions = max(known, key=lambda place: place[0])
     if batch_size is None or positions is None:
-        return ()
-    return (positions + (iteration - iterations) * batch_size,)
+        return None
+    return positions + (iteration - iterations) * batch_size
 
 
 def _parse(text: str) -> dict[str, tuple[float, ...]] | None:
@@ -263,9 +313,10 @@ def _has(values: dict[str, tuple[float, ...]], *names: str, **most: int) -> bool
     )
 
 
-def _change(points: list[Any], **changes: tuple[float, ...]) -> None:
+def _change(points: list[Any], **changes: tuple[float | None, ...]) -> None:
     """Sets attributes of the last point, where there is a number."""
     given = {name: numbers[0] for name, numbers in changes.items() if numbers}
+    given = {name: number for name, number in given.items() if number is not None}
     if given:
         points[-1] = dataclasses.replace(points[-1], **given)
 

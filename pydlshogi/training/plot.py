@@ -120,6 +120,8 @@ def _tells_positions(curve: Curve) -> bool:
 
 def _is_policy(curve: Curve) -> bool:
     """Checks whether the accuracy is known to be that of the moves."""
+    if curve.value_head_only:
+        return False
     if ":" in curve.network:  # of a user: only a second accuracy tells that it has a policy
         return _has_points({"": curve}, _VALUE_AXES[1])
     return bool(curve.network) and curve.network not in _VALUE_NETWORKS

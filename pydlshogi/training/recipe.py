@@ -190,6 +190,13 @@ def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> 
             recipe.warmup,
             until,
         )
+    if recipe.lr_steps and max(recipe.lr_steps) >= last:
+        logger.warning(
+            "--lr_steps names iteration %d, but this run ends at iteration %d: the learning rate "
+            "does not fall there",
+            max(recipe.lr_steps),
+            last,
+        )
     if end is not None and end < last:
         logger.warning(
             "the learning rate is 0 from iteration %d on, but this run ends at iteration %d; "

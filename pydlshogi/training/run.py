@@ -72,6 +72,8 @@ def run(options: Options, ranks: Alone = ALONE) -> int | None:
     warn_of_missing_targets(network, settings.recipe, train_positions)
     ranks.on_first(lambda: _keep_earlier(options, resumed, train_positions))
     logger.info(log.RECIPE, options.network, settings.batchsize)
+    if settings.recipe.value_head_only:
+        logger.info(log.VALUE_HEAD_ONLY)
     logger.info(log.START)
     task = Task(
         network,
@@ -230,6 +232,7 @@ def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> S
     state = load_pair(options.initmodel, options.resume, network, optimizer)
     logger.info(log.LOAD_MODEL, options.initmodel)
     logger.info(log.LOAD_STATE, options.resume)
+    logger.info(log.RESUME, optimizer.t)
     if state.place is not None:
         for difference in differences(state.place.options, options.settings.options):
             logger.warning("another option than in the resumed run: %s", difference)

@@ -85,6 +85,11 @@ def fit_value_scale(predicted: numpy.ndarray, wins: numpy.ndarray) -> ValueScale
     inside = numpy.clip(predicted[known].astype(float), _MARGIN, 1 - _MARGIN)
     logits = numpy.log(inside / (1 - inside))
     factor = _fit(logits, wins)
+    if factor is None and (logits * (2 * wins - 1)).sum() > 0:
+        raise ValueScaleError(
+            "the values predict every result of its games, so that no factor is the best. "
+            "Name more games."
+        )
     if factor is None or factor <= 0:
         raise ValueScaleError(
             "the values do not predict the results of its games. Name more games, or train on."

@@ -81,7 +81,9 @@ def test_inputs_are_not_replaced(tmp_path, capsys):
     models = make_models(tmp_path, "policy_bn", channels=8)
     games = tmp_path / "games.txt"
     games.write_text("a.csa\n")
-    for output in (*models, games):
+    cache = tmp_path / "games.pickle"
+    cache.write_bytes(b"cache")
+    for output in (*models, games, cache):
         before = output.read_bytes()
         status, printed = run(capsys, *models, output, "--kifulist", games)
         assert status == 1 and printed.err.startswith("average_models: error: ")

@@ -68,7 +68,9 @@ def test_inputs_are_not_replaced(tmp_path, capsys):
     model = make_model(tmp_path / "model", 1)
     games = tmp_path / "games.txt"
     games.write_text("a.csa\n")
-    for output in (model, games):
+    cache = tmp_path / "games.pickle"
+    cache.write_bytes(b"cache")
+    for output in (model, games, cache):
         before = output.read_bytes()
         status, printed = run(capsys, model, games, output)
         assert status == 1 and printed.err.startswith("calibrate_value: error: ")

@@ -117,8 +117,9 @@ def test_an_archive_is_converted(folder, records):
     assert (folder / "c.hcpe").read_bytes() == records[0].tobytes()
 
 
-def test_the_format_option_overrules_the_suffix(folder):
+def test_the_format_option_names_the_format_of_another_suffix(folder):
     assert main(["a.hcpe", "b.data", "--format", "hcpe"]) == 0
+    assert main(["a.hcpe", "c.hcpe", "--format", "hcpe"]) == 0
     assert (folder / "b.data").read_bytes() == (folder / "a.hcpe").read_bytes()
 
 
@@ -167,6 +168,9 @@ def test_nothing_is_written_where_nothing_can_be(folder, capsys):
     [
         (["none.hcpe", "b.psv"], "none.hcpe: there is no such file or folder. Check its path."),
         (["a.hcpe", "b.txt"], "the suffix of b.txt names no format. Call it .hcpe or .psv,"),
+        (["a.hcpe", "b.psv", "--format", "hcpe"], "the suffix of b.psv is that of another format"),
+        (["a.hcpe", "b.hcpe3", "--format", "hcpe"], "than hcpe, and programs would read it"),
+        (["a.hcpe", "b.csa", "--format", "psv"], "Call it .psv."),
         (["a.hcpe", "a.hcpe"], "OUT a.hcpe is the same file as IN. Choose another name."),
         ([".", "a.hcpe"], "a.hcpe is one of the files to read. Name another output file."),
         (["list.txt", "list.txt/b.psv"], "list.txt"),

@@ -76,6 +76,7 @@ def test_the_options_change_the_picture(model, tmp_path):
         (["startpos", "moves", "7g7e"], "move 1, '7g7e', cannot be played"),
         ([str(GAME), "--ply", "110"], "has 109 moves"),
         ([str(GAME), "--game", "2"], "no game number 2"),
+        (["startpos", "--game", "2"], "--game is for a file with several games"),
         (["startpos", "-m", "no_model"], "no_model"),
     ],
 )

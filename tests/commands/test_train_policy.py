@@ -335,9 +335,10 @@ def test_resumed_runs_end_where_one_run_does(folder, small):
     assert curve.progress == expected.progress
     assert curve.epochs[-2:] == expected.epochs
     start = messages().index("Load model from m")
-    assert messages()[start : start + 3] == [
+    assert messages()[start : start + 4] == [
         "Load model from m",
         "Load optimizer state from s",
+        "resume after iteration 13",
         "read kifu start",
     ]
 
@@ -619,9 +620,10 @@ def test_a_training_list_that_is_the_test_list_is_a_warning(folder, small):
     assert not any("is also the test list" in message for message in messages())
 
 
-def test_a_second_run_on_the_same_files_is_told_of_the_first(folder, small, capsys):
-    with lock_outputs("m"):
-        words = "train.txt test.txt --gpu -1 --iterations 1 --model m --state s"
+@pytest.mark.parametrize("locked", ["m", "s", "log"])
+def test_a_second_run_on_the_same_files_is_told_of_the_first(folder, small, capsys, locked):
+    with lock_outputs(locked):
+        words = "train.txt test.txt --gpu -1 --iterations 1 --model m --state s --log log"
         assert main(words.split()) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("train_policy: error: another run (process ")

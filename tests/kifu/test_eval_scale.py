@@ -133,6 +133,13 @@ def test_evaluations_that_predict_every_result_are_refused():
         eval_scale.fit_scale(counts)
 
 
+def test_evaluations_that_are_not_in_centipawns_are_refused():
+    positions = games_of_scale(300, 20_000)
+    positions["evaluation"] //= 100
+    with pytest.raises(UserError, match="Check that the evaluations are in centipawns"):
+        eval_scale.fit_scale(eval_scale.count_evaluations(positions))
+
+
 def test_evaluations_of_0_only_are_refused():
     counts = eval_scale.count_evaluations(positions_of([0, 0], [WIN, LOSS]))
     with pytest.raises(UserError, match="evaluation 0.*Give games with the engines' evaluations"):

@@ -1,5 +1,6 @@
 """The shards of a list hold its positions; an interrupted run continues; training reads them."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -101,6 +102,40 @@ def test_a_run_interrupted_in_its_first_group_continues(kifu_list, monkeypatch):
     assert content(out) == positions.tobytes()
     assert made.report == report
     assert sorted(path.name for path in out.glob("*.shard")) == made.shards
+
+
+@pytest.mark.parametrize("has_list", [True, False])
+def test_missing_and_damaged_shards_are_made_again(kifu_list, monkeypatch, capsys, has_list):
+    monkeypatch.setattr(sharding, "_GROUP_FILES", 2)
+    command = ["train.txt", "out", "--shard_size", "100", "--report"]
+    assert make_positions.main([*command, "first.tsv"]) == 0
+    out = Path("out")
+    before = content(out)
+    names = (out / "list.txt").read_text().split()
+    (out / names[0]).unlink()
+    damaged = bytearray((out / names[-1]).read_bytes())
+    damaged[200] ^= 1  # in a record
+    (out / names[-1]).write_bytes(damaged)
+    if not has_list:
+        (out / "list.txt").unlink()
+    assert make_positions.main([*command, "again.tsv"]) == 0
+    assert content(out) == before
+    assert (out / "list.txt").read_text().split() == names
+    assert Path("again.tsv").read_bytes() == Path("first.tsv").read_bytes()
+
+
+@pytest.mark.parametrize("text", ["x", "[1]", '{"report": {}}', None])
+def test_a_damaged_progress_is_refused(kifu_list, capsys, text):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    progress = Path("out/progress.json")
+    if text is None:
+        plain = json.loads(progress.read_text())
+        plain["report"] = {}
+        text = json.dumps(plain)
+    progress.write_text(text)
+    assert make_positions.main(["train.txt", "out"]) == 1
+    error = capsys.readouterr().err
+    assert "progress.json is damaged. Delete out, or choose another folder" in error
 
 
 def test_shards_without_their_progress_are_not_mixed_with_others(kifu_list, capsys):

@@ -69,6 +69,15 @@ def test_names_that_are_not_utf_8_are_listed_and_found(games, tmp_path, capsys):
     assert strange <= {os.path.basename(os.fsencode(source.path)) for source in found}
 
 
+@pytest.mark.parametrize("name", [" games", "\u3000games", '"games"'])
+def test_names_that_begin_like_no_path_are_found_again(games, tmp_path, name):
+    folder = games.rename(tmp_path / name)
+    assert make_kifu_list.main([str(folder), str(tmp_path / "list")]) == 0
+    found = [*read_list(tmp_path / "list_train.txt"), *read_list(tmp_path / "list_test.txt")]
+    assert len(found) == 19
+    assert not any(source.problem for source in found)
+
+
 def test_a_folder_whose_name_is_not_utf_8(games):
     program = "import sys; from pydlshogi.commands.make_kifu_list import main; sys.exit(main())"
     folder = os.fsencode(games.parent) + b"/\x81\xff"

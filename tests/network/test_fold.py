@@ -122,9 +122,10 @@ def test_the_books_network_with_two_heads_computes_both_heads_of_its_relatives(n
     assert_equal_outputs(outputs(folded, planes), outputs(network, planes))
 
 
-def test_a_value_head_that_is_missing_cannot_be_kept():
+@pytest.mark.parametrize("name", ["policy", "policy_bn"])
+def test_a_value_head_that_is_missing_cannot_be_kept(name):
     with pytest.raises(FoldError, match="no value head to keep. Leave --keep_value out"):
-        fold(make_network("policy_bn"), keep_value=True)
+        fold(make_network(name), keep_value=True)
 
 
 def test_the_books_network_of_another_width_stays_in_its_width():

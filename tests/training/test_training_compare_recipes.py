@@ -317,6 +317,12 @@ def test_networks_of_several_sizes_are_compared_by_moves_and_winners(folder):
     assert call(recipes.replace("--channels 8", "--channels 6")) == 1  # trained otherwise
 
 
+def test_an_empty_test_list_is_not_the_games_held_out(folder, capsys):
+    with pytest.raises(SystemExit):
+        main([*SMALL.split(), "--kifulist_test", ""])
+    assert "--kifulist_test: the name of the file is missing" in capsys.readouterr().err
+
+
 def test_a_test_list_and_held_out_games_exclude_each_other(folder, capsys):
     with pytest.raises(SystemExit) as status:
         call("a", "--held_out 1 --kifulist_test test.txt")
@@ -402,11 +408,23 @@ def test_a_recipe_that_was_not_trained_yet_may_be_changed(folder, monkeypatch):
     assert json.loads(Path("out/two/settings.json").read_text(encoding="utf-8"))["lr"] == 0.2
 
 
-def test_settings_that_are_damaged_are_refused(folder, capsys):
+@pytest.mark.parametrize("name", ["model", "settings.json"])
+@pytest.mark.parametrize("content", ["{", "[1]", "1"])
+def test_damaged_files_are_told_in_words_of_this_program(folder, capsys, name, content):
     assert call("one") == 0
-    Path("out/one/settings.json").write_text("{", encoding="utf-8")
+    damaged = Path("out/one") / name
+    damaged.write_text(content, encoding="utf-8")
     assert call("one") == 1
-    assert "other settings" in capsys.readouterr().err
+    (line,) = complaints(capsys)
+    assert f"{damaged} is " in line
+    assert f"damaged. Delete {damaged.parent} to train it again." in line
+
+
+def test_a_recipe_without_its_targets_and_a_known_test_set_are_told(folder, capsys):
+    assert call("one --value_lambda 0.5", "--kifulist_test train.txt --test_positions 40") == 0
+    assert "no training position has an evaluation" in capsys.readouterr().err
+    table = Path("out/table.md").read_text(encoding="utf-8")
+    assert "Training positions that are also in the test set: 40." in table
 
 
 def test_the_figures_are_means_of_the_last_20_points_and_of_the_whole_test_set():

@@ -273,6 +273,21 @@ def test_a_run_resumed_with_another_batch_size_counts_on():
     assert positions(curve) == [640, 1280, 1600]
 
 
+@pytest.mark.parametrize("iteration, counted", [(25, 1760), (20, 1600), (15, 1440), (7, 1184)])
+def test_the_log_tells_where_the_batch_size_changed(iteration, counted):
+    """The run before may have been saved after its last point, or killed after its last save."""
+    first = [*READ, recipe(64), log.START, *points(10, 20)]
+    second = [*LOAD, log.RESUME % iteration, *READ, recipe(32), log.START, *points(30)]
+    third = [*LOAD, log.RESUME % 30, *READ, recipe(8), log.START, *points(31)]
+    (curve,) = log.read_log([*first, *second, *third])
+    assert positions(curve)[-2:] == [counted, counted + 8]
+
+
+def test_a_log_of_the_second_part_alone_counts_with_its_batch_size():
+    (curve,) = log.read_log([*LOAD, log.RESUME % 25, *READ, recipe(32), log.START, *points(30)])
+    assert positions(curve) == [960]
+
+
 def test_what_a_killed_run_had_logged_too_far_is_not_counted():
     again = [*LOAD, *READ, recipe(64), log.START]
     (curve,) = log.read_log([*READ, recipe(64), log.START, *points(10, 20), *again, *points(20)])

@@ -134,11 +134,14 @@ def test_the_cache_of_a_list_is_not_overwritten(folder, capsys, option, name):
     assert f"is the same file as the cache of kifulist_{name}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--model", "--state"])
+@pytest.mark.parametrize(
+    "option", ["--model", "--state", "--initmodel", "--resume", "--log", "--report"]
+)
 def test_an_empty_name_is_no_file(folder, capsys, option):
     with pytest.raises(SystemExit):
         main(["train.txt", "test.txt", option, ""])
-    assert f"{option}: the name of the file is missing" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"argument {option}" in error and "the name of the file is missing" in error
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):

@@ -101,6 +101,14 @@ def test_the_levels_are_not_those_of_winners_or_of_unknown_networks(other):
     assert texts(figure_of(("policy", 32), other).axes[1]) == []
 
 
+def test_the_levels_are_not_those_of_a_value_head_alone():
+    start = [log.READ_START, log.RECIPE % ("policy_value", 32), log.VALUE_HEAD_ONLY]
+    (curve,) = log.read_log([*start, *LINES])
+    figure = Figure()
+    plot.draw(figure, {"log": curve})
+    assert texts(figure.axes[1]) == []
+
+
 def test_the_title_names_the_network_and_the_log():
     assert figure_of(("policy_bn", 8)).get_suptitle() == (
         "Training of policy_bn: loss and accuracy (log0)"

@@ -13,6 +13,7 @@ from pydlshogi.features import make_input_planes
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.registry import NETWORKS, make_network
+from pydlshogi.training import log
 from pydlshogi.training.loss import Loss
 from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.trainer import Settings, Task, train
@@ -119,6 +120,9 @@ def test_the_log_is_that_of_a_value_network(model, capsys):
     assert program("--initmodel first --model m --state s -i 1 --iterations 1") == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "iteration = 1" in line]
     assert lines and not any("policy" in line for line in lines)
+    assert program("--initmodel first --model m --state s -i 1 --iterations 1 --log log") == 0
+    (curve,) = log.read_log(Path("log").read_text(encoding="utf-8").splitlines())
+    assert curve.value_head_only
 
 
 def test_a_run_does_not_continue_one_of_both_heads(model, capsys):

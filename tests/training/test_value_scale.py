@@ -77,7 +77,8 @@ def test_predictions_of_0_and_1_are_possible():
         ([0.3, 0.7], [1, 1], "wins and losses"),
         ([0.9, 0.8, 0.2, 0.1, 0.4], [0, 0, 1, 1, 0], "do not predict"),
         ([0.5, 0.5, 0.5], [0, 1, 1], "do not predict"),
-        ([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1], "do not predict"),  # no finite factor is the best
+        ([0.9, 0.8, 0.2, 0.1], [0, 0, 1, 1], "do not predict"),
+        ([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1], "predict every result"),
     ],
 )
 def test_results_that_cannot_be_fitted_are_refused(predicted, wins, reason):
