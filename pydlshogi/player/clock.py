@@ -100,8 +100,13 @@ class Timer:
         self._budget_arguments = color, ply, margin
         self._start = time.perf_counter() if go.time is None else go.time
         self._clock_start = self._start
+        self._patient_until = self._start + _PATIENCE
         self._is_pondering = go.ponder
         self._budget = None if go.is_held else make_budget(go, *self._budget_arguments)
+
+    def wait_for_answer(self) -> None:
+        """Gives the network the time for one answer from now on, even if the clock is over."""
+        self._patient_until = time.perf_counter() + _PATIENCE
 
     def elapsed(self) -> float:
         """Seconds since the command."""
@@ -111,7 +116,8 @@ class Timer:
         """The budget; None while there is no limit. ``ponderhit`` switches the clock on."""
         if self._is_pondering and self._go.ponderhit.is_set():
             self._is_pondering = False
-            self._clock_start = self._go.ponderhit.time
+            # Without a GUI that waits for readyok, it may have come before the search began.
+            self._clock_start = max(self._start, self._go.ponderhit.time)
             self._budget = self._budget_of_ponderhit()
         return self._budget
 
@@ -136,7 +142,7 @@ class Timer:
 
     def is_late(self) -> bool:
         """Says whether the move is wanted now even if the network has not answered yet."""
-        if self.elapsed() <= _PATIENCE:
+        if time.perf_counter() <= self._patient_until:
             return False
         budget = self.budget()
         return self._go.stop.is_set() or (budget is not None and self.spent() >= budget.last)

@@ -1,7 +1,8 @@
 """The options of the player with a tree search.
 
 They have a module of their own: the engine answers ``usi`` before it imports numpy, Chainer or
-the board. Options that dlshogi has too have the same names.
+the board. Options with the name of a dlshogi option have nearly the same meaning
+(docs/search.md names the differences).
 """
 
 from __future__ import annotations

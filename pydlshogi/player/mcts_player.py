@@ -30,7 +30,7 @@ from pydlshogi.uct.line import Candidate, best_lines, candidates, line_of
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import DRAW, WIN
+from pydlshogi.uct.proof import DRAW, LOSS, WIN
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import Go
@@ -49,6 +49,9 @@ _IN_GAME, _IN_ANALYSIS = 2, 4
 #: A book move is not played if its evaluation is so many centipawns below the best one's. As the
 #: default of YaneuraOu.
 _BOOK_MARGIN = 30
+
+#: Most dropped nodes that are freed at each position of a mate search. Ten take 0.1 ms.
+_FREED = 10
 
 #: More visits than any search makes.
 _UNLIMITED = 10**12
@@ -70,6 +73,7 @@ class MCTSPlayer(NetworkPlayer):
         # because no_garbage_collection keeps the collector away from all objects.
         player = weakref.proxy(self)
         self._search = Search(lambda planes: player._run_network(planes), Settings())
+        self._own_board = self.board  # made by this player, not by a script
         self._has_told_board = False
         self._book: Book = {}
         self._loaded_book: tuple[Any, ...] = ()
@@ -133,11 +137,13 @@ class MCTSPlayer(NetworkPlayer):
         self._search.close()
 
     def set_position(self, sfen: str | None, moves: list[str]) -> None:
-        """Sets up the board, and breaks the reference cycles of the board that it replaces."""
+        """Sets up the board, and breaks the reference cycles of the own board that it replaces."""
         before = self.board
         super().set_position(sfen, moves)
         if self.board is not before:
-            rules.untie(before)
+            if before is self._own_board:
+                rules.untie(before)
+            self._own_board = self.board
 
     def choose(self, go: Go) -> str:
         """Declares, plays from the book, searches, or resigns."""
@@ -152,6 +158,7 @@ class MCTSPlayer(NetworkPlayer):
             return "resign"
         if not self._loaded:  # a GUI without isready
             self.prepare()
+            timer.wait_for_answer()
         book_move = None if go.infinite or go.ponder else self._book_move(go.searchmoves)
         if book_move:
             return self._play_book(book_move)
@@ -167,12 +174,21 @@ class MCTSPlayer(NetworkPlayer):
         return not (go.has_limit or self.options["nodes"])
 
     def find_mate(self, go: Go) -> str:
-        """Searches a mate by df-pn, in the memory that the tree leaves."""
+        """Searches a mate by df-pn, in the memory that the tree leaves.
+
+        If the tree leaves less than half of it, the tree is dropped.
+        """
         seconds = None if go.mate_ms is None else go.mate_ms / 1000
         timer = Timer(Go(infinite=True, stop=go.stop, time=go.time), self.board.turn, 0, 0.0)
-        megabytes = max(1, self.options["USI_Hash"] - self._search.tree.size // 10**6)
+        tree, memory = self._search.tree, self.options["USI_Hash"]
+        if tree.size > memory * 10**6 // 2:
+            tree.clear()
+            megabytes = memory // 2
+        else:
+            megabytes = memory - tree.size // 10**6
 
         def is_stopped() -> bool:
+            tree.free(_FREED)  # much faster than the mate search takes memory
             return timer.is_over() or (seconds is not None and timer.elapsed() >= seconds)
 
         with no_garbage_collection():
@@ -265,7 +281,7 @@ class MCTSPlayer(NetworkPlayer):
         budget, root = timer.budget(), self._search.root
         if budget is None or root.policy is None or root.children is None:
             return False
-        if len(root.policy.moves) == 1 and not go.searchmoves:
+        if not go.searchmoves and len(root.policy.moves) - _lost_moves(root) == 1:
             return True
         # Early in the search, the number of visits to come is unknown.
         if go.movetime is not None or timer.spent() < _LEAST * budget.planned:
@@ -308,7 +324,9 @@ class MCTSPlayer(NetworkPlayer):
         # After a single visit, only the probabilities of the policy are known.
         if root.policy:
             root.policy.sort(self._search.settings.temperature)
-        rows: list[Candidate] = [row for row in candidates(root) if not row.proof]
+        rows: list[Candidate] = [
+            row for row in candidates(root) if not (row.proof and row.proof.outcome == LOSS)
+        ]
         shares = numpy.array([row.visits for row in rows], numpy.float64)
         if not shares.any():
             shares = numpy.array([row.prior for row in rows], numpy.float64)
@@ -431,6 +449,16 @@ class MCTSPlayer(NetworkPlayer):
         return move.answer in legal
 
 
+def _lost_moves(root: Node) -> int:
+    """Counts the moves that are proven to lose."""
+    return sum(map(_is_won, root.children or ()))
+
+
+def _is_won(node: Node) -> bool:
+    """Says whether the side to move at a node is proven to win."""
+    return bool(node.proof and node.proof.outcome == WIN)
+
+
 def _favourites(root: Node) -> list[tuple[int, float]]:
     """Returns the visits and the mean value of the two most visited moves.
 
@@ -441,7 +469,7 @@ def _favourites(root: Node) -> list[tuple[int, float]]:
     visited = [
         (visits, total / max(1, visits))
         for visits, total, child in children
-        if not (child.proof and child.proof.outcome == WIN)  # for the opponent, who is to move
+        if not _is_won(child)  # by the opponent, who is to move there
     ]
     return heapq.nlargest(2, [*visited, (0, 0.0), (0, 0.0)])
 

@@ -41,7 +41,7 @@ class Batch:
         collisions: Path and leaf of each playout whose leaf was pending already. It brings no
             value, but it is pending, too, and sends later playouts of the batch elsewhere.
         planes: (size, plane_num, 9, 9) float32, the network's input; a row for each leaf.
-        evaluation: The evaluation of the leaves; None until the batch is complete.
+        evaluation: The evaluation of the leaves; None until it begins.
     """
 
     def __init__(self, size: int, plane_num: int) -> None:

@@ -1,4 +1,4 @@
-"""Runs the network: long evaluations in a thread, so that the search can stop meanwhile."""
+"""Runs the network, mostly in a thread: the search can stop, or collect a batch, meanwhile."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class PendingEvaluation(NamedTuple):
 class Evaluations:
     """The pending evaluations.
 
-    The thread begins with the first long evaluation. It ends with :meth:`close`, or when nothing
-    refers to this object any more.
+    The thread begins with the first evaluation that is long or runs in the background. It ends
+    with :meth:`close`, or when nothing refers to this object any more.
 
     Args:
         evaluate: The function that computes them.

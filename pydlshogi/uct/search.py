@@ -48,6 +48,9 @@ _GROUP = 4
 #: Playouts between two checks for a stop. One takes 0.1 ms, or 5 ms with a hard mate search.
 _CHECK = 4
 
+#: With mate searches of more plies, which can take 50 ms, each playout is followed by a check.
+_FAST_MATE = 5
+
 #: Most dropped nodes, and most old positions of the cache, that are freed with each batch. 700
 #: nodes take about 5 ms.
 _FREED = 700
@@ -68,7 +71,7 @@ class Search:
     Attributes:
         settings: The settings.
         tree: The tree; between two calls of :meth:`step` playouts may be pending.
-        evaluations: Number of positions that the network evaluated since :meth:`begin`.
+        evaluations: Number of positions given to the network since :meth:`begin`.
         collisions: Number of playouts whose leaf was pending already.
         deepest: Length of the longest path from the root, in plies.
         plane_num: Number of planes of the network's input. Change it before :meth:`begin` only.
@@ -172,7 +175,7 @@ class Search:
         self.settings = settings
 
     def step(self, max_visits: int, is_stopped: Callable[[], bool] = never) -> None:
-        """Collects batches until enough are pending, and completes the oldest one.
+        """Collects batches until enough are pending, and backs up the oldest one.
 
         Args:
             max_visits: Visits of the root at which to end.
@@ -259,11 +262,12 @@ class Search:
 
     def _fill(self, batch: Batch, max_visits: int, is_stopped: Callable[[], bool]) -> bool:
         """Makes playouts until the batch is full; returns whether to evaluate it."""
+        check = _CHECK if self.settings.mate_plies <= _FAST_MATE else 1
         # Bounded, because playouts to leaves with a known value could go on forever.
         for number in range(2 * len(batch.planes)):
             if batch.is_full() or self._begun() >= max_visits or self.root.proof:
                 break
-            if number % _CHECK == _CHECK - 1 and is_stopped():
+            if number % check == check - 1 and is_stopped():
                 return False
             self._playout(batch)
         self.evaluations += len(batch.leaves)

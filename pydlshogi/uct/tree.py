@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydlshogi.uct.node import LISTS_BYTES, NODE_BYTES, Node
 from pydlshogi.uct.policy import Policy
+from pydlshogi.uct.proof import WIN, Proof
 
 
 class Tree:
@@ -35,6 +36,8 @@ class Tree:
     def move_to(self, start: object, moves: Sequence[int], keep: bool = False) -> None:
         """Moves the root to a position and keeps the part of the tree below it.
 
+        If the moves are those of a mate that was found, the new root keeps the rest of the mate.
+
         Args:
             start: Start position and settings. If they differ from the last call's, the whole
                 tree is dropped.
@@ -45,14 +48,19 @@ class Tree:
         """
         moves = list(moves)
         known = len(self._moves)
-        root = self._find(moves[known:])
-        if start != self._start or moves[:known] != self._moves or root is None:
+        below = moves[known:]
+        goes_on = start == self._start and moves[:known] == self._moves
+        path = self._nodes(below) if goes_on else []
+        mate = _rest_of_mate(path, below)
+        if len(path) == len(below) + 1 and not self._is_above_root(below):
+            self.root, self._below = path[-1], below
+            if not keep:
+                self.drop_unreachable()
+        else:
             self.clear()
             self._start, self._moves = start, moves
-            return
-        self.root, self._below = root, moves[known:]
-        if not keep:
-            self.drop_unreachable()
+        if mate and not self.root.proof:
+            self.root.mate, self.root.proof = mate, Proof(WIN, len(mate))
 
     def drop_unreachable(self) -> None:
         """Drops the nodes that are not below the root: those that :meth:`move_to` has kept."""
@@ -65,12 +73,22 @@ class Tree:
         self._anchor = self.root
         self._moves, self._below = self._moves + self._below, []
 
-    def _find(self, moves: Sequence[int]) -> Node | None:
-        """Finds the node after some moves from the anchor; None if it is not in the tree."""
-        node: Node | None = self._anchor
+    def _nodes(self, moves: Sequence[int]) -> list[Node]:
+        """Lists the anchor and the nodes after moves from there, as far as the tree has them."""
+        nodes = [self._anchor]
         for move in moves:
-            node = node.child_after(move) if node else None
-        return node
+            child = nodes[-1].child_after(move)
+            if child is None:
+                break
+            nodes.append(child)
+        return nodes
+
+    def _is_above_root(self, moves: list[int]) -> bool:
+        """Says whether a position lies between the anchor and the root of a ponder search.
+
+        This search has added visits and proofs below the position, but not to it.
+        """
+        return len(moves) < len(self._below) and moves == self._below[: len(moves)]
 
     def start_children(self, node: Node, temperature: float) -> None:
         """Prepares a node for children (:meth:`pydlshogi.uct.node.Node.start_children`)."""
@@ -115,6 +133,21 @@ class Tree:
         """Drops a node and all its children but one."""
         self.size -= size_of(node)
         self._garbage += [child for child in node.children or () if child is not kept]
+
+
+def _rest_of_mate(path: Sequence[Node], moves: Sequence[int]) -> Sequence[int]:
+    """Returns the rest of a mate after moves that belong to it; empty if there is none.
+
+    Args:
+        path: A node and those after some of the moves.
+        moves: The moves.
+    """
+    for played, node in enumerate(path):
+        rest = len(moves) - played
+        # After an odd number of moves, the other side is to move.
+        if rest > 0 and rest % 2 == 0 and [*node.mate[:rest]] == [*moves[played:]]:
+            return node.mate[rest:]
+    return ()
 
 
 def size_of(node: Node) -> int:

@@ -59,7 +59,7 @@ class Dialogue(abc.ABC):
         self._held: str | None = None
         self._held_for_ponder = False
         self._no_position = ""  # why the last position was refused
-        self._ready = 0.0  # when the last readyok was sent, by time.perf_counter()
+        self._free = 0.0  # when the last readyok or move was ready, by time.perf_counter()
         # Each line; and if the line is a go, what tells the search to stop, and of ponderhit.
         self._lines: queue.SimpleQueue[tuple[str, _Signals] | None] = queue.SimpleQueue()
         self._signals = _Signals()
@@ -209,7 +209,7 @@ class Dialogue(abc.ABC):
         with self._signs_of_life():
             self._prepare()
         self._output.send("readyok")
-        self._ready = time.perf_counter()
+        self._free = time.perf_counter()
 
     def _usinewgame(self, rest: str) -> None:
         self._release()
@@ -233,15 +233,18 @@ class Dialogue(abc.ABC):
             more = len(complaints) - _MOST_COMPLAINTS
             self._output.info_string(f"go does not know {more} more words")
         signals = self._signals
-        # A GUI waits for readyok. A pipe does not: its go came before the network was loaded.
-        begin = max(signals.time, self._ready)
+        # A GUI waits for readyok and for the move. A pipe does not: its go may have come before
+        # the network was loaded, or during another search.
+        begin = max(signals.time, self._free)
         go = dataclasses.replace(go, stop=signals.stop, ponderhit=signals.ponderhit, time=begin)
         self._signals.begin(self._waits_for_stop(go))
         if go.mate:
             self._output.send(f"checkmate {self._mate_answer(go)}")
-            return
-        self._held = f"bestmove {self._answer(go)}"
-        self._held_for_ponder = go.ponder
+        else:
+            self._held = f"bestmove {self._answer(go)}"
+            self._held_for_ponder = go.ponder
+        if not signals.stop.is_set():  # after a stop, the clock of the next go is running
+            self._free = time.perf_counter()
         if not go.is_held:
             self._release()
 

@@ -26,7 +26,9 @@ from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct import boards
 from pydlshogi.uct.line import Line
 from pydlshogi.uct.move import from_usi, to_usi
+from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
+from pydlshogi.uct.search import Search
 from pydlshogi.usi.protocol import Clock, FatalError, Go
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
@@ -174,6 +176,30 @@ def test_the_board_that_a_script_has_changed_is_searched():
     assert player.find_mate(Go(mate=True)) == "G*5b"
 
 
+def test_a_board_of_a_script_is_left_as_it_is():
+    player = make_player()
+    for _ in range(2):
+        board = player.board = shogi.Board(MATE_IN_ONE)
+        player.set_position(None, ["7g7f"])
+        assert len(list(board.legal_moves)) > 1
+        player.board = board
+        player.set_position(None, [])
+        assert len(list(board.legal_moves)) > 1
+
+
+def test_without_isready_the_network_answers_even_a_short_first_move(monkeypatch):
+    player = Player()
+    prepare = player.prepare
+
+    def slow():
+        time.sleep(0.3)
+        prepare()
+
+    monkeypatch.setattr(player, "prepare", slow)
+    legal(player.choose(Go(black=Clock(byoyomi=200))))
+    assert not any("not answered" in line for line in player.said)
+
+
 def test_the_books_go_visits_as_often_as_the_books_player(capsys):
     player = Player()
     player.isready()
@@ -303,6 +329,33 @@ def test_moves_that_lose_do_not_decide_how_long_to_think():
     assert player._is_settled(go, timer, 0)
     root.child_totals[2] = 4.5  # a higher value than that of the most visited move
     assert not player._is_settled(go, timer, 0)
+
+
+def test_the_only_move_that_does_not_lose_is_played_at_once(monkeypatch):
+    def step(self, max_visits, is_stopped):
+        monkeypatch.undo()
+        self.step(max_visits, is_stopped)
+        self.step(max_visits, is_stopped)
+        while not self.root.children:
+            self.step(max_visits, is_stopped)
+        others = len(self.root.policy.moves) - 1
+        self.root.children = [child_of(Proof(WIN, 8)) for _ in range(others)]
+        self.root.child_visits = self.root.child_pending = [1] * others
+        self.root.child_totals = [0.0] * others
+        self.root.child_priors = [-math.inf] * others
+        monkeypatch.setattr(Search, "step", lambda self, *arguments: time.sleep(0.01))
+
+    player = make_player(Byoyomi_Margin=0, Mate_Root_Search="false", Mate_PV_Search="false")
+    monkeypatch.setattr(Search, "step", step)
+    start = time.perf_counter()
+    player.choose(Go(black=Clock(byoyomi=3000)))
+    assert time.perf_counter() - start < 1
+
+
+def child_of(proof):
+    child = Node()
+    child.proof = proof
+    return child
 
 
 def test_the_clock_is_that_of_the_side_to_move():
@@ -695,6 +748,34 @@ def test_a_mate_found_at_the_root_is_found_again():
     assert number(player, "mate") == mate
 
 
+def test_an_announced_mate_is_played_to_its_end(monkeypatch):
+    """Nothing is searched again: only the first search finds the mate."""
+    player = make_player(LONG_MATE)
+    player.choose(Go(nodes=10**6))
+    line = player.said[-1].split(" pv ")[1].split()
+    assert len(line) == number(player, "mate") > 5
+    monkeypatch.setattr("pydlshogi.uct.search.RootMate.step", lambda self: [])
+    monkeypatch.setattr("pydlshogi.uct.cshogi_board.CshogiBoard.mate", lambda self, plies: None)
+    for played in range(2, len(line), 2):
+        player.set_position(LONG_MATE, line[:played])
+        answer = player.choose(Go(nodes=1)).split()
+        assert answer[0] == line[played]
+        assert player.said[-1].split(" pv ")[1].split() == line[played:]
+        assert number(player, "mate") == len(line) - played
+
+
+def test_an_announced_mate_is_played_after_ponder(monkeypatch):
+    player = make_player(LONG_MATE)
+    line = player.choose(Go(nodes=10**6)).split()[::2]
+    mate = number(player, "mate")
+    monkeypatch.setattr("pydlshogi.uct.search.RootMate.step", lambda self: [])
+    player.set_position(LONG_MATE, line)
+    go = Go(ponder=True)
+    go.stop.set()
+    player.choose(go)
+    assert number(player, "mate") == mate - 2
+
+
 def test_draw_values_are_those_of_the_side_at_the_root():
     for turn, option in (([], "Draw_Value_Black"), (["7g7f"], "Draw_Value_White")):
         for value in (100, 900):
@@ -776,6 +857,18 @@ def test_a_random_opening_after_one_visit_is_drawn_by_the_policy(has_value, node
         player = make_player(fake={"has_value": has_value}, random_seed=seed, random_plies=1)
         moves.add(player.choose(Go(nodes=nodes)).split()[0])
     assert len(moves) > 2
+
+
+def test_a_random_opening_may_draw_but_not_lose():
+    player = make_player(random_plies=10, random_seed=1)
+    player.choose(Go(nodes=300))
+    root = player._search.root
+    assert len(root.children) > 2
+    for child in root.children:
+        child.proof = Proof(WIN, 2)  # of the opponent, who is to move there
+    root.children[1].proof = Proof(DRAW, 2)
+    drawn = {player._drawn_by_visits()[0] for _ in range(50)}
+    assert drawn == {root.move(1)}
 
 
 def test_a_drawn_move_that_is_not_the_best_is_named():
@@ -881,6 +974,30 @@ def test_perpetual_check_is_avoided_at_the_fourth_time():
 def test_find_mate():
     assert make_player(MATE_IN_ONE).find_mate(Go(mate=True)) == "G*5b"
     assert make_player().find_mate(Go(mate=True, mate_ms=1000)) == "nomate"
+
+
+@pytest.mark.parametrize("used, left", [(0.3, 12), (0.5, 8), (0.9, 8), (1.0, 8)])
+def test_find_mate_has_at_least_half_of_the_memory(monkeypatch, used, left):
+    given = []
+
+    def find_mate(board, is_stopped, megabytes):
+        given.append(megabytes)
+        while player._search.tree.can_shrink:
+            assert not is_stopped()
+        return []
+
+    monkeypatch.setattr("pydlshogi.player.mcts_player.find_mate", find_mate)
+    player = make_player(USI_Hash=16)
+    player.choose(Go(nodes=100))
+    tree = player._search.tree
+    size, root = tree.size, tree.root
+    missing = int(used * 16e6) - size
+    tree.size += missing
+    player.find_mate(Go(mate=True))
+    assert given == [left]
+    # A small tree is kept, a large one dropped, and freed during the search.
+    assert (tree.root is root) == (used <= 0.5)
+    assert used <= 0.5 or tree.size - missing < size / 10
 
 
 def test_find_mate_keeps_its_time(monkeypatch):

@@ -22,6 +22,7 @@ from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import from_usi
 from pydlshogi.uct.node import Node
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+from pydlshogi.uct.search import Search
 from pydlshogi.uct.selection import select
 
 #: Positions from the middle of real games.
@@ -362,6 +363,26 @@ def test_a_network_with_a_history_is_asked_about_each_order_of_the_moves():
 def test_a_new_node_knows_nothing():
     node = Node()
     assert (node.visits, node.value(), node.children, node.proof) == (0, 0.5, None, None)
+
+
+@pytest.mark.parametrize("mate_plies, most", [(5, 4), (7, 1)])
+def test_a_stop_waits_for_few_mate_searches(monkeypatch, mate_plies, most):
+    search = searched(2000, MIDDLE[0], batch_size=64, mate_plies=mate_plies)
+    since_look = [0]
+
+    def playout(self, batch):
+        since_look[0] += 1
+        assert since_look[0] <= most
+        return original(self, batch)
+
+    def is_stopped():
+        since_look[0] = 0
+        return False
+
+    original = Search._playout
+    monkeypatch.setattr(Search, "_playout", playout)
+    search._collect(10**6, is_stopped)
+    search.give_up()
 
 
 def test_a_large_batch_is_given_up_while_it_is_collected():

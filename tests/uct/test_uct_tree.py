@@ -12,6 +12,7 @@ from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.garbage_collector import no_garbage_collection
 from pydlshogi.uct.move import to_usi
+from pydlshogi.uct.proof import WIN, Proof
 from pydlshogi.uct.tree import Tree, size_of
 
 
@@ -65,6 +66,56 @@ def test_another_game_starts_an_empty_tree(start, moves):
     tree.move_to(start, moves)
     assert tree.root is not old
     assert tree.can_shrink
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("is_in_tree", [False, True])
+def test_the_rest_of_a_mate_is_kept(keep, is_in_tree):
+    search = searched_tree()
+    tree = search.tree
+    first, child = best(tree.root)
+    answer, grandchild = best(child)
+    if not is_in_tree:
+        tree.clear()
+        tree.move_to("start", [])
+    tree.root.mate = [first, answer, 7, 8, 9]
+    tree.root.proof = Proof(WIN, 5)
+    tree.move_to("start", [first, answer], keep=keep)
+    assert (tree.root is grandchild) == is_in_tree
+    assert (list(tree.root.mate), tree.root.proof) == ([7, 8, 9], Proof(WIN, 3))
+    tree.move_to("start", [first, answer, 7, 8])
+    assert (list(tree.root.mate), tree.root.proof) == ([9], Proof(WIN, 1))
+
+
+@pytest.mark.parametrize("moves", [[1], [1, 3], [2, 3], [1, 2, 3], [1, 2, 3, 5], [5, 1, 2]])
+def test_a_mate_that_is_not_played_is_forgotten(moves):
+    tree = Tree()
+    tree.move_to("start", [])
+    tree.root.mate, tree.root.proof = (1, 2, 3, 4, 5), Proof(WIN, 5)
+    tree.move_to("start", moves)
+    assert not tree.root.mate and not tree.root.proof
+
+
+def test_a_mate_of_another_game_is_forgotten():
+    tree = Tree()
+    tree.move_to("start", [])
+    tree.root.mate, tree.root.proof = (1, 2, 3), Proof(WIN, 3)
+    tree.move_to("other", [1, 2])
+    assert not tree.root.mate and not tree.root.proof
+
+
+def test_a_return_from_ponder_starts_a_new_tree():
+    """What the ponder search found is missing in the nodes above it."""
+    search = searched_tree()
+    own, child = best(search.root)
+    guess, _ = best(child)
+    for moves in ([], [own]):
+        search.tree.move_to("start", [])
+        run(search, 600)
+        old = search.root
+        search.tree.move_to("start", [own, guess], keep=True)
+        search.tree.move_to("start", moves)
+        assert search.root is not old and search.root.visits == 0
 
 
 def test_a_wrong_guess_at_the_answer_loses_nothing():

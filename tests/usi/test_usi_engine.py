@@ -287,6 +287,39 @@ def test_the_clock_of_a_piped_go_starts_after_the_loading(dialogue, toy_player):
     assert begun[0] >= loaded[0]
 
 
+def test_the_clock_of_a_piped_go_starts_after_the_search_before_it(dialogue, toy_player):
+    ended, begun, all_done = [], [], threading.Event()
+
+    class Slow(toy_player):
+        def choose(self, go):
+            begun.append(go.time)
+            time.sleep(0.2)
+            ended.append(time.perf_counter())
+            if len(ended) == 3:
+                all_done.set()
+            return super().choose(go)
+
+    lines = ["isready", "position startpos", *["go byoyomi 100"] * 3]
+    dialogue(*lines, lambda: all_done.wait(10), player=Slow)  # the end of the input is a stop
+    assert len(begun) == 3
+    assert begun[1] >= ended[0] and begun[2] >= ended[1]
+
+
+def test_the_clock_of_a_go_after_stop_starts_when_it_was_sent(dialogue, toy_player):
+    read, begun = [], []
+
+    class Slow(toy_player):
+        def choose(self, go):
+            begun.append(go.time)
+            read.append(go.stop.wait(1))
+            time.sleep(0.3)
+            return super().choose(go)
+
+    start = time.perf_counter()
+    dialogue("isready", "position startpos", "go infinite", "stop", "go btime 9", player=Slow)
+    assert read[0] and begun[1] - start < 0.25
+
+
 def test_the_log_file_is_an_option_and_holds_what_came_before_it(dialogue, tmp_path):
     dialogue("foo", "setoption name debug_log value a log.txt", "isready", "quit")
     lines = (tmp_path / "a log.txt").read_text().splitlines()
