@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import shutil
 import statistics
 import sys
 import time
@@ -87,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         count, reason = gpu_count()
         if not count:
             parser.error(f"there is no GPU to measure: {reason}")
+    if args.torch_python and not shutil.which(args.torch_python):
+        parser.error(f"--torch_python {args.torch_python} is no program")
     end = time.monotonic() + (args.seconds or float("inf"))
     chosen = [
         (name, numbers, both)

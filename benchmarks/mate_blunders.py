@@ -15,23 +15,27 @@ from __future__ import annotations
 import openblas  # noqa: F401
 
 # isort: split
-import argparse
 import itertools
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from move_choice import Position, choose_all
+from move_choice import Position, check_names, choose_all
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from pydlshogi.commands.arguments import positive_int  # noqa: E402
+from pydlshogi.commands.arguments import (  # noqa: E402
+    ArgumentParser,
+    engine_spec,
+    file_name,
+    named_path,
+    positive_int,
+)
 from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.errors import UserError  # noqa: E402
 from pydlshogi.kifu.game import RecordError  # noqa: E402
-from pydlshogi.match.engine_spec import parse_engine  # noqa: E402
 from pydlshogi.match.openings import first_moves, shuffled_records  # noqa: E402
 from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
 
@@ -48,14 +52,16 @@ NODES, LONGEST = 200_000, 31
 @program("mate_blunders", interrupted="The same command continues.")
 def main(argv: Sequence[str] | None = None) -> int:
     """Collects the moves, looks for mates after them, and prints the table."""
-    add = (parser := argparse.ArgumentParser(description=__doc__.splitlines()[0])).add_argument
-    add("kifulist", help="text file with the paths of the games")
-    add("--engine", action="append", required=True, type=parse_engine, help="may be repeated")
+    parser = ArgumentParser(prog="mate_blunders", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("kifulist", type=file_name, help="text file with the paths of the games")
+    add("--engine", action="append", required=True, type=engine_spec, help="may be repeated")
     add("--positions", type=positive_int, default=400, help="default: %(default)s")
     add("--seed", type=int, default=0, help="of the positions (default: %(default)s)")
     add("--concurrency", type=positive_int, default=1, help="engines at a time (%(default)s)")
-    add("--output", type=Path, required=True, metavar="FOLDER")
+    add("--output", type=named_path, required=True, metavar="FOLDER")
     arguments = parser.parse_args(argv)
+    check_names(parser, arguments.engine)
     positions = draw_endgames(arguments.kifulist, arguments.positions, arguments.seed)
     arguments.output.mkdir(parents=True, exist_ok=True)
     moves = choose_all(arguments.output, arguments.engine, positions, arguments.concurrency)

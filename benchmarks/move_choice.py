@@ -19,8 +19,8 @@ from __future__ import annotations
 import openblas  # noqa: F401
 
 # isort: split
-import argparse
 import concurrent.futures
+import contextlib
 import json
 import math
 import statistics
@@ -32,10 +32,18 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from pydlshogi.commands.arguments import positive_int, positive_number  # noqa: E402
+from pydlshogi.commands.arguments import (  # noqa: E402
+    ArgumentParser,
+    engine_spec,
+    file_name,
+    named_path,
+    positive_int,
+    positive_number,
+)
 from pydlshogi.commands.program import program  # noqa: E402
+from pydlshogi.errors import UserError  # noqa: E402
 from pydlshogi.files import write_beside  # noqa: E402
-from pydlshogi.match.engine_spec import EngineSpec, parse_engine  # noqa: E402
+from pydlshogi.match.engine_spec import EngineSpec  # noqa: E402
 from pydlshogi.match.limit import Limit  # noqa: E402
 from pydlshogi.match.openings import draw_openings  # noqa: E402
 from pydlshogi.match.usi_client import UsiClient  # noqa: E402
@@ -49,11 +57,17 @@ LIMIT = Limit("nodes", 1000)
 #: Seconds that an answer may take.
 TIMEOUT = 600
 
+#: Seconds that a move under way may take after an interrupt.
+PATIENCE = 10
+
 #: A loss of this winning probability is a blunder.
 BLUNDER = 0.1
 
 #: Positions between two saves.
 SLICE = 10
+
+#: Name of the file of the evaluations.
+JUDGE = "judge"
 
 #: The moves to a position, in USI notation.
 Position = list[str]
@@ -62,15 +76,17 @@ Position = list[str]
 @program("move_choice", interrupted="The same command continues.")
 def main(argv: Sequence[str] | None = None) -> int:
     """Collects the moves and their evaluations, and prints the table."""
-    add = (parser := argparse.ArgumentParser(description=__doc__.splitlines()[0])).add_argument
-    add("kifulist", help="text file with the paths of the games")
-    add("--engine", action="append", required=True, type=parse_engine, help="may be repeated")
-    add("--judge", required=True, type=parse_engine, metavar="ENGINE")
+    parser = ArgumentParser(prog="move_choice", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("kifulist", type=file_name, help="text file with the paths of the games")
+    add("--engine", action="append", required=True, type=engine_spec, help="may be repeated")
+    add("--judge", required=True, type=engine_spec, metavar="ENGINE")
     add("--positions", type=positive_int, default=396, help="default: %(default)s")
     add("--scale", type=positive_number, default=400, help="in centipawns (default: %(default)s)")
     add("--concurrency", type=positive_int, default=1, help="engines at a time (%(default)s)")
-    add("--output", type=Path, required=True, metavar="FOLDER")
+    add("--output", type=named_path, required=True, metavar="FOLDER")
     arguments = parser.parse_args(argv)
+    check_names(parser, arguments.engine)
     positions = draw_positions(arguments.kifulist, arguments.positions)
     arguments.output.mkdir(parents=True, exist_ok=True)
     moves = choose_all(arguments.output, arguments.engine, positions, arguments.concurrency)
@@ -78,6 +94,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     values = judge(arguments.output, arguments.judge, lines, arguments.scale)
     print_table(positions, moves, values)
     return 0
+
+
+def check_names(parser: ArgumentParser, specs: Sequence[EngineSpec]) -> None:
+    """Refuses engines whose results would go to the same file."""
+    names = [spec.name.lower() for spec in specs]
+    if len(set(names)) < len(names):
+        parser.error("two engines have the same name")
+    if JUDGE in names:
+        parser.error(f"the name {JUDGE!r} is that of another file; choose another one")
 
 
 def draw_positions(kifulist: str, number: int) -> list[Position]:
@@ -93,21 +118,41 @@ def choose_all(
 ) -> dict[str, list[str]]:
     """Asks engines for their moves in each position; returns the moves by the engine's name."""
     stop = threading.Event()
+    clients: list[UsiClient] = []
     with concurrent.futures.ThreadPoolExecutor(concurrency) as pool:
-        jobs = [pool.submit(choose, folder, spec, positions, stop) for spec in specs]
+        jobs = [pool.submit(choose, folder, spec, positions, stop, clients) for spec in specs]
         try:
             return {spec.name: job.result() for spec, job in zip(specs, jobs)}
         finally:  # an interrupt, or a fault of one engine, ends all of them
             stop.set()
+            end(jobs, clients)
+
+
+def end(jobs: Sequence[concurrent.futures.Future], clients: Sequence[UsiClient]) -> None:
+    """Waits for the current moves; kills the engines after some seconds or at Ctrl-C."""
+    with contextlib.suppress(KeyboardInterrupt):
+        concurrent.futures.wait(jobs, PATIENCE)
+    while any(job.running() for job in jobs):
+        with contextlib.suppress(KeyboardInterrupt):
+            for client in list(clients):
+                client.kill()
+            concurrent.futures.wait(jobs, 0.1)
 
 
 def choose(
-    folder: Path, spec: EngineSpec, positions: list[Position], stop: threading.Event
+    folder: Path,
+    spec: EngineSpec,
+    positions: list[Position],
+    stop: threading.Event,
+    clients: list[UsiClient],
 ) -> list[str]:
     """Asks an engine for its move in each position, until it is told to stop."""
     path = folder / f"{spec.name}.json"
     known = read(path, describe(spec))
+    if stop.is_set():
+        return []
     with UsiClient(spec, TIMEOUT) as client:
+        clients.append(client)
         for number, position in enumerate(positions):
             if stop.is_set():
                 write(path, describe(spec), known)
@@ -123,7 +168,7 @@ def choose(
 
 def judge(folder: Path, spec: EngineSpec, lines: list[str], scale: float) -> dict[str, float]:
     """Returns the winning probability of the side that made the last move of each line."""
-    path = folder / "judge.json"
+    path = folder / f"{JUDGE}.json"
     known = read(path, describe(spec))
     with UsiClient(spec, TIMEOUT) as client:
         for number, line in enumerate(lines):
@@ -141,9 +186,10 @@ def evaluate(client: UsiClient, moves: list[str]) -> int:
     client.new_game()
     answer = client.best_move(moves, LIMIT)
     if answer.evaluation is None and answer.move != "resign":
-        raise SystemExit(f"The judge sent no evaluation after: {' '.join(moves)}")
-    evaluation = -4000 if answer.evaluation is None else answer.evaluation
-    return max(-4000, min(4000, evaluation))
+        raise UserError(f"the judge sent no evaluation after: {' '.join(moves)}")
+    if answer.evaluation is None or answer.move == "resign":
+        return -4000
+    return max(-4000, min(4000, answer.evaluation))
 
 
 def describe(spec: EngineSpec) -> str:
@@ -157,7 +203,7 @@ def read(path: Path, engine: str) -> dict:
         return {}
     stored = json.loads(path.read_text(encoding="utf-8"))
     if stored["engine"] != engine:
-        raise SystemExit(f"{path} holds results of {stored['engine']}. Choose another --output.")
+        raise UserError(f"{path} holds results of {stored['engine']}. Choose another --output.")
     return stored["results"]
 
 

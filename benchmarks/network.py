@@ -92,7 +92,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="tasks to run, separated by commas (default: %(default)s)",
     )
     parser.add_argument("--no_memory", action="store_true", help="do not measure the peak memory")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    known = {f"{task}-{size}" for task, size, _ in TASKS}
+    for task in args.tasks.split(","):
+        if task not in known:
+            parser.error(f"task {task!r} is unknown; choose from {', '.join(sorted(known))}")
+    return args
 
 
 def start(name: str, python: str, threads: int, model: str = "") -> Side:

@@ -18,6 +18,9 @@ INSTALL = "python -m pip install matplotlib"
 #: Dots per inch of a PNG.
 _DPI = 110
 
+#: Suffixes of the formats, without the dot.
+_FORMATS = ("png", "svg", "pdf")
+
 # The first bytes of a PNG.
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -80,8 +83,8 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         with matplotlib.rc_context(_SETTINGS), _boxes(), write_beside(output) as file:
             figure.savefig(file, format=format_, dpi=_DPI, metadata=_METADATA.get(format_))
-    except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: a size that the format refuses. RuntimeError: a format that needs TeX.
+    except (OSError, ValueError) as error:
+        # ValueError: a size that the format refuses.
         raise _cannot_be_written(output, getattr(error, "strerror", None) or error) from None
 
 
@@ -107,15 +110,16 @@ def check_picture(output: str | os.PathLike[str]) -> None:
     """Checks the format of a picture, and that it does not replace a file such as a model.
 
     Args:
-        output: The file, as for :func:`save_figure`. matplotlib must be installed.
+        output: The file, as for :func:`save_figure`.
 
     Raises:
-        DrawingError: matplotlib does not write that format; or the file has no suffix, is not
-            empty and is no PNG.
+        DrawingError: the suffix names another format; or the file has no suffix, is not empty
+            and is no PNG.
     """
     output = Path(output)
     if output.suffix:
-        _check_format(output)
+        if output.suffix[1:].lower() not in _FORMATS:
+            raise _cannot_be_written(output, f"{output.suffix} is another format")
         return
     if not output.is_file():
         return
@@ -125,11 +129,3 @@ def check_picture(output: str | os.PathLike[str]) -> None:
                 f"{output} exists already and is no picture. Choose another --output, a file with "
                 "the suffix .png, .svg or .pdf."
             )
-
-
-def _check_format(output: Path) -> None:
-    """Checks that matplotlib writes the format that a suffix names."""
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    if output.suffix[1:].lower() not in FigureCanvasBase.get_supported_filetypes():
-        raise _cannot_be_written(output, f"{output.suffix} names no format of a picture")

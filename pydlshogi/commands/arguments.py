@@ -7,9 +7,12 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Callable, NoReturn
+from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
 from pydlshogi.processors import MOST_THREADS
+
+if TYPE_CHECKING:
+    from pydlshogi.match.engine_spec import EngineSpec
 
 _NO_FILE = "the name of the file is missing"
 
@@ -42,6 +45,16 @@ class ArgumentParser(argparse.ArgumentParser):
         if not name.startswith("--") or not known:
             return word
         return respelled + equals + value
+
+
+def engine_spec(text: str) -> EngineSpec:
+    """Reads an engine of a match; the ``type`` of an option."""
+    from pydlshogi.match.engine_spec import parse_engine
+
+    try:
+        return parse_engine(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def positive_int(text: str) -> int:

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydlshogi.commands.arguments import OptionalFile, named_path, positive_int, seed_number
+from pydlshogi.commands.arguments import (
+    OptionalFile,
+    file_name,
+    named_path,
+    positive_int,
+    seed_number,
+)
 from pydlshogi.commands.program import program
 from pydlshogi.commands.recipe_options import add_recipe
 from pydlshogi.commands.train_options import (
@@ -71,11 +77,13 @@ def build_parser() -> TrainParser:
     add = parser.add_argument
     add(
         "kifulist_train",
+        type=file_name,
         help="text file with the paths of the training games, or of folders or archives, "
         "one a line",
     )
     add(
         "recipes",
+        type=file_name,
         help="text file with one recipe a line: a name, then options (--network, --channels, "
         "--blocks, --batchsize, --lr and the refinements below); the options of the command line "
         "hold for all recipes",

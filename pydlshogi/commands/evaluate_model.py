@@ -35,8 +35,8 @@ def build_parser() -> ArgumentParser:
         "how often the side to move won at each predicted probability.",
     )
     add = parser.add_argument
-    add("model", help="model file of any network")
-    add("kifulist", help="text file with the paths of the games, one a line")
+    add("model", type=file_name, help="model file of any network")
+    add("kifulist", type=file_name, help="text file with the paths of the games, one a line")
     add("--tsv", action="store_true", help="print tab-separated values instead of Markdown")
     add(
         "--output",

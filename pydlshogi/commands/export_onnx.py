@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
 from pydlshogi.commands.model_options import add_own_network, use_own_network
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
-from pydlshogi.errors import UserError
 
 
 def build_parser() -> ArgumentParser:
@@ -43,9 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.network.onnx_check import check
     from pydlshogi.network.onnx_dlshogi import export_dlshogi
     from pydlshogi.network.onnx_export import ExportError, export, onnx_library, save
+    from pydlshogi.outputs import prepare_outputs
 
     onnx_library()
-    _refuse_same_file(args.model, args.output)
+    prepare_outputs({"the ONNX file": args.output}, {"model": args.model})
     use_own_network(args)
     network = load_network(args.model)
     try:
@@ -59,8 +58,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, difference in differences.items():
         print(f"{name}: largest difference to the network {difference:.1e} (relative)")
     return 0
-
-
-def _refuse_same_file(model: str, output: str) -> None:
-    if os.path.exists(model) and os.path.exists(output) and os.path.samefile(model, output):
-        raise UserError(f"{output} is the model file itself. Give the output another name.")

@@ -19,7 +19,9 @@ def build_parser() -> ArgumentParser:
         "--eval_scale.",
     )
     add = parser.add_argument
-    add("kifulist", help="text file with the paths of records that have evaluations")
+    add(
+        "kifulist", type=file_name, help="text file with the paths of records that have evaluations"
+    )
     add(
         "--output",
         "-o",

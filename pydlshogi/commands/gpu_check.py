@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, gpu_number, positive_int, positive_number
+from pydlshogi.commands.arguments import (
+    ArgumentParser,
+    OptionalFile,
+    file_name,
+    gpu_number,
+    named_path,
+    positive_int,
+    positive_number,
+)
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 
@@ -49,18 +58,21 @@ def build_parser() -> ArgumentParser:
     add(
         "--output",
         "-o",
-        default="run/gpu",
+        type=named_path,
+        default=Path("run/gpu"),
         metavar="FOLDER",
         help="folder of the results: a new or empty one, or that of an earlier check "
         "(default: %(default)s)",
     )
     add(
         "--kifulist_train",
+        type=file_name,
         metavar="FILE",
         help="list of the training games (default: the 200 games of kifu/)",
     )
     add(
         "--kifulist_test",
+        type=file_name,
         metavar="FILE",
         help="list of the test games (default: the 30 games of kifu/)",
     )
@@ -80,6 +92,7 @@ def build_parser() -> ArgumentParser:
     )
     add(
         "--torch_python",
+        action=OptionalFile,
         default="",
         metavar="FILE",
         help="a Python with PyTorch, which the benchmark then measures too",
@@ -137,7 +150,12 @@ def _request(args: argparse.Namespace) -> Request:
     from pydlshogi.gpu_check.job import Request
     from pydlshogi.gpu_check.table import claim
 
-    output = Path(args.output).resolve()
+    if args.torch_python and not shutil.which(args.torch_python):
+        raise CannotCheck(
+            f"--torch_python {args.torch_python} is no program. Name the python of an environment "
+            "with PyTorch, such as VENV/bin/python."
+        )
+    output = args.output.resolve()
     given = {"train": args.kifulist_train, "test": args.kifulist_test}
     lists = {name: _list(name, path) for name, path in given.items()}
     claim(output)

@@ -17,7 +17,7 @@ def build_parser() -> ArgumentParser:
         "The engine's option Book_File names the book. Handicap games are left out.",
     )
     add = parser.add_argument
-    add("kifulist", help="text file with the paths of the games, one on each line")
+    add("kifulist", type=file_name, help="text file with the paths of the games, one on each line")
     add("book", type=file_name, help="file to write")
     add(
         "--plies",

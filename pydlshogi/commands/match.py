@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import (
     ArgumentParser,
+    engine_spec,
     file_name,
     named_path,
     positive_int,
@@ -18,6 +19,7 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
+from pydlshogi.match.limit import MOST
 from pydlshogi.processors import has_avx2
 
 #: Largest number of moves of an opening: longer games of random moves end too early.
@@ -56,19 +58,24 @@ def _opening_length(text: str) -> int:
     return whole_number(text, 1, _MOST_OPENING_MOVES)
 
 
+def _limit(text: str) -> int:
+    """Reads a limit of a move."""
+    return whole_number(text, 1, MOST)
+
+
 def _add_engines(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--engine",
         action="append",
         required=True,
-        type=_engine,
+        type=engine_spec,
         help="engine to test; may be repeated",
     )
     add(
         "--opponent",
         action="append",
-        type=_engine,
+        type=engine_spec,
         metavar="ENGINE",
         help=f"opponent; may be repeated (default: {' '.join(USUAL_OPPONENTS)})",
     )
@@ -130,24 +137,17 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_mutually_exclusive_group()
     add = limits.add_argument
-    add("--nodes", type=positive_int, metavar="N", help="nodes for each move (default: 1000)")
-    add("--depth", type=positive_int, metavar="N", help="search depth of each move")
-    add("--byoyomi", type=positive_int, metavar="MS", help="milliseconds for each move")
+    add("--nodes", type=_limit, metavar="N", help="nodes for each move (default: 1000)")
+    add("--depth", type=_limit, metavar="N", help="search depth of each move")
+    add("--byoyomi", type=_limit, metavar="MS", help="milliseconds for each move")
     parser.add_argument(
         "--timeout",
-        type=positive_int,
+        type=_limit,
         default=120,
         metavar="SECONDS",
         help="an engine that does not answer for so long, in addition to the byoyomi, loses "
         "(default: %(default)s)",
     )
-
-
-def _engine(text: str) -> EngineSpec:
-    try:
-        return parse_engine(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 @program("match", interrupted="The same command continues the match.")
@@ -179,6 +179,10 @@ def _check(
         names = [spec.name for spec in specs]
         if len(set(names)) < len(names):
             parser.error(f"two engines of {option} have the same name")
+    specs_by_name = {spec.name: spec for spec in args.engine}
+    for spec in opponents:
+        if specs_by_name.get(spec.name, spec) != spec:
+            parser.error(f"an engine and another opponent have the name {spec.name!r}")
 
 
 def _check_environment(output: Path) -> None:

@@ -1,4 +1,4 @@
-"""The program plot_log: loss and accuracy over training positions, from training logs."""
+"""The program plot_log: loss and accuracy during a training, from its log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="plot_log",
-        description="Draws loss and accuracy over training positions from training logs.",
+        description="Draws loss and accuracy during trainings, from their logs. The horizontal "
+        "axis counts training positions, or iterations if a log does not tell its batch size.",
     )
-    parser.add_argument("log", nargs="+", help="log of a training; several share one picture")
+    parser.add_argument(
+        "log", nargs="+", type=file_name, help="log of a training; several share one picture"
+    )
     parser.add_argument(
         "--output",
         "-o",

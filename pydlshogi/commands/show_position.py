@@ -125,7 +125,7 @@ def _board(args: argparse.Namespace) -> shogi.Board:
     from pydlshogi.analysis.record import read_position, read_record
 
     words = args.position
-    is_file = len(words) == 1 and (os.path.exists(words[0]) or _looks_like_file(words[0]))
+    is_file = len(words) == 1 and _names_a_file(words[0])
     if is_file:
         return read_record(words[0], args.game).board(args.ply)
     if args.game > 1:
@@ -133,6 +133,6 @@ def _board(args: argparse.Namespace) -> shogi.Board:
     return read_position(" ".join(words)).board(args.ply)
 
 
-def _looks_like_file(word: str) -> bool:
-    """Says whether a word that names no existing file is meant as one: an SFEN has blanks."""
-    return " " not in word and word not in _STARTS
+def _names_a_file(word: str) -> bool:
+    """Says whether a single word is meant as a file: an SFEN has blanks."""
+    return word not in _STARTS and (" " not in word or os.path.exists(word))

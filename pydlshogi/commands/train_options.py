@@ -231,8 +231,8 @@ def settings_of(args: argparse.Namespace, model: str, state: str) -> Settings:
 def add_lists(parser: argparse.ArgumentParser) -> None:
     """Adds the two kifu lists."""
     text = "text file with the paths of the {} games, or of folders or archives, one a line"
-    parser.add_argument("kifulist_train", help=text.format("training"))
-    parser.add_argument("kifulist_test", help=text.format("test"))
+    parser.add_argument("kifulist_train", type=file_name, help=text.format("training"))
+    parser.add_argument("kifulist_test", type=file_name, help=text.format("test"))
 
 
 def _network(text: str) -> str:

@@ -61,6 +61,7 @@ def save_graph(course: Course, output: str | os.PathLike[str], *, language: str 
             draw(axes, course, language)
             axes.set(xlim=(0, max(1, len(course.black_wins) - 1)), ylim=(0, 100))
             axes.spines[["top", "right"]].set_visible(False)
+        rows[-1].xaxis.get_major_locator().set_params(integer=True)
         rows[-1].set_xlabel(word("move number", language))
         save_figure(figure, output)
 

@@ -18,7 +18,7 @@ class Answer(NamedTuple):
     Attributes:
         move: The word after ``bestmove``, unchecked.
         evaluation: The last evaluation of the best line, in centipawns for the side to move,
-            -``MATE`` … ``MATE``; None if the engine sent none.
+            -``MATE`` … ``MATE``; a bound only if there is no other. None if the engine sent none.
     """
 
     move: str
@@ -43,9 +43,14 @@ def evaluation_of(words: Sequence[str]) -> int | None:
         value += "1"
     if not _NUMBER.fullmatch(value):
         return None
-    if kind == "mate":  # "-0" is a mate that has been given already
-        return -MATE if value.startswith("-") else MATE
+    if kind == "mate":  # 0: the side to move is mated
+        return -MATE if value.startswith("-") or int(value) == 0 else MATE
     return max(-MATE, min(MATE, int(value)))
+
+
+def is_bound(words: Sequence[str]) -> bool:
+    """Says whether the evaluation of an ``info`` line is only a bound."""
+    return "lowerbound" in words or "upperbound" in words
 
 
 def _word_after(words: Sequence[str], name: str) -> str:

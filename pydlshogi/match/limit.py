@@ -8,6 +8,9 @@ from dataclasses import dataclass
 #: Kinds of limits, as ``go`` names them.
 KINDS = ("nodes", "depth", "byoyomi")
 
+#: The largest limit.
+MOST = 10**12
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -41,6 +44,9 @@ def parse_limit(text: str) -> Limit:
         ValueError: the text has another form.
     """
     found = re.fullmatch(rf"({'|'.join(KINDS)}) +([1-9]\d*)", text.strip(), re.ASCII)
-    if not found:
-        raise ValueError(f"{text!r} is not nodes N, depth N or byoyomi MILLISECONDS")
+    if not found or len(found[2]) > len(str(MOST)) or int(found[2]) > MOST:
+        raise ValueError(
+            f"{text!r} is not nodes N, depth N or byoyomi MILLISECONDS, with numbers of at most "
+            f"{MOST}"
+        )
     return Limit(found[1], int(found[2]))

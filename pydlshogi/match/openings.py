@@ -17,6 +17,8 @@ from pydlshogi.errors import UserError
 from pydlshogi.kifu.formats import Record, is_binary, records_of
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.kifu.sources import Member, Source, is_archive, read_archive, read_list
+from pydlshogi.match.referee import Referee
+from pydlshogi.text import counted
 
 
 class OpeningError(UserError):
@@ -61,14 +63,16 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
             for pair in range(number)
         )
     found: dict[tuple[str, ...], str] = {}
-    records = shuffled_records(kifu_list, seed)
+    problems: list[str] = []
+    records = shuffled_records(kifu_list, seed, problems)
     while len(found) < number:
         record = next(records, None)
         if record is None:
             raise OpeningError(
-                f"the games of {kifu_list} have {len(found)} different openings of {plies} moves, "
-                f"but {number} are needed. Name more games, or lower --games or --plies. Handicap "
-                "games and single positions have no opening."
+                f"the games of {kifu_list} have {counted(len(found), 'different opening')} of "
+                f"{counted(plies, 'move')}, but the match needs {number}. Name more games, or "
+                "lower --games or --plies. Handicap games and single positions have no opening."
+                + (_unread(problems) if problems else "")
             )
         moves = first_moves(record, plies)
         if moves:
@@ -99,30 +103,48 @@ def random_opening(seed: int, pair: int, plies: int) -> list[str]:
             return moves
 
 
-def shuffled_records(kifu_list: str, seed: int) -> Iterator[Record]:
-    """Yields the records of a list: the files in random order, and the records within each."""
+def _unread(problems: list[str]) -> str:
+    """Names the first file that cannot be read."""
+    return f" {counted(len(problems), 'file')} cannot be read; the first: {problems[0]}."
+
+
+def shuffled_records(
+    kifu_list: str, seed: int, problems: list[str] | None = None
+) -> Iterator[Record]:
+    """Yields the records of a list: the files in random order, and the records within each.
+
+    Args:
+        kifu_list: The list.
+        seed: Seed of the random numbers.
+        problems: Receives a clause for each file that cannot be read.
+    """
+    problems = [] if problems is None else problems
     generator = random.Random(f"{seed} openings")
     sources = read_list(kifu_list)
     generator.shuffle(sources)
     for source in sources:
-        records = list(_records(source))
+        records = list(_records(source, problems))
         generator.shuffle(records)
         yield from records
 
 
-def _records(source: Source) -> Iterator[Record]:
-    """Yields the records of a file; nothing from a file that cannot be read."""
+def _records(source: Source, problems: list[str]) -> Iterator[Record]:
+    """Yields the records of a file; notes why a file cannot be read."""
     if source.problem:
+        problems.append(f"{source.name}, {source.problem}")
         return
     try:
         if is_archive(source):
             members = list(read_archive(source))
         else:
             members = [Member(source.name, Path(source.path).read_bytes())]
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        problems.append(f"{source.name}, {getattr(error, 'strerror', None) or error}")
         return
     for member in members:
-        if not member.problem and not is_binary(member.name):
+        if member.problem:
+            problems.append(f"{member.name}, {member.problem}")
+        elif not is_binary(member.name):
             yield from records_of(member.name, member.data)
 
 
@@ -139,10 +161,6 @@ def first_moves(record: Record, plies: int) -> list[str]:
     if game.start.sfen() != shogi.STARTING_SFEN:
         return []
     moves = [move.usi() for move in game.moves]
-    board = cshogi.Board()
-    for usi in moves:
-        move = board.move_from_usi(usi)
-        if not board.is_legal(move):
-            return []
-        board.push(move)
-    return [] if board.is_game_over() else moves
+    referee = Referee(plies + 1)
+    # An illegal move, a repetition, or no legal move for the answer ends a game.
+    return [] if any(map(referee.hear, moves)) or referee.board.is_game_over() else moves

@@ -119,7 +119,7 @@ class Series:
             raise SeriesError(
                 f"{path} cannot be read ({error}). Choose another --output."
             ) from None
-        if found != self._settings():
+        if games and found != self._settings():
             raise SeriesError(
                 f"{self.folder} holds games of other engines, options or conditions "
                 f"(see {SETTINGS} there). Choose another --output, or remove that folder."

@@ -24,7 +24,7 @@ import cshogi.usi
 
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.evaluation import Answer, evaluation_of
+from pydlshogi.match.evaluation import Answer, evaluation_of, is_bound
 from pydlshogi.match.limit import Limit
 from pydlshogi.usi.options import SENT_ANYWAY
 
@@ -37,8 +37,14 @@ _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYDLSH
 
 _INFO = b"info string "
 
+#: Longer lines of an engine are ignored.
+_LONGEST_LINE = 1 << 16
+
+#: Lines that wait to be read. Then, an engine that writes more has to wait.
+_MOST_LINES = 1000
+
 #: A number that is sent even if the engine declares another range: ranges may be wrong.
-_FORCED = re.compile(r"-?\d+!")
+_FORCED = re.compile(r"-?\d+!", re.ASCII)
 
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
 
@@ -107,7 +113,7 @@ class UsiClient:
         Raises:
             EngineError: The engine has died or does not answer.
         """
-        evaluation = None
+        evaluation, is_exact = None, False
         limit = self.spec.limit or limit
         with self._talk(limit.command, limit.seconds):
             self._usi.position(moves=moves)
@@ -117,7 +123,8 @@ class UsiClient:
                 words = self._lines.readline().decode("ascii").split()
                 if words[:1] == ["info"] and words[1:2] != ["string"]:
                     found = evaluation_of(words)
-                    evaluation = evaluation if found is None else found
+                    if found is not None and not (is_exact and is_bound(words)):
+                        evaluation, is_exact = found, not is_bound(words)
                 if words[:1] == ["bestmove"]:
                     return Answer(words[1] if len(words) > 1 else "", evaluation)
 
@@ -143,16 +150,18 @@ class UsiClient:
         self._process.wait()
 
     def close(self) -> None:
-        """Sends ``quit``, and kills the engine if it does not end."""
-        with contextlib.suppress(OSError):
-            self._send("quit")
-        with contextlib.suppress(OSError):
-            self._stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_QUIT_GRACE)
-        self.kill()
-        self._lines.close()
-        self._stderr.close()
+        """Sends ``quit``, and kills the engine if it does not end, or at Ctrl-C."""
+        try:
+            with contextlib.suppress(OSError):
+                self._send("quit")
+            with contextlib.suppress(OSError):
+                self._stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_QUIT_GRACE)
+        finally:
+            self.kill()
+            self._lines.close()
+            self._stderr.close()
 
     def __enter__(self) -> UsiClient:
         try:
@@ -182,6 +191,8 @@ class UsiClient:
                     f"engine {self.spec.name} has no option {name!r}. It has: "
                     f"{', '.join(match['name'] for match in options.values()) or 'none'}."
                 )
+            if option and option["type"] == "combo":
+                value = _as_declared(option["rest"], value)
             if option and option["type"] == "spin" and _FORCED.fullmatch(value):
                 value = value[:-1]
             elif option and (complaint := _complaint(option["type"], option["rest"], value)):
@@ -216,7 +227,8 @@ class UsiClient:
 
     def _last_words(self) -> str:
         """Quotes the last ``info string`` and the last line of standard error."""
-        self._stderr.seek(0)
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _LONGEST_LINE))
         lines = self._stderr.read().decode("utf-8", "replace").splitlines()
         errors = [line.strip() for line in lines if line.strip()]
         said = [text[:200].rstrip(".") for text in [self._lines.said, *errors[-1:]] if text]
@@ -235,7 +247,7 @@ class _Lines:
         self.deadline = 0.0
         self.said = ""
         self._stream = stream
-        self._queue: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._queue: queue.Queue[bytes] = queue.Queue(_MOST_LINES)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -262,17 +274,24 @@ class _Lines:
 
     def close(self) -> None:
         """Closes the stream, after the end of the process."""
-        self._thread.join(1.0)
+        end = time.monotonic() + 1.0
+        while self._thread.is_alive() and time.monotonic() < end:
+            with contextlib.suppress(queue.Empty):  # the thread may wait for room
+                self._queue.get(timeout=0.01)
         # A child process of the engine may still write to it.
         if not self._thread.is_alive():
             self._stream.close()
 
     def _read(self) -> None:
-        for line in self._stream:
-            if line.startswith(_INFO):
-                # The encoding is unknown; our own engine writes ASCII.
-                self.said = line[len(_INFO) :].decode(errors="replace").strip()
-            self._queue.put(line)
+        is_rest = False  # of a line that is too long
+        while piece := self._stream.readline(_LONGEST_LINE):
+            is_whole = piece.endswith(b"\n") or len(piece) < _LONGEST_LINE
+            if is_whole and not is_rest:
+                if piece.startswith(_INFO):
+                    # The encoding is unknown; our own engine writes ASCII.
+                    self.said = piece[len(_INFO) :].decode(errors="replace").strip()
+                self._queue.put(piece)
+            is_rest = not is_whole
         self._queue.put(b"")
 
 
@@ -301,13 +320,24 @@ def _complaint(kind: str, declaration: str, value: str) -> str:
         return "" if value in ("true", "false") else "true or false."
     if kind == "spin":
         bounds = re.search(r" min (-?\d+) max (-?\d+)", declaration)
-        if bounds and not re.fullmatch(r"-?\d+", value):
+        if bounds and not re.fullmatch(r"-?\d+", value, re.ASCII):
             return f"a number from {bounds[1]} to {bounds[2]}."
         if bounds and not int(bounds[1]) <= int(value) <= int(bounds[2]):
             anyway = f"To send {value} anyway, write {value}!"
             return f"a number from {bounds[1]} to {bounds[2]}. {anyway}"
     if kind == "combo":
-        choices = re.findall(r" var (.+?)(?= var |$)", declaration)
-        if value.lower() not in map(str.lower, choices):
+        choices = _choices(declaration)
+        if value not in choices:
             return f"one of {', '.join(choices)}."
     return ""
+
+
+def _choices(declaration: str) -> list[str]:
+    """Lists the values that a combo option allows."""
+    return re.findall(r" var (.+?)(?= var |$)", declaration)
+
+
+def _as_declared(declaration: str, value: str) -> str:
+    """Returns the value of a combo option in upper and lower case as the engine declares it."""
+    found = (choice for choice in _choices(declaration) if choice.lower() == value.lower())
+    return value if value in _choices(declaration) else next(found, value)

@@ -1,4 +1,4 @@
-"""Pictures of training logs: loss and accuracy over training positions."""
+"""Pictures of training logs: loss and accuracy over positions or iterations."""
 
 from __future__ import annotations
 

@@ -87,6 +87,12 @@ def test_a_mistake_is_one_sentence(arguments, message, tmp_path, capsys):
     assert not (tmp_path / "a.png").exists()
 
 
+def test_a_folder_may_have_the_name_of_a_start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "startpos").mkdir()
+    assert show_position.main(["startpos", "--board", "-o", "a.png"]) == 0
+
+
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_a_game_becomes_kif_graph_and_page(language, model, tmp_path, capsys):
     arguments = [str(GAME), "-m", model, "-o", str(tmp_path / "new"), "--language", language]
@@ -185,7 +191,7 @@ def test_a_file_that_a_conversion_replaces_is_kept(model, tmp_path, capsys):
 
 def test_a_model_is_not_overwritten_by_its_conversion(model, capsys):
     pytest.importorskip("onnxruntime")
-    assert "is the model file itself" in fails(export_onnx.main, model, model, capsys=capsys)
+    assert "is the same file as model" in fails(export_onnx.main, model, model, capsys=capsys)
 
 
 @pytest.mark.parametrize("what", ["--board", "--planes"])

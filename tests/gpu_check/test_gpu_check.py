@@ -504,6 +504,22 @@ def test_an_unknown_part_is_refused(capsys):
     assert "part 'speed' is unknown" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--output", "--kifulist_train", "--torch_python"])
+def test_an_empty_path_is_not_the_default(option, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        gpu_check.main(["--gpu", "-1", "--parts", "machine", option, ""])
+    assert "is missing" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_python_that_is_missing_is_told_before_the_first_part(tmp_path, capsys):
+    arguments = ["--gpu", "-1", "-o", str(tmp_path / "run"), "--torch_python", "/none/python"]
+    assert gpu_check.main(arguments) == 1
+    assert "--torch_python /none/python is no program" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_list_that_is_missing_is_named(tmp_path, capsys):
     arguments = ["--gpu", "-1", "-o", str(tmp_path), "--kifulist_train", "no.txt"]
     assert gpu_check.main(arguments) == 1

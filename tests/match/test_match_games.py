@@ -26,6 +26,7 @@ from pydlshogi.match.openings import draw_openings  # noqa: E402
 from pydlshogi.match.record import read_outcome  # noqa: E402
 from pydlshogi.match.table import Row  # noqa: E402
 from pydlshogi.match.tournament import Tournament  # noqa: E402
+from pydlshogi.match.usi_client import UsiClient  # noqa: E402
 from pydlshogi.match.workers import Workers  # noqa: E402
 from pydlshogi.network.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
@@ -52,6 +53,11 @@ for line in map(bytes.decode, sys.stdin.buffer):
         sys.stderr.write("loading 10%\rloading 20%\r+7776FU is gone\x1b"); sys.exit(3)
     if behaviour == "thinks at " + word: open(f"{__file__}.{os.getpid()}", "w"); time.sleep(60)
     while behaviour == "floods at " + word: say("info depth 1")
+    while behaviour == "never ends its line at " + word:
+        sys.stdout.buffer.write(b"x" * 100000)
+    if behaviour == "writes a long line at " + word: say("info " + "x" * 300000)
+    if behaviour == "writes much at " + word:
+        for number in range(5000): say("info depth 1 score cp %d" % number)
     if behaviour == "vanishes at " + word: os.remove(__file__); sys.exit(4)
     if behaviour == "complains at " + word: say("info string no model. Train one."); sys.exit(1)
     if behaviour == "mutters at " + word:
@@ -69,6 +75,7 @@ for line in map(bytes.decode, sys.stdin.buffer):
     elif word == "go": say("info string 考え中"); say("bestmove " + behaviour)
     elif word == "setoption" and " Title " in line: assert line.split()[-1] == "偽", line
     elif word == "setoption" and " Level " in line: assert "!" not in line, line
+    elif word == "setoption" and " Style " in line: assert line.endswith("very wild\n"), line
     elif word == "setoption" and " Motto " in line: assert line.split()[-1] == "win!", line
     elif word == "quit": break
 """
@@ -146,7 +153,7 @@ def test_games_may_begin_with_the_first_moves_of_other_games(tmp_path, capsys):
     assert run(tmp_path, *movers, "--max_plies", 30, "--plies", 24, "--games", 6) == 1
     assert "games of other engines, options or conditions" in capsys.readouterr().err
     assert run(tmp_path / "new", *options, "--games", 62) == 1
-    assert "30 different openings of 24 moves, but 31 are needed" in capsys.readouterr().err
+    assert "30 different openings of 24 moves, but the match needs 31" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 
@@ -295,6 +302,9 @@ def test_limits_give_no_clock_that_could_be_taken_for_the_other_sides():
         ("reports at go", "%TIME_UP", "at 'go nodes 1000' with status 3 (+7776FU is gone"),
         ("silent at go", "%TIME_UP", "did not answer 'go nodes 1000' within 2 s"),
         ("floods at go", "%TIME_UP", "did not answer 'go nodes 1000' within 2 s"),
+        ("never ends its line at go", "%TIME_UP", "did not answer 'go nodes 1000' within 2 s"),
+        ("writes a long line at go", "%ILLEGAL_MOVE", "the illegal move 'writes'"),
+        ("writes much at go", "%ILLEGAL_MOVE", "the illegal move 'writes'"),
     ],
 )
 def test_an_engine_that_fails_loses_and_the_match_goes_on(
@@ -302,7 +312,7 @@ def test_an_engine_that_fails_loses_and_the_match_goes_on(
 ):
     output = tmp_path / "match"
     arguments = ("--engine", fake("3c3d", "sane"), "--opponent", fake(behaviour), "--games", 2)
-    timeout = 2 if behaviour.startswith(("silent", "floods")) else 120
+    timeout = 2 if behaviour.startswith(("silent", "floods", "never")) else 120
     # After one move of Black's, White's 3c3d is legal.
     assert run(output, *arguments, "--plies", 1, "--timeout", timeout) == 0
     found = row(output)
@@ -312,6 +322,55 @@ def test_an_engine_that_fails_loses_and_the_match_goes_on(
     for path in output.rglob("*.csa"):
         assert parse_game(path.read_bytes()).end_mark == mark
     assert capsys.readouterr().err.count(words or "sane - fake, game") == faults
+
+
+@pytest.mark.parametrize("behaviour", ["floods at isready", "never ends its line at isready"])
+def test_what_an_engine_writes_is_not_kept_without_limit(fake, behaviour):
+    client = UsiClient(parse_engine(fake(behaviour)), timeout=1.0)
+    try:
+        client.greet()
+        client._send("isready")
+        time.sleep(1.0)
+        waiting = client._lines._queue.qsize()
+    finally:
+        client.close()
+    assert waiting <= 1000
+    assert not client._lines._thread.is_alive()
+
+
+def test_an_interrupt_while_an_engine_is_to_end_kills_it(fake, monkeypatch):
+    client = UsiClient(parse_engine(fake("silent at quit")), timeout=10.0)
+    client.greet()
+    wait = client._process.wait
+
+    def interrupted(timeout=None):
+        if timeout is not None:
+            raise KeyboardInterrupt
+        return wait()
+
+    monkeypatch.setattr(client._process, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        client.close()
+    assert client._process.returncode is not None
+
+
+def test_an_exact_evaluation_is_better_than_a_bound(tmp_path):
+    script = tmp_path / "engine.py"
+    script.write_text(
+        """
+import sys
+answers = iter([[(50, ""), (90, " lowerbound")], [(90, " lowerbound")], [(9, ""), (7, "")]])
+for line in sys.stdin:
+    if line == "usi\\n": print("usiok", flush=True)
+    if line.startswith("go"):
+        for value, bound in next(answers): print(f"info score cp {value}{bound} pv 7g7f")
+        print("bestmove 7g7f", flush=True)
+    if line == "quit\\n": break
+"""
+    )
+    with UsiClient(parse_engine(f"x='{sys.executable}' '{script}'"), 10.0) as client:
+        found = [client.best_move([], Limit("nodes", 1)).evaluation for _ in range(3)]
+    assert found == [50, 90, 7]
 
 
 def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, capsys):
@@ -351,6 +410,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
             "the option level must be a number from -5 to 5. To send 7 anyway, write 7!",
         ),
         ("resign;Level=high", "the option Level must be a number from -5 to 5."),
+        ("resign;Level=\uff15", "the option Level must be a number from -5 to 5."),
         ("resign;Style=wild", "the option Style must be one of calm, very wild."),
         ("resign;Book=no", "the option Book must be true or false."),
     ],
@@ -404,7 +464,7 @@ def test_a_record_names_no_limit_that_neither_engine_has(fake, tmp_path):
 
 
 def test_options_reach_the_engine(fake, tmp_path):
-    spec = fake("resign") + ";level=-5;style=very wild;Book=false;USI_Hash=1"
+    spec = fake("resign") + ";level=-5;style=Very wild;Book=false;USI_Hash=1"
     assert run(tmp_path / "match", "--engine", "random", "--opponent", spec, "--games", 2) == 0
 
 
@@ -419,6 +479,10 @@ def test_options_reach_the_engine(fake, tmp_path):
         (["--engine", "random"], "two engines of --engine have the same name"),
         (["--max_plies", "4"], "--max_plies 4 leaves no move"),
         (["--opponent", "nothing"], "'nothing' is not random"),
+        (["--opponent", "random=x"], "an engine and another opponent have the name 'random'"),
+        (["--byoyomi", "9" * 400], "is not a whole number from 1 to 1000000000000"),
+        (["--timeout", "9" * 400], "is not a whole number from 1 to 1000000000000"),
+        (["--opponent", "x=y;go=nodes " + "9" * 400], "with numbers of at most 1000000000000"),
     ],
 )
 def test_wrong_arguments(tmp_path, capsys, arguments, words):
@@ -455,6 +519,15 @@ def test_a_match_does_not_join_one_that_began_after_its_check(
     assert row(output)["games"] == "2"
     settings = json.loads((output / "random_fake" / "settings.json").read_text())
     assert settings["limit"] == {"kind": "nodes", "value": 50}
+
+
+def test_a_folder_without_games_takes_other_conditions(fake, tmp_path):
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
+    assert run(tmp_path, *arguments) == 0
+    for path in (tmp_path / "random_fake").glob("*.csa"):
+        path.unlink()
+    assert run(tmp_path, *arguments, "--nodes", 50) == 0
+    assert "go nodes 50" in (tmp_path / "random_fake" / "0001.csa").read_text(encoding="utf-8")
 
 
 def test_two_matches_do_not_share_a_folder(fake, tmp_path, capsys):

@@ -73,6 +73,26 @@ def test_openings_of_games_depend_on_the_seed_and_not_on_their_number():
     assert draw_openings(9, 10, 4, TEST_LIST) != many
 
 
+def test_a_game_that_repeats_a_position_gives_no_opening(tmp_path):
+    cycle = ["+2818HI", "-8292HI", "+1828HI", "-9282HI"]
+    moves = "\n".join([*cycle * 3, "+7776FU", "-3334FU"])
+    (tmp_path / "a.csa").write_text(f"PI\n+\n{moves}\n%TORYO\n")
+    (tmp_path / "list.txt").write_text("a.csa\n")
+    kifu_list = str(tmp_path / "list.txt")
+    assert len(draw_openings(1, 11, 0, kifu_list)[0].moves) == 11  # the third occurrence is no end
+    for plies in (12, 13):
+        with pytest.raises(OpeningError, match="0 different openings"):
+            draw_openings(1, plies, 0, kifu_list)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "list.txt").write_text("missing.csa\nother.csa\n")
+    with pytest.raises(
+        OpeningError, match=r"2 files cannot be read; the first: \w+\.csa, .*no such"
+    ):
+        draw_openings(1, 4, 0, str(tmp_path / "list.txt"))
+
+
 def test_only_different_openings_of_even_legal_games_are_used(tmp_path):
     head, moves = "PI\n+\n", ["+7776FU", "-3334FU", "+2726FU", "-8384FU"]
 
@@ -104,7 +124,7 @@ def test_only_different_openings_of_even_legal_games_are_used(tmp_path):
         ("7g7f", "3c3d", "2g2f", "8c8d"),
         ("7g7f", "3c3d", "5i5h", "2b8h+"),
     }
-    message = r"list\.txt have 2 different openings of 4 moves, but 3 are needed"
+    message = r"list\.txt have 2 different openings of 4 moves, but the match needs 3"
     with pytest.raises(OpeningError, match=message):
         draw_openings(3, 4, 0, kifu_list)
 
