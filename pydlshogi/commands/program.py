@@ -9,6 +9,7 @@ exception              standard error                         exit status
 a missing package      ``NAME: error: SENTENCE``              1
 Ctrl-C                 ``NAME: interrupted.``                 130
 SIGTERM                ``NAME: interrupted.``                 143
+a closed terminal      ``NAME: interrupted.``                 129
 closed standard output nothing                                141
 =====================  =====================================  ======================
 
@@ -40,18 +41,23 @@ CLOSED_OUTPUT = 141
 
 _REMEDY = "End other programs."
 
+#: Signals that ask a program to end. Windows has no SIGHUP, which a closed terminal sends.
+_ENDINGS = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
 #: Error numbers of a write to a closed pipe; Windows reports the second one.
 _CLOSED = (errno.EPIPE, errno.EINVAL)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived; :func:`terminable` raises it.
+    """A signal arrived that asks the program to end; :func:`terminable` raises it.
 
-    Attributes:
+    Args:
         signal_number: Number of the signal.
     """
 
-    signal_number = signal.SIGTERM
+    def __init__(self, signal_number: int = signal.SIGTERM) -> None:
+        super().__init__()
+        self.signal_number = signal_number
 
 
 class Reported(Exception):
@@ -73,27 +79,28 @@ def signal_of(interrupt: KeyboardInterrupt) -> int:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Makes SIGTERM raise an exception, so that temporary files are removed.
+    """Makes SIGTERM and SIGHUP raise an exception, so that temporary files are removed.
 
-    Only the main thread can handle signals; in other threads this does nothing.
+    A signal that the process ignores, for example under nohup, stays ignored. Only the main
+    thread can handle signals; in other threads this does nothing.
 
     Raises:
-        Terminated: SIGTERM arrived.
+        Terminated: one of them arrived.
     """
-    before = signal.getsignal(signal.SIGTERM)
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if not in_main_thread or before != signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, _terminate)
+    caught = []
+    if threading.current_thread() is threading.main_thread():
+        caught = [number for number in _ENDINGS if signal.getsignal(number) == signal.SIG_DFL]
+    for number in caught:
+        signal.signal(number, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in caught:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated
+    raise Terminated(number)
 
 
 def program(

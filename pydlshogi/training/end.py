@@ -12,9 +12,16 @@ from typing import Any
 
 from pydlshogi.training.parallel import ALONE, Alone
 
+#: Signals that end a run. Windows has no SIGHUP, which a closed terminal sends.
+_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []),
+)
+
 
 class Interruption:
-    """A signal (Ctrl-C or SIGTERM) that ends a run after the current iteration.
+    """A signal (such as Ctrl-C) that ends a run after the current iteration.
 
     Args:
         speaks: Whether to say on standard error that the signal came.
@@ -42,7 +49,7 @@ class Interruption:
             return
         before = {
             number: handler
-            for number in (signal.SIGINT, signal.SIGTERM)
+            for number in _SIGNALS
             if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
         }
         for number in before:

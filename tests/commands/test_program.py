@@ -140,16 +140,39 @@ def test_a_fault_of_this_package_passes_through_the_log(caplog):
     assert not caplog.records
 
 
-def test_sigterm_ends_a_program_as_ctrl_c_does(capsys):
+@pytest.mark.parametrize("name, status", [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_a_program_as_ctrl_c_does(capsys, name, status):
+    if not hasattr(signal, name):
+        pytest.skip("this system has no such signal")
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)  # whoever started the tests may ignore it
+
     @program("tool")
     def main(argv=None):
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         threading.Event().wait(60)
 
-    before = signal.getsignal(signal.SIGTERM)
-    assert main() == 143
-    assert signal.getsignal(signal.SIGTERM) == before
+    try:
+        assert main() == status
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
     assert capsys.readouterr().err == "tool: interrupted.\n"
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    ignored = signal.SIGHUP if hasattr(signal, "SIGHUP") else signal.SIGTERM
+    before = signal.signal(ignored, signal.SIG_IGN)
+
+    @program("tool")
+    def main(argv=None):
+        signal.raise_signal(ignored)
+        return 7
+
+    try:
+        assert main() == 7
+    finally:
+        signal.signal(ignored, before)
 
 
 def test_a_program_runs_outside_the_main_thread():

@@ -333,7 +333,7 @@ class Interrupting(SmallNetwork):
         return super().forward(x)
 
 
-@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+@pytest.fixture(params=[getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")])
 def number(request):
     """A signal, not ignored even if whoever started the tests ignores it."""
     if os.name == "nt":
