@@ -59,7 +59,7 @@ gpu:
 #   $(1): folder of the results, $(2): options of the recipe, $(3): this make command
 # The shell must outlive Ctrl-C, to tell how to continue: hence the empty trap.
 define TRAIN
-trap : INT TERM; \
+trap : INT TERM HUP; \
 resume=""; \
 if test -e $(1)/finished; then \
     test -e $(1)/log.png || $(BIN)/python utils/plot_log.py $(1)/log.txt --output $(1)/log.png || exit $$?; \
@@ -76,7 +76,7 @@ set -- $(BIN)/python train_policy.py kifu/kifulist_train.txt kifu/kifulist_test.
     --model $(1)/model_policy --state $(1)/state_policy --log $(1)/log.txt $(2) $$resume && \
 echo "$$*" && PYDLSHOGI_CONTINUE="$(3)" "$$@"; \
 status=$$?; \
-if test $$status = 130 || test $$status = 143; then \
+if test $$status = 130 || test $$status = 143 || test $$status = 129; then \
     echo "Interrupted. To continue: $(3). To start over: rename the folder $(1)."; \
 fi; \
 test $$status = 0 || exit $$status; \

@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not count:
             parser.error(f"there is no GPU to measure: {reason}")
     if args.torch_python and not shutil.which(args.torch_python):
-        parser.error(f"--torch_python {args.torch_python} is no program")
+        parser.error(f"--torch_python {args.torch_python} cannot be run")
     end = time.monotonic() + (args.seconds or float("inf"))
     chosen = [
         (name, numbers, both)

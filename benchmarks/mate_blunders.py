@@ -36,7 +36,7 @@ from pydlshogi.commands.arguments import (  # noqa: E402
 from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.errors import UserError  # noqa: E402
 from pydlshogi.kifu.game import RecordError  # noqa: E402
-from pydlshogi.match.openings import first_moves, shuffled_records  # noqa: E402
+from pydlshogi.match.openings import first_moves, shuffled_records, unread  # noqa: E402
 from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
 
 #: The positions are at least and at most so many moves before the end of their games.
@@ -72,20 +72,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 def draw_endgames(kifulist: str, number: int, seed: int) -> list[Position]:
     """Draws a position from each of some games."""
     positions = []
-    for position in _endgames(kifulist, seed):
+    problems: list[str] = []
+    for position in _endgames(kifulist, seed, problems):
         positions.append(position)
         if len(positions) == number:
             return positions
     raise UserError(
         f"the games of {kifulist} have {len(positions)} positions near their ends, but {number} "
-        "are needed. Name more games, or lower --positions."
+        "are needed. Name more games, or lower --positions." + unread(problems)
     )
 
 
-def _endgames(kifulist: str, seed: int) -> Iterator[Position]:
-    """Yields a position of each game that is long enough."""
+def _endgames(kifulist: str, seed: int, problems: list[str]) -> Iterator[Position]:
+    """Yields a position of each game that is long enough; notes files that cannot be read."""
     generator = random.Random(seed)
-    for record in shuffled_records(kifulist, seed):
+    for record in shuffled_records(kifulist, seed, problems):
         try:
             length = len(record.parse().moves)
         except RecordError:

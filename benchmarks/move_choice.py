@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--concurrency", type=positive_int, default=1, help="engines at a time (%(default)s)")
     add("--output", type=named_path, required=True, metavar="FOLDER")
     arguments = parser.parse_args(argv)
-    check_names(parser, arguments.engine)
+    check_names(parser, arguments.engine, reserved=JUDGE)
     positions = draw_positions(arguments.kifulist, arguments.positions)
     arguments.output.mkdir(parents=True, exist_ok=True)
     moves = choose_all(arguments.output, arguments.engine, positions, arguments.concurrency)
@@ -96,13 +96,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def check_names(parser: ArgumentParser, specs: Sequence[EngineSpec]) -> None:
-    """Refuses engines whose results would go to the same file."""
+def check_names(parser: ArgumentParser, specs: Sequence[EngineSpec], reserved: str = "") -> None:
+    """Refuses engines whose results would go to the same file, or to the reserved one."""
     names = [spec.name.lower() for spec in specs]
     if len(set(names)) < len(names):
         parser.error("two engines have the same name")
-    if JUDGE in names:
-        parser.error(f"the name {JUDGE!r} is that of another file; choose another one")
+    if reserved in names:
+        parser.error(
+            f"the name {reserved!r} is reserved for {reserved}.json; give the engine another name"
+        )
 
 
 def draw_positions(kifulist: str, number: int) -> list[Position]:
@@ -151,8 +153,9 @@ def choose(
     known = read(path, describe(spec))
     if stop.is_set():
         return []
-    with UsiClient(spec, TIMEOUT) as client:
-        clients.append(client)
+    client = UsiClient(spec, TIMEOUT)
+    clients.append(client)
+    with client:
         for number, position in enumerate(positions):
             if stop.is_set():
                 write(path, describe(spec), known)

@@ -113,13 +113,13 @@ def check_picture(output: str | os.PathLike[str]) -> None:
         output: The file, as for :func:`save_figure`.
 
     Raises:
-        DrawingError: the suffix names another format; or the file has no suffix, is not empty
-            and is no PNG.
+        DrawingError: the suffix is none of .png, .svg and .pdf; or the file has no suffix, is not
+            empty and is no PNG.
     """
     output = Path(output)
     if output.suffix:
         if output.suffix[1:].lower() not in _FORMATS:
-            raise _cannot_be_written(output, f"{output.suffix} is another format")
+            raise _cannot_be_written(output, "its suffix is not .png, .svg or .pdf")
         return
     if not output.is_file():
         return

@@ -103,8 +103,8 @@ def output_format(output: Path, name: str | None) -> FixedFormat:
     of_another = output.name.lower().endswith(RECORD_SUFFIXES)
     if name and of_another and fixed_format(output.name) is not found:
         raise UserError(
-            f"the suffix of {output} is that of another format than {name}, and programs would "
-            f"read it as that. Call it .{name}."
+            f"{output} has the suffix of another format than {name}. Programs would read it in "
+            f"that format. Use the suffix .{name}."
         )
     if found is None:
         raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -150,9 +151,10 @@ def _request(args: argparse.Namespace) -> Request:
     from pydlshogi.gpu_check.job import Request
     from pydlshogi.gpu_check.table import claim
 
-    if args.torch_python and not shutil.which(args.torch_python):
+    torch_python = shutil.which(args.torch_python) if args.torch_python else ""
+    if torch_python is None:
         raise CannotCheck(
-            f"--torch_python {args.torch_python} is no program. Name the python of an environment "
+            f"--torch_python {args.torch_python} cannot be run. Name the python of an environment "
             "with PyTorch, such as VENV/bin/python."
         )
     output = args.output.resolve()
@@ -169,7 +171,8 @@ def _request(args: argparse.Namespace) -> Request:
         output=output,
         kifulist_train=lists["train"],
         kifulist_test=lists["test"],
-        torch_python=args.torch_python,
+        # The parts run in another folder. The python of an environment may be a link, which stays.
+        torch_python=torch_python and os.path.abspath(torch_python),
     )
 
 

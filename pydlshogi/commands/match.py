@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -182,7 +183,7 @@ def _check(
     specs_by_name = {spec.name: spec for spec in args.engine}
     for spec in opponents:
         if specs_by_name.get(spec.name, spec) != spec:
-            parser.error(f"an engine and another opponent have the name {spec.name!r}")
+            parser.error(f"--engine and --opponent give the name {spec.name!r} to two engines")
 
 
 def _check_environment(output: Path) -> None:
@@ -249,9 +250,10 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
     with tqdm(desc=title, total=games, initial=kept, unit="game", disable=None) as bar:
 
         def played(number: int, verdict: Verdict) -> None:
-            bar.update()
-            if verdict.is_fault:
-                tqdm.write(f"{title}, game {number}: {verdict.reason}", file=sys.stderr)
+            with contextlib.suppress(OSError):  # the terminal may be closed
+                bar.update()
+                if verdict.is_fault:
+                    tqdm.write(f"{title}, game {number}: {verdict.reason}", file=sys.stderr)
 
         def interrupted() -> None:
             tqdm.write(

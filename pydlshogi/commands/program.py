@@ -33,6 +33,7 @@ from types import FrameType
 from typing import Callable
 
 from pydlshogi.errors import UserError
+from pydlshogi.signals import ENDINGS, HANG_UP
 
 _Main = Callable[..., int]
 
@@ -40,9 +41,6 @@ _Main = Callable[..., int]
 CLOSED_OUTPUT = 141
 
 _REMEDY = "End other programs."
-
-#: Signals that ask a program to end. Windows has no SIGHUP, which a closed terminal sends.
-_ENDINGS = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 #: Error numbers of a write to a closed pipe; Windows reports the second one.
 _CLOSED = (errno.EPIPE, errno.EINVAL)
@@ -89,7 +87,7 @@ def terminable() -> Iterator[None]:
     """
     caught = []
     if threading.current_thread() is threading.main_thread():
-        caught = [number for number in _ENDINGS if signal.getsignal(number) == signal.SIG_DFL]
+        caught = [number for number in ENDINGS if signal.getsignal(number) == signal.SIG_DFL]
     for number in caught:
         signal.signal(number, _terminate)
     try:
@@ -100,6 +98,8 @@ def terminable() -> Iterator[None]:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
+    if number == HANG_UP:
+        signal.signal(number, signal.SIG_IGN)  # the second one would interrupt the cleanup
     raise Terminated(number)
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
+from tqdm import tqdm
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import remove_leftovers, write_beside
@@ -33,6 +35,8 @@ PROGRESS = "progress.json"
 
 #: Positions in a shard, at most: 100 MB.
 SHARD_SIZE = 1 << 20
+
+_NAME = re.compile(rf"\d{{5,}}-\d{{5,}}\{SUFFIX}")
 
 # A group ends when its files have this many bytes, or when it has this many files.
 _GROUP_BYTES = 64 << 20
@@ -102,15 +106,14 @@ def make_shards(
     if not continued:
         # Before the first shard: the next run then knows which list the shards belong to.
         _write_progress(folder, progress)
-    damaged = {_group_of(name) for name in progress.shards if not _is_intact(folder / name)}
+    damaged = {_group_of(name) for name in _checked(progress.shards, folder)}
     for number, group in enumerate(_groups(sources)):
         if number >= progress.groups:
             # The list of a run with unreadable files names shards that are now written again.
             (folder / LIST).unlink(missing_ok=True)
             _make_group(folder, number, group, progress, strict=strict, size=size)
         elif number in damaged:
-            # Names and report are those of the first time: the files have not changed.
-            _write_shards(folder, number, group, Report(), strict=strict, size=size)
+            _repair_group(folder, number, group, progress, strict=strict, size=size)
     report = Report.from_plain(progress.report)
     if not progress.shards:
         why = f"; the first: {report.excluded[0]}" if report.excluded else ""
@@ -142,6 +145,8 @@ def _read_progress(folder: Path, mark: str) -> _Progress:
         return fresh
     try:
         progress = _Progress(**json.loads(path.read_text(encoding="utf-8")))
+        if not all(map(_NAME.fullmatch, progress.shards)):
+            raise ValueError("another name")
         report = Report.from_plain(progress.report)
     except (KeyError, TypeError, ValueError):
         remedy = f"Delete {folder}, or choose" if has_shards else "Choose"
@@ -185,6 +190,32 @@ def _make_group(
         _write_progress(folder, progress)
 
 
+def _repair_group(
+    folder: Path, number: int, group: list[Source], progress: _Progress, *, strict: bool, size: int
+) -> None:
+    """Makes the shards of a finished group again. Their names and the report stay.
+
+    Raises:
+        ShardingError: a file cannot be read; damaged shards are deleted, so that the same
+            command makes them again.
+    """
+    report = Report()
+    names = _write_shards(folder, number, group, report, strict=strict, size=size)
+    if report.unreadable or names != _shards_of(number, progress):
+        for name in {*names, *_shards_of(number, progress)}:
+            (folder / name).unlink(missing_ok=True)
+        why = f"; the first: {report.excluded[0]}" if report.excluded else ""
+        raise ShardingError(
+            f"damaged shards of {folder} cannot be made again, because files cannot be read{why}. "
+            "Then repeat the command."
+        )
+
+
+def _shards_of(number: int, progress: _Progress) -> list[str]:
+    """Lists the shards of a group."""
+    return [name for name in progress.shards if _group_of(name) == number]
+
+
 def _write_shards(
     folder: Path, number: int, group: list[Source], report: Report, *, strict: bool, size: int
 ) -> list[str]:
@@ -203,11 +234,18 @@ def _group_of(name: str) -> int:
     return int(name.partition("-")[0])
 
 
+def _checked(names: Sequence[str], folder: Path) -> Iterator[str]:
+    """Yields the shards that are missing or damaged; shows a progress bar."""
+    for name in tqdm(names, desc="check shards", unit="shard", leave=False, disable=None):
+        if not _is_intact(folder / name):
+            yield name
+
+
 def _is_intact(path: Path) -> bool:
     """Says whether a shard exists and is not damaged; reads all of it."""
     try:
         Shard(path).check()
-    except (FileNotFoundError, ShardError):
+    except (FileNotFoundError, IsADirectoryError, ShardError):
         return False
     return True
 

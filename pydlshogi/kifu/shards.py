@@ -199,9 +199,12 @@ class Shard:
             ShardError: a block is damaged.
         """
         for start in range(0, len(self), _CHECKED):
-            rows = numpy.arange(start, min(start + _CHECKED, len(self)))
-            self[rows]
-            self.visits_of(rows)
+            end = min(start + _CHECKED, len(self))
+            self[start:end]
+            if self.has_visits:
+                rows = numpy.arange(start, end)
+                self.prefetch_candidates(rows)
+                self.visits_of(rows)
 
     def prefetch(self, rows: numpy.ndarray, visits: bool = False) -> None:
         """Asks the system to read the blocks of positions into memory; does not wait.

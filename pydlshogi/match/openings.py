@@ -72,7 +72,7 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
                 f"the games of {kifu_list} have {counted(len(found), 'different opening')} of "
                 f"{counted(plies, 'move')}, but the match needs {number}. Name more games, or "
                 "lower --games or --plies. Handicap games and single positions have no opening."
-                + (_unread(problems) if problems else "")
+                + unread(problems)
             )
         moves = first_moves(record, plies)
         if moves:
@@ -103,14 +103,14 @@ def random_opening(seed: int, pair: int, plies: int) -> list[str]:
             return moves
 
 
-def _unread(problems: list[str]) -> str:
-    """Names the first file that cannot be read."""
+def unread(problems: list[str]) -> str:
+    """Returns a sentence about the files that cannot be read; empty if there are none."""
+    if not problems:
+        return ""
     return f" {counted(len(problems), 'file')} cannot be read; the first: {problems[0]}."
 
 
-def shuffled_records(
-    kifu_list: str, seed: int, problems: list[str] | None = None
-) -> Iterator[Record]:
+def shuffled_records(kifu_list: str, seed: int, problems: list[str]) -> Iterator[Record]:
     """Yields the records of a list: the files in random order, and the records within each.
 
     Args:
@@ -118,7 +118,6 @@ def shuffled_records(
         seed: Seed of the random numbers.
         problems: Receives a clause for each file that cannot be read.
     """
-    problems = [] if problems is None else problems
     generator = random.Random(f"{seed} openings")
     sources = read_list(kifu_list)
     generator.shuffle(sources)
@@ -162,5 +161,5 @@ def first_moves(record: Record, plies: int) -> list[str]:
         return []
     moves = [move.usi() for move in game.moves]
     referee = Referee(plies + 1)
-    # An illegal move, a repetition, or no legal move for the answer ends a game.
-    return [] if any(map(referee.hear, moves)) or referee.board.is_game_over() else moves
+    # A move that ends the game gives no opening.
+    return [] if any(map(referee.hear, moves)) else moves

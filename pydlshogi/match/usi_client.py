@@ -247,6 +247,7 @@ class _Lines:
         self.deadline = 0.0
         self.said = ""
         self._stream = stream
+        self._is_closed = False
         self._queue: queue.Queue[bytes] = queue.Queue(_MOST_LINES)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -274,6 +275,7 @@ class _Lines:
 
     def close(self) -> None:
         """Closes the stream, after the end of the process."""
+        self._is_closed = True
         end = time.monotonic() + 1.0
         while self._thread.is_alive() and time.monotonic() < end:
             with contextlib.suppress(queue.Empty):  # the thread may wait for room
@@ -290,7 +292,8 @@ class _Lines:
                 if piece.startswith(_INFO):
                     # The encoding is unknown; our own engine writes ASCII.
                     self.said = piece[len(_INFO) :].decode(errors="replace").strip()
-                self._queue.put(piece)
+                if not self._is_closed:  # nobody reads any more; a child process may write
+                    self._queue.put(piece)
             is_rest = not is_whole
         self._queue.put(b"")
 

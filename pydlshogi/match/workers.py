@@ -85,7 +85,8 @@ class Workers:
     ) -> None:
         """Waits for the current games, or kills the engines at a second Ctrl-C."""
         try:
-            interrupted()
+            with contextlib.suppress(OSError):  # the terminal may be closed
+                interrupted()
             self._wait(threads)
         except KeyboardInterrupt:
             self._give_up.set()

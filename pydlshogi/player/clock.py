@@ -25,6 +25,9 @@ _SENDING = 0.05
 #: Longest wait for the network's first answer after an immediate stop, in seconds.
 _PATIENCE = 0.05
 
+#: The same after the network was loaded, in seconds. Then, the time is over in any case.
+_FIRST_PATIENCE = 1.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
@@ -104,9 +107,9 @@ class Timer:
         self._is_pondering = go.ponder
         self._budget = None if go.is_held else make_budget(go, *self._budget_arguments)
 
-    def wait_for_answer(self) -> None:
-        """Gives the network the time for one answer from now on, even if the clock is over."""
-        self._patient_until = time.perf_counter() + _PATIENCE
+    def wait_for_first_answer(self) -> None:
+        """Gives the network time for its first answer, from now on, even if the clock is over."""
+        self._patient_until = time.perf_counter() + _FIRST_PATIENCE
 
     def elapsed(self) -> float:
         """Seconds since the command."""

@@ -158,7 +158,7 @@ class MCTSPlayer(NetworkPlayer):
             return "resign"
         if not self._loaded:  # a GUI without isready
             self.prepare()
-            timer.wait_for_answer()
+            timer.wait_for_first_answer()
         book_move = None if go.infinite or go.ponder else self._book_move(go.searchmoves)
         if book_move:
             return self._play_book(book_move)
@@ -176,7 +176,7 @@ class MCTSPlayer(NetworkPlayer):
     def find_mate(self, go: Go) -> str:
         """Searches a mate by df-pn, in the memory that the tree leaves.
 
-        If the tree leaves less than half of it, the tree is dropped.
+        If this is less than half of ``USI_Hash``, the tree is dropped, and the search has one half.
         """
         seconds = None if go.mate_ms is None else go.mate_ms / 1000
         timer = Timer(Go(infinite=True, stop=go.stop, time=go.time), self.board.turn, 0, 0.0)
@@ -210,10 +210,10 @@ class MCTSPlayer(NetworkPlayer):
         game, settings = self._make_game(), self._settings(go)
         moves = [from_usi(move) for move in self._moves]
         root_moves = self._root_moves(go.searchmoves)
-        if root_moves is not None:
-            self._search.tree.clear()
-        else:
-            self._search.tree.move_to((self._sfen, settings), moves, keep=go.ponder)
+        tree = self._search.tree
+        tree.move_to((self._sfen, settings), moves, keep=go.ponder)
+        if root_moves is not None and not root_moves.intersection(tree.root.mate[:1]):
+            tree.clear()  # its root has all moves
         self._search.begin(game, settings, root_moves)
 
     def _run(self, go: Go, timer: Timer) -> int:
@@ -276,7 +276,8 @@ class MCTSPlayer(NetworkPlayer):
     def _is_settled(self, go: Go, timer: Timer, visits_before: int) -> bool:
         """Says whether to move early, because the choice is clear or cannot change any more.
 
-        ``movetime`` is the time that the user wants the search to take, so it is used.
+        ``movetime`` is the time that the user wants the search to take. So it is used, unless only
+        one move does not lose.
         """
         budget, root = timer.budget(), self._search.root
         if budget is None or root.policy is None or root.children is None:

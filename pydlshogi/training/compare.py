@@ -281,7 +281,7 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
 
 
 def _no_model(variant: Variant) -> str:
-    return f"model file {variant.settings.model} is missing or damaged"
+    return f"model file {variant.settings.model} cannot be used"
 
 
 def _cannot_continue(variant: Variant, problem: str) -> CompareError:

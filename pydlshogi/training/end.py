@@ -10,14 +10,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from pydlshogi.signals import ENDINGS, HANG_UP
 from pydlshogi.training.parallel import ALONE, Alone
-
-#: Signals that end a run. Windows has no SIGHUP, which a closed terminal sends.
-_SIGNALS = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []),
-)
 
 
 class Interruption:
@@ -36,7 +30,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def catch(self) -> Iterator[None]:
-        """Records the first signal while a block runs; a second one ends it at once.
+        """Records the first signal while a block runs; a second one, but SIGHUP, ends it at once.
 
         A signal that the process ignores, for example under nohup, stays ignored. Only
         the main thread can handle signals; in other threads this does nothing.
@@ -49,7 +43,7 @@ class Interruption:
             return
         before = {
             number: handler
-            for number in _SIGNALS
+            for number in (signal.SIGINT, *ENDINGS)
             if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
         }
         for number in before:
@@ -62,6 +56,8 @@ class Interruption:
 
     def _record(self, number: int, frame: FrameType | None) -> None:
         if self.signal_number is not None:
+            if number == HANG_UP:
+                return
             raise KeyboardInterrupt
         self.signal_number = number
         # Not through the log: the signal may have come while a log line was written.

@@ -108,7 +108,7 @@ class Curve:
     epochs: list[EpochPoint] = dataclasses.field(default_factory=list)
     network: str = ""
     value_head_only: bool = False
-    start: tuple[int, int | None] = (0, 0)
+    start: tuple[int, int | None] = dataclasses.field(default=(0, 0), compare=False)
 
 
 def total(policy: float | None, value: float | None) -> float:

@@ -87,7 +87,7 @@ def fit_value_scale(predicted: numpy.ndarray, wins: numpy.ndarray) -> ValueScale
     factor = _fit(logits, wins)
     if factor is None and (logits * (2 * wins - 1)).sum() > 0:
         raise ValueScaleError(
-            "the values predict every result of its games, so that no factor is the best. "
+            "the values predict every result of its games, so there is no best factor. "
             "Name more games."
         )
     if factor is None or factor <= 0:

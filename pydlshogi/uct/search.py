@@ -48,7 +48,7 @@ _GROUP = 4
 #: Playouts between two checks for a stop. One takes 0.1 ms, or 5 ms with a hard mate search.
 _CHECK = 4
 
-#: With mate searches of more plies, which can take 50 ms, each playout is followed by a check.
+#: Longer mate searches can take 50 ms. Then, there is a check before each playout.
 _FAST_MATE = 5
 
 #: Most dropped nodes, and most old positions of the cache, that are freed with each batch. 700

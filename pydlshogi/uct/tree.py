@@ -139,8 +139,8 @@ def _rest_of_mate(path: Sequence[Node], moves: Sequence[int]) -> Sequence[int]:
     """Returns the rest of a mate after moves that belong to it; empty if there is none.
 
     Args:
-        path: A node and those after some of the moves.
-        moves: The moves.
+        path: The anchor and the nodes after the first moves, as far as the tree has them.
+        moves: The moves, from the anchor.
     """
     for played, node in enumerate(path):
         rest = len(moves) - played

@@ -208,8 +208,8 @@ class Dialogue(abc.ABC):
         self._release()
         with self._signs_of_life():
             self._prepare()
-        self._output.send("readyok")
         self._free = time.perf_counter()
+        self._output.send("readyok")
 
     def _usinewgame(self, rest: str) -> None:
         self._release()
@@ -238,13 +238,14 @@ class Dialogue(abc.ABC):
         begin = max(signals.time, self._free)
         go = dataclasses.replace(go, stop=signals.stop, ponderhit=signals.ponderhit, time=begin)
         self._signals.begin(self._waits_for_stop(go))
-        if go.mate:
-            self._output.send(f"checkmate {self._mate_answer(go)}")
-        else:
-            self._held = f"bestmove {self._answer(go)}"
-            self._held_for_ponder = go.ponder
+        answer = f"checkmate {self._mate_answer(go)}" if go.mate else f"bestmove {self._answer(go)}"
         if not signals.stop.is_set():  # after a stop, the clock of the next go is running
             self._free = time.perf_counter()
+        if go.mate:
+            self._output.send(answer)
+            return
+        self._held = answer
+        self._held_for_ponder = go.ponder
         if not go.is_held:
             self._release()
 

@@ -168,9 +168,9 @@ def test_nothing_is_written_where_nothing_can_be(folder, capsys):
     [
         (["none.hcpe", "b.psv"], "none.hcpe: there is no such file or folder. Check its path."),
         (["a.hcpe", "b.txt"], "the suffix of b.txt names no format. Call it .hcpe or .psv,"),
-        (["a.hcpe", "b.psv", "--format", "hcpe"], "the suffix of b.psv is that of another format"),
-        (["a.hcpe", "b.hcpe3", "--format", "hcpe"], "than hcpe, and programs would read it"),
-        (["a.hcpe", "b.csa", "--format", "psv"], "Call it .psv."),
+        (["a.hcpe", "b.psv", "--format", "hcpe"], "b.psv has the suffix of another format"),
+        (["a.hcpe", "b.hcpe3", "--format", "hcpe"], "than hcpe. Programs would read it"),
+        (["a.hcpe", "b.csa", "--format", "psv"], "Use the suffix .psv."),
         (["a.hcpe", "a.hcpe"], "OUT a.hcpe is the same file as IN. Choose another name."),
         ([".", "a.hcpe"], "a.hcpe is one of the files to read. Name another output file."),
         (["list.txt", "list.txt/b.psv"], "list.txt"),

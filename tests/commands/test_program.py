@@ -149,7 +149,7 @@ def test_a_signal_ends_a_program_as_ctrl_c_does(capsys, name, status):
 
     @program("tool")
     def main(argv=None):
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         threading.Event().wait(60)
 
     try:

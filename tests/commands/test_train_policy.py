@@ -609,6 +609,27 @@ def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, numb
     call("--iterations 1 --model m --state s -m m -r s")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no such terminals on Windows")
+@pytest.mark.parametrize("log", ["", "--log log"])
+def test_a_terminal_that_is_closed_ends_the_program_after_it_has_saved(folder, log):
+    import pty
+
+    words = "train.txt test.txt --gpu -1 -b 2 -i 1 --test_batchsize 1 --model m --state s"
+    command = program(*words.split(), *log.split())
+    pid, terminal = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.execv(command[0], command)
+    output = b""
+    while b"iteration = 2," not in output:
+        output += os.read(terminal, 10000)
+    os.kill(pid, signal.SIGHUP)  # a shell sends it, too
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFEXITED(status) and os.WEXITSTATUS(status) == 129
+    call("--iterations 1 --model m --state s -m m -r s")
+
+
 def test_a_training_list_that_is_the_test_list_is_a_warning(folder, small):
     words = "train.txt ./train.txt --gpu -1 --iterations 1 --model m --state s --log log"
     assert main(words.split()) == 0

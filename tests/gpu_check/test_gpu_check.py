@@ -516,7 +516,7 @@ def test_an_empty_path_is_not_the_default(option, capsys, tmp_path, monkeypatch)
 def test_a_python_that_is_missing_is_told_before_the_first_part(tmp_path, capsys):
     arguments = ["--gpu", "-1", "-o", str(tmp_path / "run"), "--torch_python", "/none/python"]
     assert gpu_check.main(arguments) == 1
-    assert "--torch_python /none/python is no program" in capsys.readouterr().err
+    assert "--torch_python /none/python cannot be run" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -122,6 +123,38 @@ def test_missing_and_damaged_shards_are_made_again(kifu_list, monkeypatch, capsy
     assert content(out) == before
     assert (out / "list.txt").read_text().split() == names
     assert Path("again.tsv").read_bytes() == Path("first.tsv").read_bytes()
+
+
+def test_a_repair_without_all_files_writes_no_smaller_shards(kifu_list, monkeypatch, capsys):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    out = Path("out")
+    before = content(out)
+    (name,) = (out / "list.txt").read_text().split()
+    (out / name).unlink()
+    with monkeypatch.context() as patch:
+
+        def unreadable(stream):
+            def wrapped(group, report, **options):
+                report.unreadable += 1
+                yield from stream(group[:3], report, **options)
+
+            return wrapped
+
+        patch.setattr(sharding, "stream", unreadable(sharding.stream))
+        assert make_positions.main(["train.txt", "out"]) == 1
+    assert "damaged shards of out cannot be made again" in capsys.readouterr().err
+    assert not (out / name).exists()
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert content(out) == before
+
+
+@pytest.mark.parametrize("names", ['["x.shard"]', "null", "7", '["../00000-00000.shard"]'])
+def test_a_progress_with_other_names_is_refused(kifu_list, capsys, names):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    progress = Path("out/progress.json")
+    progress.write_text(re.sub(r'"shards": \[.*?\]', f'"shards": {names}', progress.read_text()))
+    assert make_positions.main(["train.txt", "out"]) == 1
+    assert "progress.json is damaged" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["x", "[1]", '{"report": {}}', None])

@@ -325,8 +325,9 @@ def test_an_engine_that_fails_loses_and_the_match_goes_on(
 
 
 @pytest.mark.parametrize("behaviour", ["floods at isready", "never ends its line at isready"])
-def test_what_an_engine_writes_is_not_kept_without_limit(fake, behaviour):
-    client = UsiClient(parse_engine(fake(behaviour)), timeout=1.0)
+def test_what_an_engine_writes_is_not_kept_without_limit(fake, behaviour, monkeypatch):
+    monkeypatch.setattr("pydlshogi.match.usi_client._QUIT_GRACE", 0.1)
+    client = UsiClient(parse_engine(fake(behaviour)), timeout=60.0)
     try:
         client.greet()
         client._send("isready")
@@ -479,7 +480,10 @@ def test_options_reach_the_engine(fake, tmp_path):
         (["--engine", "random"], "two engines of --engine have the same name"),
         (["--max_plies", "4"], "--max_plies 4 leaves no move"),
         (["--opponent", "nothing"], "'nothing' is not random"),
-        (["--opponent", "random=x"], "an engine and another opponent have the name 'random'"),
+        (
+            ["--opponent", "random=x"],
+            "--engine and --opponent give the name 'random' to two engines",
+        ),
         (["--byoyomi", "9" * 400], "is not a whole number from 1 to 1000000000000"),
         (["--timeout", "9" * 400], "is not a whole number from 1 to 1000000000000"),
         (["--opponent", "x=y;go=nodes " + "9" * 400], "with numbers of at most 1000000000000"),

@@ -188,7 +188,7 @@ def test_a_board_of_a_script_is_left_as_it_is():
 
 
 def test_without_isready_the_network_answers_even_a_short_first_move(monkeypatch):
-    player = Player()
+    player = Player(seconds=0.2)
     prepare = player.prepare
 
     def slow():
@@ -762,6 +762,17 @@ def test_an_announced_mate_is_played_to_its_end(monkeypatch):
         assert answer[0] == line[played]
         assert player.said[-1].split(" pv ")[1].split() == line[played:]
         assert number(player, "mate") == len(line) - played
+
+
+def test_an_announced_mate_is_played_where_some_moves_are_left_out():
+    player = make_player(LONG_MATE)
+    player.choose(Go(nodes=10**6))
+    line = player.said[-1].split(" pv ")[1].split()
+    player.set_position(LONG_MATE, line[:2])
+    player.choose(Go(nodes=1, searchmoves=(line[2],)))
+    assert number(player, "nodes") == 0 and number(player, "mate") == len(line) - 2
+    other = next(move.usi() for move in player.board.legal_moves if move.usi() != line[2])
+    assert player.choose(Go(nodes=1, searchmoves=(other,))).split()[0] == other
 
 
 def test_an_announced_mate_is_played_after_ponder(monkeypatch):

@@ -1,0 +1,11 @@
+"""The signals that end a program."""
+
+from __future__ import annotations
+
+import signal
+
+#: The terminal was closed; None on Windows. It may come twice: from the shell and the system.
+HANG_UP = getattr(signal, "SIGHUP", None)
+
+#: Signals that ask a program to end, beside Ctrl-C.
+ENDINGS = (signal.SIGTERM, *([] if HANG_UP is None else [HANG_UP]))
