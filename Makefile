@@ -93,8 +93,12 @@ rename the folder $(1) (make retrain does so for run). Longer training: docs/tra
 HAS_AVX2 := $(shell grep -q avx2 /proc/cpuinfo 2>/dev/null && echo yes)
 NO_OPENVINO = OpenVINO could not be installed. The search works without it, but is slower.
 
+VERSION := sys.version_info[:2]
+
 # Makes .venv with all that training, playing and plotting need.
 setup: $(VENV)/.for-train
+	@test "$(origin PYTHON)" != "command line" || $(BIN)/python -c 'import sys; sys.exit($(VERSION) != (*map(int, sys.argv[1:]),))' $$($(PYTHON) -c 'import sys; print(*$(VERSION))') || \
+	    { echo "$(VENV) was made with another Python than $(PYTHON). To make it anew: make clean, then the same command."; exit 1; }
 
 # One process for each core, but at most four, because each holds networks and games. A file's tests
 # stay in one process and share what they prepare.

@@ -44,6 +44,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import kifu_reference  # noqa: E402
 
+from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.features import make_input_features_from_board, make_input_planes  # noqa: E402
 from pydlshogi.kifu.cache import load_cache, save_cache  # noqa: E402
 from pydlshogi.kifu.reading import read_positions  # noqa: E402
@@ -242,6 +243,7 @@ def memory(kifu_list: Path) -> None:
     print(f"peak memory of reading: {int(answer.stdout) / 2**10:.0f} MiB")
 
 
+@program("benchmarks/kifu.py")
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmarks."""
     parser = argparse.ArgumentParser(description="Measures the speed of reading kifu.")

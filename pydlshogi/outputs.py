@@ -20,6 +20,9 @@ from pydlshogi.kifu.report import TITLES
 _LOG_LINE = re.compile(rb"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\t", re.MULTILINE)
 _LOG_BYTES = 1 << 16
 
+# The first bytes of an npz, which is a ZIP archive.
+_NPZ = b"PK"
+
 
 class OutputError(UserError):
     """An output file cannot be written."""
@@ -111,6 +114,22 @@ def check_report(path: str, titles: Sequence[str] = TITLES) -> None:
     if _begin(path, len(wanted)) not in (b"", wanted):
         raise OutputError(
             f"--report {path} exists and is not a table of records left out. Choose another name."
+        )
+
+
+def check_model(option: str, path: str) -> None:
+    """Checks that a model or a state replaces nothing but such a file.
+
+    Args:
+        option: The option, for the error message.
+        path: Its value.
+
+    Raises:
+        OutputError: the file exists, is not empty and is no npz.
+    """
+    if _begin(path, len(_NPZ)) not in (b"", _NPZ):
+        raise OutputError(
+            f"{option} {path} exists and was not saved by a training. Choose another name."
         )
 
 

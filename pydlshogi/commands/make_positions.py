@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
+from pydlshogi.text import counted
 
 
 def build_parser() -> ArgumentParser:
@@ -78,5 +79,5 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
     continued = ", continuing an earlier run" if made.continued else ""
-    print(f"{len(made.shards)} shards{continued}. Train with the list {shard_list}.")
+    print(f"{counted(len(made.shards), 'shard')}{continued}. Train with the list {shard_list}.")
     return 0

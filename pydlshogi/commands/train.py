@@ -64,7 +64,7 @@ def _written(args: argparse.Namespace) -> str:
     return "; ".join(f"{path}: {name}" for name, path in files.items() if path)
 
 
-_INTERRUPTED = "The last save stays."
+_INTERRUPTED = "What was saved before stays as it was."
 
 
 @contextlib.contextmanager
@@ -131,10 +131,12 @@ def _prepare_files(args: argparse.Namespace) -> str:
     """
     from pydlshogi.files import next_to
     from pydlshogi.kifu.cache import with_caches
-    from pydlshogi.outputs import check_log, check_report, prepare_outputs
+    from pydlshogi.outputs import check_log, check_model, check_report, prepare_outputs
     from pydlshogi.training.log_file import is_stream
 
     lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
+    check_model("--model", args.model)
+    check_model("--state", args.state)
     check_report(args.report)
     log = "" if is_stream(args.log) else args.log
     check_log(log)

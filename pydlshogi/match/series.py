@@ -255,7 +255,8 @@ class Series:
         path = self._path(number)
         record = format_record(names, f"{self.folder.name} {number}", notes, game)
         if game.moves:
-            notes.append(game.verdict.reason)
+            winner, reason = game.verdict.winner, game.verdict.reason
+            notes.append(reason if winner is None else f"{reason}; {names[winner]} wins")
             page = path.with_suffix(".html")
             write_match_page(page, record, game.seconds, game.evaluations, notes)
         with write_beside(path) as file:

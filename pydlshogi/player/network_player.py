@@ -20,7 +20,7 @@ from pydlshogi.network import own
 from pydlshogi.network.backend import OWN, BackendError
 from pydlshogi.network.cpu.threads import get_threads, set_threads
 from pydlshogi.network.evaluator import Evaluation, Evaluator
-from pydlshogi.network.model_file import ModelFileError
+from pydlshogi.network.model_file import ModelFileError, UnnamedNetwork
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.strategy import boltzmann, greedy, score
@@ -156,6 +156,8 @@ class NetworkPlayer(EnginePlayer):
                 own.use(self._folder / self.options["network_file"])
             self.device = _choose_device(self.options["device"])
             self._evaluator = Evaluator(path, self.device, self.backend())
+        except UnnamedNetwork as error:
+            raise FatalError(str(error)) from None
         except ModelFileError as error:
             raise FatalError(f"{error} The option modelfile chooses it.") from None
         except own.OwnNetworkError as error:

@@ -13,6 +13,8 @@ from typing import Any
 from pydlshogi.signals import ENDINGS, HANG_UP
 from pydlshogi.training.parallel import ALONE, Alone
 
+_ENDING = b"\nending after this iteration or validation; a second signal ends at once\n"
+
 
 class Interruption:
     """A signal (such as Ctrl-C) that ends a run after the current iteration.
@@ -63,7 +65,7 @@ class Interruption:
         # Not through the log: the signal may have come while a log line was written.
         with contextlib.suppress(OSError):
             if self._speaks:
-                os.write(2, b"\nending after this iteration; a second signal ends at once\n")
+                os.write(2, _ENDING)
 
 
 class RunEnd:

@@ -106,8 +106,8 @@ def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
 
 def _title(curves: Mapping[str, Curve]) -> str:
     """Names what was trained, as far as the logs tell it."""
-    networks = {curve.network for curve in curves.values()} - {""}
-    of = f" of {networks.pop()}" if len(networks) == 1 else ""
+    first, *others = {curve.network for curve in curves.values()}
+    of = f" of {first}" if first and not others else ""
     where = f" ({_literal(next(iter(curves)))})" if len(curves) == 1 else ""
     return f"Training{of}: loss and accuracy{where}"
 

@@ -37,7 +37,7 @@ _ON_WINDOWS = os.name == "nt"
 
 
 class FirstWeightsError(UserError):
-    """The network has no layer for the first weights that the options ask for."""
+    """The network cannot have the first weights that the options ask for."""
 
 
 def run(options: Options, ranks: Alone = ALONE) -> int | None:
@@ -97,6 +97,12 @@ def _sizes(options: Options) -> dict[str, int]:
     if options.resume:  # the sizes are those of the state's model
         finish_save(options.initmodel, options.resume)
     found = sizes_in_file(options.initmodel, options.network) if options.initmodel else {}
+    for name, size in options.sizes.items():
+        if found.get(name, size) != size:
+            raise FirstWeightsError(
+                f"model file {options.initmodel} has {found[name]} {name}, and --{name} is {size}. "
+                f"Leave --{name} out."
+            )
     return {**found, **options.sizes}
 
 

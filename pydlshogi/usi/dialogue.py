@@ -152,6 +152,9 @@ class Dialogue(abc.ABC):
         _stop_all(thinking)
         self._lines.put(None)
         worker.join(QUIT_GRACE)
+        if worker.is_alive():
+            with perhaps_without_reader():
+                self._output.info_string("quit came before the last command was done")
         return not worker.is_alive()
 
     def _obey_all(self) -> None:

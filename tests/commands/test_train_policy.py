@@ -189,6 +189,14 @@ def test_a_run_begun_anew_keeps_a_pair_whose_save_was_killed(folder, small, monk
 RESNET = "--network policy_value_resnet --iterations 1 -b 4 --test_batchsize 4"
 
 
+def test_a_size_that_is_not_the_models_is_told(folder, capsys):
+    call(f"{RESNET} --channels 4 --blocks 2 --model m --state s --iterations 1")
+    words = f"train.txt test.txt --gpu -1 {RESNET} --channels 8 -m m -r s --model m --state s"
+    assert main(words.split()) == 1
+    error = capsys.readouterr().err
+    assert "model file m has 4 channels, and --channels is 8. Leave --channels out." in error
+
+
 @pytest.mark.parametrize("before", [None, "--channels 8 --blocks 1"])
 def test_a_first_save_killed_before_its_last_step_is_continued(folder, before):
     # The file at the model's path may be missing, or an earlier model of other sizes.

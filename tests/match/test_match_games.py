@@ -60,6 +60,8 @@ for line in map(bytes.decode, sys.stdin.buffer):
         for number in range(5000): say("info depth 1 score cp %d" % number)
     if behaviour == "vanishes at " + word: os.remove(__file__); sys.exit(4)
     if behaviour == "complains at " + word: say("info string no model. Train one."); sys.exit(1)
+    if behaviour == "says it twice at " + word:
+        say("info string no model"); print("error: no model", file=sys.stderr); sys.exit(1)
     if behaviour == "mutters at " + word:
         print("warning", file=sys.stderr); say("info string no model. Train one."); sys.exit(1)
     if behaviour == "waits at " + word: say("info string no model. Train one."); time.sleep(60)
@@ -374,6 +376,14 @@ for line in sys.stdin:
     assert found == [50, 90, 7]
 
 
+def test_a_page_names_the_winner(fake, tmp_path):
+    arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
+    assert run(tmp_path, *arguments) == 0
+    for number in (1, 2):
+        page = (tmp_path / f"random_fake/000{number}.html").read_text(encoding="utf-8")
+        assert "resigned; random wins" in page
+
+
 def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, capsys):
     arguments = ("--engine", "random", "--opponent", fake("fades at gameover"), "--games", 4)
     assert run(tmp_path, *arguments) == 0
@@ -404,6 +414,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
         ("dies at isready", "ended at 'isready' with status 3"),
         ("complains at isready", "with status 1 (no model. Train one)."),
         ("mutters at isready", "with status 1 (no model. Train one; warning)."),
+        ("says it twice at isready", "with status 1 (no model)."),
         ("waits at isready", "did not answer 'isready' within 2 s (no model. Train one)."),
         ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book, Title, Motto."),
         (

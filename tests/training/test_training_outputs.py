@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -142,6 +143,14 @@ def test_an_empty_name_is_no_file(folder, capsys, option):
         main(["train.txt", "test.txt", option, ""])
     error = capsys.readouterr().err
     assert f"argument {option}" in error and "the name of the file is missing" in error
+
+
+@pytest.mark.parametrize("option", ["--model", "--state"])
+def test_a_file_that_is_no_model_is_not_replaced(folder, capsys, option):
+    Path("notes").write_text("my notes")
+    assert main(["train.txt", "test.txt", option, "notes"]) == 1
+    assert f"{option} notes exists and was not saved by a training" in capsys.readouterr().err
+    assert Path("notes").read_text() == "my notes"
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):

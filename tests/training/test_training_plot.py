@@ -109,6 +109,14 @@ def test_the_levels_are_not_those_of_a_value_head_alone():
     assert texts(figure.axes[1]) == []
 
 
+def test_the_title_names_only_a_network_of_all_logs():
+    for other in (("policy_bn", 8), ("policy", None)):
+        unknown = other if other[1] else ("policy", None)
+        assert figure_of(("policy", 8), unknown).get_suptitle() == "Training: loss and accuracy"
+    both = figure_of(("policy", 8), ("policy", 16)).get_suptitle()
+    assert both == "Training of policy: loss and accuracy"
+
+
 def test_the_title_names_the_network_and_the_log():
     assert figure_of(("policy_bn", 8)).get_suptitle() == (
         "Training of policy_bn: loss and accuracy (log0)"

@@ -13,8 +13,11 @@ import shogi
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pydlshogi.player.options import policy_options
 from pydlshogi.usi import dialogue as dialogue_module
 from pydlshogi.usi.dialogue import _Signals
+from pydlshogi.usi.dialogue_log import DialogueLog
+from pydlshogi.usi.engine import Engine
 from pydlshogi.usi.output import Output
 
 COMMANDS = [
@@ -268,6 +271,29 @@ def test_long_loading_gives_signs_of_life(dialogue, toy_player, monkeypatch):
     answers = dialogue("isready", player=Slow)
     assert answers[0] == "info string loading"
     assert answers[-1] == "readyok"
+
+
+def test_a_quit_before_the_model_is_loaded_is_told(toy_player, tmp_path, monkeypatch):
+    monkeypatch.setattr(dialogue_module, "QUIT_GRACE", 0.1)
+    done = threading.Event()
+
+    class Slow(toy_player):
+        def prepare(self):
+            done.wait(10)
+
+    stream, log = io.BytesIO(), DialogueLog()
+    engine = Engine(
+        "toy",
+        "tests",
+        policy_options(),
+        lambda send: Slow(policy_options(), send),
+        Output(stream, log),
+        log,
+        tmp_path,
+    )
+    assert not engine.run([b"isready\n", b"quit\n"])
+    assert stream.getvalue() == b"info string quit came before the last command was done\n"
+    done.set()
 
 
 def test_the_clock_of_a_piped_go_starts_after_the_loading(dialogue, toy_player):
