@@ -207,7 +207,7 @@ def _repair_group(
         why = f"; the first: {report.excluded[0]}" if report.excluded else ""
         raise ShardingError(
             f"damaged shards of {folder} cannot be made again, because files cannot be read{why}. "
-            "Then repeat the command."
+            "Make them readable, and repeat the command."
         )
 
 

@@ -231,10 +231,11 @@ class UsiClient:
         self._stderr.seek(max(0, size - _LONGEST_LINE))
         lines = self._stderr.read().decode("utf-8", "replace").splitlines()
         errors = [line.strip() for line in lines if line.strip()]
-        # An engine may say the same twice, as ours do.
-        other = [line for line in errors[-1:] if not line.endswith(self._lines.said or "\n")]
-        said = [text[:200].rstrip(".") for text in [self._lines.said, *other] if text]
-        return f" ({'; '.join(said)})" if said else ""
+        said, error = self._lines.said, errors[-1] if errors else ""
+        if said and error.endswith(said):  # our engines say the same twice
+            error = ""
+        words = [text[:200].rstrip(".") for text in (said, error) if text]
+        return f" ({'; '.join(words)})" if words else ""
 
 
 class _Lines:
