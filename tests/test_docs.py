@@ -54,7 +54,7 @@ _FOREIGN = {
 }
 
 #: Options of earlier versions. The pages name them as history.
-_REMOVED = {"--mirror", "--label_smoothing", "--average"}
+_REMOVED = {"--label_smoothing", "--average"}
 
 #: Programs whose options the pages must describe completely, and the pages that do so.
 _DESCRIBED = {

@@ -152,6 +152,12 @@ def _add_schedule(add: Any) -> None:
         help="number of first iterations in which the rate rises from near 0 (default: 0)",
     )
     add(
+        "--mirror",
+        action="store_true",
+        help="exchange left and right in half of the positions, drawn anew every epoch; useful "
+        "if the run sees the same games several times",
+    )
+    add(
         "--value_lambda",
         type=proportion,
         default=1.0,

@@ -10,6 +10,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.features import PLANE_NUM, make_input_planes
 from pydlshogi.kifu.mapped_positions import AnyPositions
+from pydlshogi.mirror import mirror, mirror_targets
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Alone
@@ -17,7 +18,7 @@ from pydlshogi.training.policy_target import PLAYED, targets_of
 from pydlshogi.training.value_target import ValueTarget
 
 # Independent streams of random numbers of one seed.
-_ORDER, _TEST = range(2)
+_ORDER, _TEST, _MIRROR = range(3)
 
 
 def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
@@ -38,6 +39,8 @@ def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
 class EpochIterator(chainer.dataset.Iterator):
     """Iterator over position numbers, in a new random order every epoch.
 
+    Number n + k stands for the mirror image of position k, where n is the number of positions.
+
     It differs from ``chainer.iterators.SerialIterator`` in two ways:
 
     - A batch never crosses the end of an epoch. The last batch may be shorter, and an
@@ -49,6 +52,7 @@ class EpochIterator(chainer.dataset.Iterator):
         size: Number of positions, at least 1.
         batch_size: Positions in a batch.
         seed: 0..2**32-1.
+        mirrored: Whether half of the positions are mirrored, drawn anew every epoch.
 
     Attributes:
         epoch: Number of finished epochs.
@@ -56,15 +60,16 @@ class EpochIterator(chainer.dataset.Iterator):
         is_new_epoch: Whether the last batch was the last one of its epoch.
         epoch_detail: Number of finished epochs, with the fraction of the current one.
         kind: Kind of the order (:mod:`pydlshogi.training.order`).
-        announce: Function that is told the numbers of the next batch, or None.
+        announce: Function that is told the positions of the next batch (0..n-1), or None.
         previous_epoch_detail: ``epoch_detail`` before the last batch; None before the first.
     """
 
-    def __init__(self, size: int, batch_size: int, seed: int) -> None:
+    def __init__(self, size: int, batch_size: int, seed: int, mirrored: bool = False) -> None:
         self.announce: Callable[[numpy.ndarray], None] | None = None
         self.size = size
         self.batch_size = batch_size
         self.seed = seed
+        self.mirrored = mirrored
         self.epoch = 0
         self.current_position = 0
         self.is_new_epoch = False
@@ -82,16 +87,21 @@ class EpochIterator(chainer.dataset.Iterator):
 
     def __next__(self) -> numpy.ndarray:
         self.previous_epoch_detail = self.epoch_detail
-        batch = self._next_numbers()
+        batch = self._next_positions()
+        if self.mirrored:
+            random = random_of(
+                self.seed, _MIRROR, self.epoch, *divmod(self.current_position, 1 << 32)
+            )
+            batch = batch + self.size * random.randint(0, 2, len(batch), numpy.int64)
         self.current_position += len(batch)
         self.is_new_epoch = self.current_position == self.size
         if self.is_new_epoch:
             self.go_to(self.seed, self.epoch + 1)
         if self.announce is not None:
-            self.announce(self._next_numbers())
+            self.announce(self._next_positions())
         return batch
 
-    def _next_numbers(self) -> numpy.ndarray:
+    def _next_positions(self) -> numpy.ndarray:
         start = self.current_position
         return self._order[start : start + self.batch_size]
 
@@ -144,7 +154,8 @@ class PlanesConverter(chainer.dataset.Converter):
         """Makes a batch.
 
         Args:
-            batch: Position numbers, 0..n-1; b of them are the share of this process.
+            batch: Position numbers, 0..n-1, or n more for mirror images; b of them are the
+                share of this process.
             device: The ``chainer.backend.Device`` that receives the batch.
 
         Returns:
@@ -152,9 +163,14 @@ class PlanesConverter(chainer.dataset.Converter):
             (b, 2187) float32 probabilities), and (b,) float32 targets of the value (1 won, 0
             lost, 0.5 drawn, nan unknown), all on the device.
         """
-        rows = self._ranks.share(numpy.asarray(batch))
+        mirrored, rows = numpy.divmod(self._ranks.share(numpy.asarray(batch)), len(self._positions))
+        mirrored = mirrored.astype(bool)
         records = self._positions[rows]
+        targets = targets_of(self._policy_target, self._positions, rows, records)
+        values = self._values_of(rows, records)
+        if mirrored.any():
+            records[mirrored] = mirror(records[mirrored])
+            targets[mirrored] = mirror_targets(targets[mirrored])
         packed = records.view(numpy.uint8).reshape(len(records), POSITION.itemsize)
         planes = make_input_planes(device.send(packed), plane_num=self._plane_num)
-        targets = targets_of(self._policy_target, self._positions, rows, records)
-        return planes, device.send(targets), device.send(self._values_of(rows, records))
+        return planes, device.send(targets), device.send(values)

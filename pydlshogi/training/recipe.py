@@ -47,6 +47,8 @@ class Recipe:
             ``lr_factor``.
         lr_factor: Factor of ``lr_steps``.
         warmup: Number of iterations in which the rate rises from near 0 in equal steps.
+        mirror: Whether half of the positions are mirrored, drawn anew every epoch
+            (:mod:`pydlshogi.mirror`).
         value_lambda: Weight of the result in the target of the value
             (:mod:`pydlshogi.training.value_target`).
         eval_scale: Centipawns at which an evaluation means a winning probability of 0.73.
@@ -68,6 +70,7 @@ class Recipe:
     lr_steps: tuple[int, ...] = ()
     lr_factor: float = 0.1
     warmup: int = 0
+    mirror: bool = False
     value_lambda: float = 1.0
     eval_scale: float = EVAL_SCALE
     td_lambda: float = 0.0

@@ -51,10 +51,11 @@ FINGERPRINT = OWN + "model"
 LOSSES = ("loss", "value_loss")
 
 # Options of earlier versions that were removed, and their defaults.
-_REMOVED_OPTIONS = {"label_smoothing": 0.0, "mirror": False, "average": None}
+_REMOVED_OPTIONS = {"label_smoothing": 0.0, "average": None}
 
 # Options that earlier versions did not have, and what these versions did.
 _ADDED_OPTIONS = {
+    "mirror": False,
     "value_lambda": 1.0,
     "td_lambda": 0.0,
     "policy_target": PLAYED,

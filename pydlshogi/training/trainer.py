@@ -149,7 +149,9 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
         StateFileError: the run cannot continue from ``task.resumed``.
     """
     settings, optimizer = task.settings, task.optimizer
-    iterator = EpochIterator(len(task.train_positions), settings.batchsize, settings.seed)
+    iterator = EpochIterator(
+        len(task.train_positions), settings.batchsize, settings.seed, settings.recipe.mirror
+    )
     iterator.announce = _make_announce(task)
     means = {name: LossMeans(name, task.ranks) for name in loss_names(optimizer.target)}
     live = LiveState(

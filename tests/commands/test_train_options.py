@@ -83,7 +83,6 @@ def test_every_precision_can_be_chosen_and_is_set(monkeypatch):
         "--channels 8 --network policy_value_small",
         "--channels 0",
         "--channels 4097",
-        "--mirror",
         "--label_smoothing 0.1",
         "--average 5",
     ],

@@ -8,7 +8,11 @@ from training_helpers import make_positions
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_features
+from pydlshogi.mirror import mirror
 from pydlshogi.training.batches import EpochIterator, PlanesConverter, draw
+
+CPU = chainer.get_device("@numpy")
+to_cpu = chainer.backends.cuda.to_cpu
 
 sizes = st.integers(1, 60)
 seeds = st.integers(0, 2**32 - 1)
@@ -33,18 +37,43 @@ def test_an_epoch_holds_every_position_once(size, batch_size, seed):
         assert (iterator.epoch, iterator.current_position) == (epoch, 0)
 
 
+@given(sizes, sizes, seeds)
+def test_mirrored_positions_come_in_the_same_order(size, batch_size, seed):
+    plain, mirrored = (EpochIterator(size, batch_size, seed, flag) for flag in (False, True))
+    announced = []
+    mirrored.announce = announced.append
+    for _ in range(5):
+        numpy.testing.assert_array_equal(plain.next(), mirrored.next() % size)
+        assert announced[-1].max() < size
+
+
+def test_half_of_the_positions_are_mirrored_and_others_every_epoch():
+    iterator = EpochIterator(1000, 50, 3, mirrored=True)
+    found = []
+    for _ in range(2):
+        numbers = numpy.concatenate(epoch_of(iterator))
+        found.append(sorted(numbers[numbers >= 1000]))
+        assert 430 < len(found[-1]) < 570
+    assert found[0] != found[1]
+    again = EpochIterator(1000, 50, 3, mirrored=True)
+    assert (
+        sorted(number for number in numpy.concatenate(epoch_of(again)) if number >= 1000)
+        == found[0]
+    )
+
+
 def test_epochs_and_seeds_have_orders_of_their_own():
     iterators = [EpochIterator(50, 50, seed) for seed in (1, 2)]
     orders = [tuple(iterator.next()) for iterator in iterators for _ in range(3)]
     assert len(set(orders)) == 6
 
 
-@given(sizes, sizes, seeds, st.integers(0, 12))
-def test_a_place_that_was_saved_goes_on_the_same(size, batch_size, seed, steps):
-    iterator = EpochIterator(size, batch_size, seed)
+@given(sizes, sizes, seeds, st.integers(0, 12), st.booleans())
+def test_a_place_that_was_saved_goes_on_the_same(size, batch_size, seed, steps, mirrored):
+    iterator = EpochIterator(size, batch_size, seed, mirrored)
     for _ in range(steps):
         iterator.next()
-    resumed = EpochIterator(size, batch_size, seed ^ 1)
+    resumed = EpochIterator(size, batch_size, seed ^ 1, mirrored)
     resumed.go_to(iterator.seed, iterator.epoch, iterator.current_position)
     for _ in range(5):
         numpy.testing.assert_array_equal(iterator.next(), resumed.next())
@@ -64,12 +93,22 @@ def test_a_draw_reaches_every_position():
     assert drawn == set(range(20))
 
 
+def test_numbers_above_the_last_position_are_mirror_images(device):
+    positions = make_positions(5, 1)
+    both = numpy.concatenate([positions, mirror(positions)])
+    found = [to_cpu(array) for array in PlanesConverter(positions)([3, 8, 5], device)]
+    expected = PlanesConverter(both)([3, 8, 5], CPU)
+    for one, other in zip(found, expected):
+        numpy.testing.assert_array_equal(one, other)
+    numpy.testing.assert_array_equal(found[0][0], found[0][1][:, :, ::-1])
+
+
 @pytest.mark.parametrize("batch", [[3], [0, 2, 1], numpy.array([4, 4, 0])])
 def test_a_batch_is_made_as_single_positions_are(device, batch):
     positions = make_positions(5, 0)
     sent = PlanesConverter(positions)(batch, device)
     assert all(isinstance(array, device.xp.ndarray) for array in sent)
-    planes, labels, wins = map(chainer.backends.cuda.to_cpu, sent)
+    planes, labels, wins = map(to_cpu, sent)
     assert [planes.dtype, labels.dtype, wins.dtype] == [numpy.float32, numpy.int32, numpy.float32]
     for number, plane, label, win in zip(batch, planes, labels, wins):
         expected, expected_label, expected_win = make_features(positions[number])

@@ -64,6 +64,7 @@ RECIPES = {
     "cosine": Recipe(lr=0.3, lr_schedule="cosine"),
     "steps": Recipe(lr=0.3, lr_schedule="steps", lr_steps=(4, 9)),
     "warmup": Recipe(lr=0.3, warmup=7),
+    "mirror": Recipe(lr=0.3, mirror=True),
     "everything": EVERYTHING,
 }
 

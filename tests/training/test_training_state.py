@@ -125,9 +125,7 @@ def test_a_state_of_an_earlier_version_resumes_exactly(tmp_path, name, caplog):
     assert after.schedule_end == before.schedule_end
 
 
-@pytest.mark.parametrize(
-    "options", [{"label_smoothing": 0.1}, {"mirror": True}, {"average": 3}], ids=str
-)
+@pytest.mark.parametrize("options", [{"label_smoothing": 0.1}, {"average": 3}], ids=str)
 def test_a_run_with_a_removed_option_is_refused(tmp_path, options):
     arrays = read_npz(OLD / "published" / "state")
     before = json.loads(str(arrays[OWN + "recipe/options"]))
