@@ -41,12 +41,13 @@ def train_large_batch(job: Job) -> None:
 
 
 def train_two_heads(job: Job) -> None:
-    """Trains the shipped network with two heads by the settings of its step on a GPU.
+    """Trains the shipped network with two heads by the settings of its last step on a GPU.
 
-    It begins with random weights. Batches of 1024 use a large GPU fully. The evaluations of the
-    games are half of the target.
+    It begins with random weights. Batches of 1024 use a large GPU fully. The target of the value
+    head is the λ-return of the evaluations, if the games have them.
     """
-    recipe = (*_BEST, "--batchsize", "1024", "--lr", "0.1", "--value_lambda", "0.5")
+    recipe = (*_BEST, "--batchsize", "1024", "--lr", "0.08", "--mirror")
+    recipe += ("--value_lambda", "0", "--td_lambda", "0.9")
     _train(job, _TWO_HEADS, recipe, warms_up=True)
 
 
