@@ -45,7 +45,7 @@ gpu:
 	    { echo "make gpu: this machine has no NVIDIA GPU, or its driver is not installed."; exit 1; }
 	@run() { \
 	    for python in $(BIN)/python $(PYTHON); do \
-	        if PYTHONPATH=".:$$PYTHONPATH" "$$python" -c "import $(GPU_PACKAGES)$$1" 2>/dev/null; then \
+	        if PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} "$$python" -c "import $(GPU_PACKAGES)$$1" 2>/dev/null; then \
 	            exec "$$python" utils/gpu_check.py $(GPU_ARGS); \
 	        fi; \
 	    done; \

@@ -71,6 +71,7 @@ _EVERYTHING = Recipe(
     lr_schedule="cosine",
     lr_iterations=40,
     warmup=4,
+    mirror=True,
     value_lambda=0.7,
     td_lambda=0.9,
 )

@@ -10,8 +10,8 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.features import PLANE_NUM, make_input_planes
 from pydlshogi.kifu.mapped_positions import AnyPositions
-from pydlshogi.mirror import mirror, mirror_targets
 from pydlshogi.positions import POSITION
+from pydlshogi.training.mirror import mirror, mirror_targets
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Alone
 from pydlshogi.training.policy_target import PLAYED, targets_of

@@ -155,6 +155,8 @@ def test_a_training_batch_has_the_targets_of_the_recipe():
     own = ValueTarget(0.25, SCALE)(positions[rows])
     numpy.testing.assert_array_equal(found, expected)
     assert not numpy.allclose(found, own, equal_nan=True)
+    _, _, mirrored = convert(rows + len(positions), CPU)
+    numpy.testing.assert_array_equal(mirrored, expected)
 
 
 @pytest.mark.parametrize("joined", [True, False])

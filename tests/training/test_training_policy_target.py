@@ -16,10 +16,12 @@ from training_helpers import (
 from pydlshogi.commands import make_positions as make_positions_command
 from pydlshogi.commands import train_policy, train_value
 from pydlshogi.compat import chainer
+from pydlshogi.features import MIRRORED_LABELS
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.mapped_positions import MappedPositions, with_shards
 from pydlshogi.kifu.visits import CANDIDATE, Visits, join
-from pydlshogi.training.policy_target import shares_of_visits
+from pydlshogi.training.batches import PlanesConverter
+from pydlshogi.training.policy_target import VISITS, shares_of_visits
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.state import checksum
 
@@ -102,6 +104,18 @@ def test_other_visits_train_another_model(tmp_path):
         sets = MappedPositions(positions, [], random_visits(45, seed))
         train_on_visits(tmp_path / str(seed), sets, epoch=1)
     assert (tmp_path / "1/model").read_bytes() != (tmp_path / "2/model").read_bytes()
+
+
+def test_the_visits_of_a_mirror_image_are_mirrored():
+    visits = random_visits(20, 1)
+    positions = MappedPositions(make_positions(20, 1), [], visits)
+    convert = PlanesConverter(positions, policy_target=VISITS)
+    device = chainer.get_device("@numpy")
+    _, plain, _ = convert([3, 8], device)
+    _, mixed, _ = convert([3, 28], device)
+    numpy.testing.assert_array_equal(mixed[0], plain[0])
+    numpy.testing.assert_array_equal(mixed[1][MIRRORED_LABELS], plain[1])
+    assert (mixed[1] != plain[1]).any()
 
 
 def test_a_run_on_visits_resumes_exactly(tmp_path):

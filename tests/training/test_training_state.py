@@ -125,8 +125,10 @@ def test_a_state_of_an_earlier_version_resumes_exactly(tmp_path, name, caplog):
     assert after.schedule_end == before.schedule_end
 
 
-@pytest.mark.parametrize("options", [{"label_smoothing": 0.1}, {"average": 3}], ids=str)
-def test_a_run_with_a_removed_option_is_refused(tmp_path, options):
+@pytest.mark.parametrize(
+    "options", [{"label_smoothing": 0.1}, {"mirror": True}, {"average": 3}], ids=str
+)
+def test_a_run_with_an_option_of_an_earlier_version_is_refused(tmp_path, options):
     arrays = read_npz(OLD / "published" / "state")
     before = json.loads(str(arrays[OWN + "recipe/options"]))
     arrays[OWN + "recipe/options"] = numpy.array(json.dumps({**before, **options}))
@@ -134,7 +136,7 @@ def test_a_run_with_a_removed_option_is_refused(tmp_path, options):
     with pytest.raises(StateFileError) as caught:
         load_state(tmp_path / "state")
     (option,) = options
-    assert f"belongs to a run with --{option}, which this version" in str(caught.value)
+    assert f"belongs to a run with --{option} of an earlier version" in str(caught.value)
     assert "Leave --resume out" in str(caught.value)
 
 

@@ -6,10 +6,15 @@ import numpy
 import pytest
 import shogi
 
-from pydlshogi.features import LABEL_NUM, make_input_features_from_board, make_output_label
+from pydlshogi.features import (
+    LABEL_NUM,
+    MIRRORED_LABELS,
+    make_input_features_from_board,
+    make_output_label,
+)
 from pydlshogi.features import make_input_planes as planes_of
-from pydlshogi.mirror import MIRRORED_LABELS, mirror, mirror_targets
 from pydlshogi.positions import POSITION, placement_of
+from pydlshogi.training.mirror import mirror, mirror_targets
 
 
 def mirrored_square(square):
