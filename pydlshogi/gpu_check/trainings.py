@@ -47,8 +47,8 @@ def train_two_heads(job: Job) -> None:
     head is the λ-return of the evaluations, if the games have them.
     """
     recipe = (*_BEST, "--batchsize", "1024", "--lr", "0.08", "--mirror")
-    recipe += ("--value_lambda", "0", "--td_lambda", "0.9")
-    _train(job, _TWO_HEADS, recipe, warms_up=True)
+    target = ("--value_lambda", "0", "--td_lambda", "0.9")
+    _train(job, _TWO_HEADS, (*recipe, *target), warms_up=True)
 
 
 def train_published(job: Job) -> None:
