@@ -86,6 +86,25 @@ _DIRECTION_OF_SIGNS = {
 }
 
 
+#: ``MIRRORED_SQUARES[square]`` is the square with left and right exchanged, (81,) int64.
+MIRRORED_SQUARES = numpy.arange(SQUARE_NUM).reshape(9, 9)[:, ::-1].ravel()
+
+
+def _mirrored_labels() -> numpy.ndarray:
+    pairs = ((UP_LEFT, UP_RIGHT), (LEFT, RIGHT), (DOWN_LEFT, DOWN_RIGHT), (UP2_LEFT, UP2_RIGHT))
+    directions = numpy.arange(MOVE_DIRECTION_LABEL_NUM)
+    for left, right in pairs:
+        directions[[left, right]] = right, left
+        left, right = MOVE_DIRECTION_PROMOTED[left], MOVE_DIRECTION_PROMOTED[right]
+        directions[[left, right]] = right, left
+    return (SQUARE_NUM * directions[:, None] + MIRRORED_SQUARES).ravel()
+
+
+#: ``MIRRORED_LABELS[label]`` is the label of the mirrored move, (2187,) int64. The mirror image
+#: of a mirror image is the original.
+MIRRORED_LABELS = _mirrored_labels()
+
+
 def _planes_of_sides(first: int, last: int) -> numpy.ndarray:
     """Returns the numbers of planes first … last − 1 of both sides."""
     side = numpy.arange(first, last)
@@ -252,23 +271,6 @@ def _array_module(array: Any) -> Any:
     import cupy
 
     return cupy
-
-
-def _mirrored_labels() -> numpy.ndarray:
-    pairs = ((UP_LEFT, UP_RIGHT), (LEFT, RIGHT), (DOWN_LEFT, DOWN_RIGHT), (UP2_LEFT, UP2_RIGHT))
-    directions = numpy.arange(MOVE_DIRECTION_LABEL_NUM)
-    for left, right in pairs:
-        directions[[left, right]] = right, left
-        left, right = MOVE_DIRECTION_PROMOTED[left], MOVE_DIRECTION_PROMOTED[right]
-        directions[[left, right]] = right, left
-    return (SQUARE_NUM * directions[:, None] + MIRRORED_SQUARES).ravel()
-
-
-#: ``MIRRORED_SQUARES[square]`` is the square with left and right exchanged, (81,) int64.
-MIRRORED_SQUARES = numpy.arange(SQUARE_NUM).reshape(9, 9)[:, ::-1].ravel()
-#: ``MIRRORED_LABELS[label]`` is the label of the mirrored move, (2187,) int64. The mirror image
-#: of a mirror image is the original, in both tables.
-MIRRORED_LABELS = _mirrored_labels()
 
 
 def make_output_label(move: shogi.Move, color: int) -> int:

@@ -89,6 +89,7 @@ def _add_refinements(parser: argparse.ArgumentParser) -> None:
     )
     _add_optimizer(group.add_argument)
     _add_schedule(group.add_argument)
+    _add_examples(group.add_argument)
 
 
 def _add_optimizer(add: Any) -> None:
@@ -151,6 +152,10 @@ def _add_schedule(add: Any) -> None:
         metavar="N",
         help="number of first iterations in which the rate rises from near 0 (default: 0)",
     )
+
+
+def _add_examples(add: Any) -> None:
+    """Adds the options that change the positions and the target of the value head."""
     add(
         "--mirror",
         action="store_true",

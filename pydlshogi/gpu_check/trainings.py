@@ -44,7 +44,7 @@ def train_two_heads(job: Job) -> None:
     """Trains the shipped network with two heads by the settings of its last step on a GPU.
 
     It begins with random weights. Batches of 1024 use a large GPU fully. The target of the value
-    head is the λ-return of the evaluations, if the games have them.
+    head is the λ-return of the evaluations if the games have them, otherwise the result.
     """
     recipe = (*_BEST, "--batchsize", "1024", "--lr", "0.08", "--mirror")
     target = ("--value_lambda", "0", "--td_lambda", "0.9")

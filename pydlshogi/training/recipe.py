@@ -48,7 +48,7 @@ class Recipe:
         lr_factor: Factor of ``lr_steps``.
         warmup: Number of iterations in which the rate rises from near 0 in equal steps.
         mirror: Whether half of the positions are mirrored, drawn anew every epoch
-            (:mod:`pydlshogi.mirror`).
+            (:mod:`pydlshogi.training.mirror`).
         value_lambda: Weight of the result in the target of the value
             (:mod:`pydlshogi.training.value_target`).
         eval_scale: Centipawns at which an evaluation means a winning probability of 0.73.

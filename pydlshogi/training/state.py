@@ -229,26 +229,28 @@ def _read_place(path: str | os.PathLike[str], own: Mapping[str, numpy.ndarray]) 
             f"state file {path} is damaged or of another version of pydlshogi ({error})",
             f"Resume with the version that wrote it. {_START_FROM_MODEL}",
         ) from None
-    for name in _options_of_earlier_versions(place, own):
+    names = _options_of_earlier_versions(place, own)
+    if names:
+        options = " and ".join(f"--{name}" for name in sorted(names))
         raise StateFileError(
-            f"state file {path} belongs to a run with --{name} of an earlier version of pydlshogi, "
-            "and this version cannot continue it",
+            f"state file {path} belongs to a run with {options} of an earlier version of "
+            "pydlshogi, and this version cannot continue it",
             _START_FROM_MODEL,
         )
     return place
 
 
-def _options_of_earlier_versions(place: Place, own: Mapping[str, numpy.ndarray]) -> list[str]:
+def _options_of_earlier_versions(place: Place, own: Mapping[str, numpy.ndarray]) -> set[str]:
     """Names the options of a run that this version does not have, or that work differently."""
     options = place.options
-    names = [
+    names = {
         name for name, default in _REMOVED_OPTIONS.items() if options.get(name, default) != default
-    ]
+    }
     if _below("average/", own):  # a file older than the options has only the arrays
-        names.append("average")
+        names.add("average")
     # The versions with label_smoothing drew the mirrored positions by other random numbers.
     if "label_smoothing" in options and options.get("mirror"):
-        names.append("mirror")
+        names.add("mirror")
     return names
 
 
