@@ -1,5 +1,5 @@
 # The programs of this project in their simplest use; `make help` lists them. The first call makes
-# the Python environment .venv. PYTHON chooses its Python: make train PYTHON=python3.13
+# the Python environment .venv. PYTHON chooses its Python: make train PYTHON=python3.14
 
 PYTHON ?= python3
 VENV := .venv
@@ -93,6 +93,11 @@ rename the folder $(1) (make retrain does so for run). Longer training: docs/tra
 HAS_AVX2 := $(shell grep -q avx2 /proc/cpuinfo 2>/dev/null && echo yes)
 NO_OPENVINO = OpenVINO could not be installed. The search works without it, but is slower.
 
+# On Python 3.12, no extra names cshogi: its wheel fits numpy 2, but demands numpy 1 (pyproject.toml).
+# pip leaves out a package whose condition does not hold.
+CSHOGI := cshogi>=1.1; python_version == '3.12' and sys_platform != 'darwin' and platform_machine in 'x86_64 AMD64'
+ADD_CSHOGI = $(BIN)/python -m pip install --quiet --no-deps "$(CSHOGI)"
+
 VERSION := sys.version_info[:2]
 
 # Makes .venv with all that training, playing and plotting need.
@@ -133,8 +138,8 @@ help:
 
 # Chainer's setup.py needs an older setuptools. It is installed first and builds Chainer.
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
-	    { echo "$(PYTHON) is missing or is not Python 3.9-3.13. Name one: make PYTHON=python3.13 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 15))' || \
+	    { echo "$(PYTHON) is missing or is not Python 3.9-3.14. Name one: make PYTHON=python3.14 $(MAKECMDGOALS)"; exit 1; }
 	@# A broken link: the Python that made .venv is gone. make has judged the content of .venv
 	@# already, so it must start again.
 	@if test -L $@; then rm -rf $(VENV); \
@@ -153,15 +158,18 @@ $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
 ifneq ($(HAS_AVX2),)
 	@$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo "$(NO_OPENVINO)"
 endif
+	@$(ADD_CSHOGI)
 	@touch $@
 
-# Not the extra test: on Python 3.12 its cshogi does not accept the numpy that CuPy needs.
+# Not the extra test: it installs much that the tests marked gpu do not need.
 $(VENV)/.for-gpu: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[$(CUDA),plot,7z]" pytest hypothesis
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[$(CUDA),plot,search,7z]" pytest hypothesis
+	@$(ADD_CSHOGI)
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml setup.py $(VENV)/.setuptools
 	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[test]"
+	@$(ADD_CSHOGI)
 	@touch $@
 
 $(VENV)/.for-lint: $(VENV)/.for-test

@@ -18,7 +18,7 @@ rem The .venv of another system, or of a Python that is gone, is made anew.
 if exist ".venv" echo The Python of .venv does not start, so .venv is made anew.
 if exist ".venv" rmdir /s /q ".venv"
 set "PYTHON="
-for %%V in (3.13 3.12 3.11 3.10 3.9) do if not defined PYTHON call :try py -%%V
+for %%V in (3.14 3.13 3.12 3.11 3.10 3.9) do if not defined PYTHON call :try py -%%V
 if not defined PYTHON call :try python
 if not defined PYTHON goto no_python
 echo Making .venv by %PYTHON%.
@@ -30,6 +30,8 @@ echo Installing the packages. This takes some minutes and needs the internet.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]" || goto failed
 rem OpenVINO makes the search much faster. All else works without it.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo OpenVINO could not be installed. The search works without it, but is slower.
+rem Only Python 3.12 needs this command; pyproject.toml says why.
+".venv\Scripts\python.exe" -m pip install --quiet --no-deps "cshogi>=1.1; python_version == '3.12' and platform_machine in 'x86_64 AMD64'" || goto failed
 type nul >".venv\.for-train"
 echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat shows how to play.
 if not "%~1"=="nopause" pause
@@ -38,7 +40,7 @@ if not "%~1"=="nopause" pause
 exit /b 0
 
 :no_python
-echo setup: error: Python 3.9 to 3.13 was not found. Install it from https://www.python.org/ and start this file again.
+echo setup: error: Python 3.9 to 3.14 was not found. Install it from https://www.python.org/ and start this file again.
 if not "%~1"=="nopause" pause
 exit /b 1
 
@@ -48,6 +50,6 @@ if not "%~1"=="nopause" pause
 exit /b 1
 
 :try
-%* -c "import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))" >nul 2>&1
+%* -c "import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 15))" >nul 2>&1
 if not errorlevel 1 set "PYTHON=%*"
 exit /b 0

@@ -28,9 +28,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
-# Some machines lack cshogi: those with macOS or an ARM processor, and those with a GPU, since on
-# Python 3.12 it does not accept the numpy that CuPy needs. The tests that import it, themselves or
-# by another module, are left out there.
+# Some machines lack cshogi, such as those with macOS or an ARM processor. The tests that import it,
+# themselves or by another module, are left out there.
 NEEDS_CSHOGI = re.compile(
     r"^ *(import cshogi|from (cshogi|uct_helpers|packed_files|pydlshogi\.match\b)"
     r"|from pydlshogi\.uct\.cshogi_board)",

@@ -196,10 +196,16 @@ def _check_environment(output: Path) -> None:
         import cshogi.usi  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"cshogi is needed ({error}). In the clone, run: "
-            'python -m pip install --no-build-isolation -e ".[match]". There is a cshogi for Linux '
-            "and Windows on x86-64 only."
+            f"cshogi is needed ({error}). In the clone, run: {_install_command()}. There is a "
+            "cshogi for Linux and Windows on x86-64 only."
         ) from None
+
+
+def _install_command() -> str:
+    """Returns the command that installs cshogi."""
+    if sys.version_info[:2] == (3, 12):  # the extra leaves cshogi out (pyproject.toml)
+        return 'python -m pip install --no-deps "cshogi>=1.1"'
+    return 'python -m pip install --no-build-isolation -e ".[match]"'
 
 
 def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> Tournament:

@@ -192,7 +192,7 @@ def wine(tmp_path):
 @pytest.mark.slow
 def test_under_wine_setup_says_that_python_is_missing(wine):
     result = wine("setup.bat", "nopause")
-    assert "Python 3.9 to 3.13 was not found" in result.stdout
+    assert "Python 3.9 to 3.14 was not found" in result.stdout
     assert result.returncode == 1
     assert not (wine.clone / ".venv").exists()
 
@@ -201,7 +201,7 @@ def test_under_wine_setup_says_that_python_is_missing(wine):
 @pytest.mark.parametrize("name", ["train.bat", "play.bat"])
 def test_under_wine_what_needs_python_ends_with_the_sentence_of_setup(wine, name):
     result = wine(name)
-    assert "Python 3.9 to 3.13 was not found" in result.stdout
+    assert "Python 3.9 to 3.14 was not found" in result.stdout
     assert result.returncode == 1
 
 
@@ -222,6 +222,6 @@ def test_under_wine_an_environment_whose_python_does_not_start_is_made_anew(wine
     (wine.clone / ".venv" / ".for-train").touch()
     result = wine("train.bat")
     assert "The Python of .venv does not start" in result.stdout
-    assert "Python 3.9 to 3.13 was not found" in result.stdout
+    assert "Python 3.9 to 3.14 was not found" in result.stdout
     assert not (wine.clone / ".venv").exists()
     assert result.returncode == 1

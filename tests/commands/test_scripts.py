@@ -20,6 +20,7 @@ SCRIPTS = sorted(
     if path.name != "setup.py"
 )
 NAMES = [str(path) for path in SCRIPTS]
+PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 #: All of a script but its docstring; ``{}`` is the folder of the clone.
 SHAPE = """
@@ -204,8 +205,7 @@ def test_a_venv_that_cannot_be_started_gives_one_sentence(clone, make_venv, faul
 
 
 def test_the_packages_looked_for_are_those_that_are_installed():
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    section = text.partition("\ndependencies = [\n")[2].partition("]")[0]
+    section = PYPROJECT.partition("\ndependencies = [\n")[2].partition("]")[0]
     names = re.findall(r'^ +"([\w-]+)', section, re.M)
     assert sorted("shogi" if name == "python-shogi" else name for name in names) == [*launch.NEEDED]
 
@@ -289,8 +289,7 @@ def test_an_interruption_of_the_import_has_the_status_of_ctrl_c(monkeypatch):
 
 
 def test_each_installed_program_is_one_of_commands():
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    section = text.partition("[project.scripts]\n")[2].partition("\n\n")[0]
+    section = PYPROJECT.partition("[project.scripts]\n")[2].partition("\n\n")[0]
     programs = dict(line.split(" = ") for line in section.splitlines())
     for page, title in (
         ("install", "Installed programs"),
@@ -314,6 +313,25 @@ def test_shell_scripts_keep_their_line_ends_on_windows():
             assert f"\n.ci/{path.name} text eol=lf\n" in attributes
 
 
+def test_all_places_name_the_same_versions_of_python():
+    first, after = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', PYPROJECT).groups()
+    last = int(after) - 1
+    every = " ".join(f"3.{minor}" for minor in range(int(first), last + 1))
+    assert launch.OLDEST == (3, int(first))
+    condition = f"not (3, {first}) <= sys.version_info < (3, {after})"
+    for file, text in (
+        ("Makefile", condition),
+        ("bat/setup.bat", condition),
+        ("bat/setup.bat", f"%%V in ({' '.join(reversed(every.split()))})"),
+        (".ci/run", f"in {every};"),
+        ("README.md", f"Python 3.{first}–3.{last} "),
+        ("README.ja.md", f"Python 3.{first}〜3.{last}で"),
+        ("docs/install.md", f"Python 3.{first}–3.{last} "),
+        ("docs/install.ja.md", f"Python 3.{first}〜3.{last}と"),
+    ):
+        assert text in (ROOT / file).read_text(encoding="utf-8"), file
+
+
 #: Systems by Python's version, sys_platform and platform_machine; whether cshogi has a wheel.
 SYSTEMS = {
     ("3.9", "linux", "x86_64"): True,
@@ -325,25 +343,44 @@ SYSTEMS = {
     ("3.11", "darwin", "x86_64"): False,
     ("3.11", "darwin", "arm64"): False,
     ("3.12", "linux", "x86_64"): True,
+    ("3.12", "linux", "aarch64"): False,
+    ("3.12", "win32", "AMD64"): True,
+    ("3.12", "darwin", "arm64"): False,
+    ("3.14", "linux", "x86_64"): True,
 }
 
 
-@pytest.mark.parametrize("extra", ["search", "match", "test"])
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_cshogi_is_installed_only_where_it_has_a_wheel(extra, system):
+def test_cshogi_is_installed_only_where_it_has_a_wheel(system):
+    section = PYPROJECT.partition("\nsearch = [\n")[2].partition("\n]")[0]
+    found = installed(re.findall(r'^ +"(.*)",$', section, re.M), system)
+    assert ("cshogi" in found) == (SYSTEMS[system] and system[0] != "3.12")
+    assert ("numpy" in found) == (SYSTEMS[system] and system[0] == "3.9")
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_cshogi_for_python_3_12_is_installed_by_itself(system):
+    """Its metadata demands numpy 1, but its wheel works with numpy 2, which CuPy needs."""
+    file = "bat/setup.bat" if system[1] == "win32" else "Makefile"
+    text = (ROOT / file).read_text(encoding="utf-8")
+    found = installed(re.findall(r"cshogi>=[^\"\n]+", text), system)
+    assert found == (["cshogi"] if SYSTEMS[system] and system[0] == "3.12" else [])
+
+
+def installed(lines, system):
+    """Names the packages among requirements that pip installs on a system."""
     requirements = pytest.importorskip("packaging.requirements")
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    section = text.partition(f"\n{extra} = [\n")[2].partition("\n]")[0]
     names = ("python_version", "sys_platform", "platform_machine")
-    found = [
+    return [
         requirement.name
-        for line in re.findall(r'^ +"(.*)",$', section, re.M)
-        if (requirement := requirements.Requirement(line)).marker is None
-        or requirement.marker.evaluate(dict(zip(names, system)))
+        for requirement in map(requirements.Requirement, lines)
+        if requirement.marker is None or requirement.marker.evaluate(dict(zip(names, system)))
     ]
-    has_wheel = SYSTEMS[system] and not (extra == "search" and system[0] == "3.12")
-    assert ("cshogi" in found) == has_wheel
-    assert ("numpy" in found) == (has_wheel and system[0] == "3.9")
+
+
+@pytest.mark.parametrize("extra", ["match", "test"])
+def test_matches_and_tests_need_the_board_of_the_search(extra):
+    assert re.search(rf'\n{extra} = \[\s*"pydlshogi\[search\]"', PYPROJECT)
 
 
 def test_every_folder_with_modules_is_a_package():

@@ -718,12 +718,18 @@ def test_an_output_that_cannot_be_written(fake, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-def test_without_cshogi(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("version", "command"),
+    [((3, 11, 7), '-e ".[match]"'), ((3, 12, 1), '--no-deps "cshogi>=1.1"')],
+)
+def test_without_cshogi(tmp_path, capsys, monkeypatch, version, command):
     monkeypatch.setitem(sys.modules, "cshogi.usi", None)
+    monkeypatch.setattr(sys, "version_info", version)
     assert run(tmp_path / "match", "--engine", "random") == 1
     error = capsys.readouterr().err
-    # With what else it needs, as README.md says.
-    assert "cshogi is needed" in error and '-e ".[match]"' in error
+    assert "cshogi is needed" in error and f"python -m pip install {command}" in error.replace(
+        "--no-build-isolation ", ""
+    )
 
 
 def test_a_row_without_games():
