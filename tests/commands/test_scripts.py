@@ -317,7 +317,7 @@ def test_all_places_name_the_same_versions_of_python():
     first, after = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', PYPROJECT).groups()
     last = int(after) - 1
     every = " ".join(f"3.{minor}" for minor in range(int(first), last + 1))
-    assert launch.OLDEST == (3, int(first))
+    assert [*launch.OLDEST] == [3, int(first)]
     condition = f"not (3, {first}) <= sys.version_info < (3, {after})"
     for file, text in (
         ("Makefile", condition),
