@@ -32,6 +32,7 @@ import numpy
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from pydlshogi.commands.arguments import positive_int  # noqa: E402
 from pydlshogi.kifu.convert import convert  # noqa: E402
 from pydlshogi.kifu.fixed import FixedFormat, decode_records, encode_records  # noqa: E402
 from pydlshogi.kifu.parts import FIXED_FORMATS  # noqa: E402
@@ -151,8 +152,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description="Speed of HCPE and PSV files against cshogi.")
     parser.add_argument("list", nargs="?", type=Path, default=ROOT / "kifu" / "kifulist_train.txt")
-    parser.add_argument("--positions", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--positions", type=positive_int, default=1_000_000)
+    parser.add_argument("--rounds", type=positive_int, default=5)
     args = parser.parse_args(argv)
     versions = ", ".join(
         f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "cshogi")

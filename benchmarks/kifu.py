@@ -44,6 +44,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import kifu_reference  # noqa: E402
 
+from pydlshogi.commands.arguments import positive_int  # noqa: E402
 from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.features import make_input_features_from_board, make_input_planes  # noqa: E402
 from pydlshogi.kifu.cache import load_cache, save_cache  # noqa: E402
@@ -248,8 +249,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmarks."""
     parser = argparse.ArgumentParser(description="Measures the speed of reading kifu.")
     parser.add_argument("list", nargs="?", type=Path, default=ROOT / "kifu" / "kifulist_train.txt")
-    parser.add_argument("--games", type=int, default=1000, help="games that the slow sides read")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--games", type=positive_int, default=1000, help="games that the slow sides read"
+    )
+    parser.add_argument("--rounds", type=positive_int, default=5)
     args = parser.parse_args(argv)
     versions = ", ".join(
         f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "python-shogi", "cshogi")

@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy
 
+from pydlshogi.commands.arguments import positive_int
 from pydlshogi.compat import chainer
 from pydlshogi.network.cpu.threads import set_threads
 from pydlshogi.network.registry import NETWORKS, make_network
@@ -60,9 +61,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
     add("--network", choices=NETWORKS, default="policy", help="network (default: %(default)s)")
-    add("--batchsize", type=int, default=64, help="whole batch (default: %(default)s)")
-    add("--rounds", type=int, default=5, help="turns (default: %(default)s)")
-    add("--steps", type=int, default=10, help="steps in a turn (default: %(default)s)")
+    add("--batchsize", type=positive_int, default=64, help="whole batch (default: %(default)s)")
+    add("--rounds", type=positive_int, default=5, help="turns (default: %(default)s)")
+    add("--steps", type=positive_int, default=10, help="steps in a turn (default: %(default)s)")
     add("--step", type=float, help="compute the shares for this step in ms; measure nothing")
     add("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -46,6 +46,7 @@ from sides import processor
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
+from pydlshogi.commands.arguments import positive_int  # noqa: E402
 from pydlshogi.device import select_device  # noqa: E402
 from pydlshogi.features import PLANE_NUM  # noqa: E402
 from pydlshogi.network.backend import BACKENDS, OWN, BackendError  # noqa: E402
@@ -86,7 +87,7 @@ def main() -> int:
     """Runs the measurements and prints them as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=2, help="of one round of one side")
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=positive_int, default=4)
     parser.add_argument("--infinite", type=float, default=15, help="seconds of go infinite")
     parser.add_argument("--model", type=Path, help="model of the part backends")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)

@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy
 
+from pydlshogi.commands.arguments import positive_int
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.mapped_positions import MappedPositions
@@ -149,10 +150,10 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
-    add("--positions", type=int, default=50_000_000, help="default: %(default)s")
-    add("--batchsize", type=int, default=64, help="default: %(default)s")
-    add("--rounds", type=int, default=5, help="turns (default: %(default)s)")
-    add("--steps", type=int, default=10, help="steps in a turn (default: %(default)s)")
+    add("--positions", type=positive_int, default=50_000_000, help="default: %(default)s")
+    add("--batchsize", type=positive_int, default=64, help="default: %(default)s")
+    add("--rounds", type=positive_int, default=5, help="turns (default: %(default)s)")
+    add("--steps", type=positive_int, default=10, help="steps in a turn (default: %(default)s)")
     add("--folder", type=Path, help="folder of the shards, which are kept (default: temporary)")
     args = parser.parse_args()
     with contextlib.ExitStack() as stack:

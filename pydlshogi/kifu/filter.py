@@ -189,6 +189,7 @@ def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:
                 f"{copy} exists already and is not the same file as {path}; nothing was copied. "
                 "Copy to a new folder."
             )
+    target.mkdir(parents=True, exist_ok=True)  # even if no file fits
     for path, copy in tqdm(copies.items(), unit="file", disable=None, desc="copy"):
         copy.parent.mkdir(parents=True, exist_ok=True)
         with path.open("rb") as original, write_beside(copy) as file:

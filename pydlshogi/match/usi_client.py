@@ -116,6 +116,7 @@ class UsiClient:
         evaluation, is_exact = None, False
         limit = self.spec.limit or limit
         with self._talk(limit.command, limit.seconds):
+            self._lines.discard()  # a second bestmove of the last move would count for this one
             self._usi.position(moves=moves)
             # cshogi's go() has no depth.
             self._send(limit.command)
@@ -272,6 +273,12 @@ class _Lines:
         if not line:
             raise EOFError
         return line.decode("ascii", "replace").encode("ascii", "replace")
+
+    def discard(self) -> None:
+        """Drops the lines that have come but were not read; those that come later stay."""
+        for _ in range(self._queue.qsize()):
+            if not self._queue.get():
+                self._queue.put(b"")  # the output has ended, which the next read must find
 
     def flush(self) -> None:
         """Does nothing; cshogi calls this method."""

@@ -376,6 +376,25 @@ for line in sys.stdin:
     assert found == [50, 90, 7]
 
 
+def test_a_second_answer_does_not_count_for_the_next_move(tmp_path):
+    script = tmp_path / "engine.py"
+    script.write_text(
+        """
+import sys
+answers = iter(["7g7f\\nbestmove 2g2f", "3g3f"])
+for line in sys.stdin:
+    if line == "usi\\n": print("usiok", flush=True)
+    if line.startswith("go"): print(f"bestmove {next(answers)}", flush=True)
+    if line == "quit\\n": break
+"""
+    )
+    with UsiClient(parse_engine(f"x='{sys.executable}' '{script}'"), 10.0) as client:
+        assert client.best_move([], Limit("nodes", 1)).move == "7g7f"
+        while not client._lines._queue.qsize():
+            time.sleep(0.01)
+        assert client.best_move([], Limit("nodes", 1)).move == "3g3f"
+
+
 def test_a_page_names_the_winner(fake, tmp_path):
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
     assert run(tmp_path, *arguments) == 0
