@@ -84,7 +84,8 @@ def test_a_killed_run_releases_its_lock(holder, model, name):
         pytest.skip("Windows has no such signal")
     first = holder(model)
     first.send_signal(getattr(signal, name))
-    first.wait(60)
+    # Its input ends, too: just before it begins to read, SIGINT would wait for the next line.
+    first.communicate(timeout=60)
     with lock_outputs(model):
         second = os.getpid()
         assert f"process {second} on " in model.with_name(".model_policy.owner").read_text()

@@ -112,8 +112,9 @@ def test_make_gpu_installs_what_is_missing(clone, with_gpu):
     # A Python that lacks the packages too, so that .venv is used.
     result = make(clone, "gpu", "CUDA=cuda13", f"PYTHON={python}")
     assert result.returncode == 0, result.stderr
-    install, check = calls(clone)[2:4]
-    assert install.startswith("-m pip install ") and ".[cuda13,plot,7z]" in install
+    install, board, check = calls(clone)[2:5]
+    assert install.startswith("-m pip install ") and ".[cuda13,plot,search,7z]" in install
+    assert board.startswith("-m pip install ") and "--no-deps cshogi" in board
     assert check == "utils/gpu_check.py"
     assert (clone / ".venv" / ".for-gpu").exists()
 

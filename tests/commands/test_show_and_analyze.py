@@ -161,7 +161,7 @@ def test_auto_names_the_backend_that_it_chose(model, tmp_path, capsys):
     assert (
         analyze_kifu.main([str(GAME), "-m", model, "--backend", "auto", "-o", str(tmp_path)]) == 0
     )
-    assert re.match(r"backend: (own|openvino_bfloat16)\n", capsys.readouterr().out)
+    assert re.match(r"backend: (own|openvino_bfloat16|openvino_int8)\n", capsys.readouterr().out)
 
 
 def test_a_backend_without_effect_is_refused(model, capsys):

@@ -141,8 +141,13 @@ def test_launch_without_standard_input(model_file):
 def test_launch_without_standard_error(start, tmp_path):
     noisy = patched(
         "import os",
-        "from pydlshogi.network import evaluator",
-        "evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
+        "from pydlshogi.usi import streams",
+        "def opened():",
+        "    before()",
+        # Not earlier: on new Linux systems, ctypes opens a file and would get the number 2.
+        "    from pydlshogi.network import evaluator",
+        "    evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
+        "before, streams._open_standard_files = streams._open_standard_files, opened",
     )
     engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
     engine.send("isready")
