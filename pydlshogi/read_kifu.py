@@ -25,8 +25,8 @@ def read_kifu(
     Records that were left out are logged as warnings.
 
     Args:
-        kifu_list_file: A text file. Each line is the path of a game record (CSA, KIF), a
-            position file (HCPE, HCPE3, PSV), a folder or an archive.
+        kifu_list_file: A text file. Each line is the path of a game record (CSA, KIF, KI2),
+            a position file (HCPE, HCPE3, PSV), a folder or an archive.
         strict: Also leave out games with an illegal move. Much slower.
         drop_duplicates: Use only the first of several games with the same moves.
 

@@ -78,7 +78,7 @@ def copy_of(board: shogi.Board) -> shogi.Board:
 
 
 def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
-    """Reads a game from a CSA or KIF file.
+    """Reads a game from a CSA, KIF or KI2 file.
 
     Args:
         path: The file.
@@ -89,7 +89,9 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
     """
     name = os.fspath(path)
     if is_binary(name):
-        raise AnalysisError(f"{name} holds single positions, not a game. Name a CSA or KIF file.")
+        raise AnalysisError(
+            f"{name} holds single positions, not a game. Name a CSA, KIF or KI2 file."
+        )
     try:
         data = Path(path).read_bytes()
     except OSError as error:

@@ -34,7 +34,7 @@ def build_parser() -> ArgumentParser:
         "NAME_analysis.png, a graph; NAME_analysis.html, a page with a board to click through.",
     )
     add = parser.add_argument
-    add("record", type=file_name, help="CSA or KIF file")
+    add("record", type=file_name, help="CSA, KIF or KI2 file")
     add(
         "--output",
         "-o",

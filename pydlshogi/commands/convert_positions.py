@@ -20,15 +20,15 @@ def build_parser() -> ArgumentParser:
     """Builds the command line parser."""
     parser = ArgumentParser(
         prog="convert_positions",
-        description="Convert game records (CSA, KIF) and position files (HCPE, HCPE3, PSV) to an "
-        "HCPE or PSV file. Records and positions that are not valid are left out and reported.",
+        description="Convert game records (CSA, KIF, KI2) and position files (HCPE, HCPE3, PSV) to "
+        "an HCPE or PSV file. Records and positions that are not valid are left out and reported.",
     )
     add = parser.add_argument
     add(
         "input",
         type=named_path,
         metavar="IN",
-        help="a file (.csa, .kif, .hcpe, .hcpe3, .psv, .bin for PSV), a folder or an archive "
+        help="a file (.csa, .kif, .ki2, .hcpe, .hcpe3, .psv, .bin for PSV), a folder or an archive "
         "(.zip, .7z); or a text file with one such path a line",
     )
     add(

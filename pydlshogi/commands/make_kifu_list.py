@@ -28,8 +28,8 @@ def build_parser() -> ArgumentParser:
     parser.add_argument(
         "dir",
         type=named_path,
-        help="folder with game records (.csa, .kif, .kifu) or position files (.hcpe, .hcpe3, .psv, "
-        ".bin); each file goes into one list",
+        help="folder with game records (.csa, .kif, .kifu, .ki2, .ki2u) or position files "
+        "(.hcpe, .hcpe3, .psv, .bin); each file goes into one list",
     )
     parser.add_argument(
         "filename",

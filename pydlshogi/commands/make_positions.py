@@ -15,7 +15,7 @@ def build_parser() -> ArgumentParser:
     """Builds the command line parser."""
     parser = ArgumentParser(
         prog="make_positions",
-        description="Turn game records (CSA, KIF) and position files (HCPE, HCPE3, PSV) into "
+        description="Turn game records (CSA, KIF, KI2) and position files (HCPE, HCPE3, PSV) into "
         "shards, which training maps into memory: for data larger than memory. A training list "
         "may name shards. If the program is interrupted, the same command continues.",
     )

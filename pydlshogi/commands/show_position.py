@@ -41,8 +41,8 @@ def _add_position(parser: argparse.ArgumentParser) -> None:
         "position",
         nargs="+",
         type=file_name,
-        help="a CSA or KIF file; or a position as in USI, such as startpos moves 7g7f 3c3d, or "
-        "an SFEN",
+        help="a CSA, KIF or KI2 file; or a position as in USI, such as startpos moves 7g7f 3c3d, "
+        "or an SFEN",
     )
     add(
         "--ply",

@@ -170,8 +170,8 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
     """Makes the parser of a training program."""
     parser = TrainParser(
         prog=program.name,
-        description="Trains a shogi network on game records (CSA, KIF) and position files (HCPE, "
-        f"HCPE3, PSV); by default {program.trains}.",
+        description="Trains a shogi network on game records (CSA, KIF, KI2) and position files "
+        f"(HCPE, HCPE3, PSV); by default {program.trains}.",
     )
     add_lists(parser)
     add_network(parser, program.network)

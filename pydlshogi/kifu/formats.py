@@ -40,7 +40,7 @@ def _whole_file(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 CSA = Format("CSA", (".csa",), split_records, parse_game)
-KIF = Format("KIF", (".kif", ".kifu"), _whole_file, parse_kif)
+KIF = Format("KIF", (".kif", ".kifu", ".ki2", ".ki2u"), _whole_file, parse_kif)
 FORMATS = (CSA, KIF)
 
 #: Suffixes of binary files (:mod:`pydlshogi.kifu.parts`).

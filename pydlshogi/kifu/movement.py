@@ -32,7 +32,14 @@ from pydlshogi.common import (
 )
 from pydlshogi.features import move_direction
 from pydlshogi.kifu.csa_board import PIECE_NAMES
-from pydlshogi.positions import HAND_NUM, PIECE_NUM, PLY_MAX, POSITION, PROMOTED
+from pydlshogi.positions import (
+    HAND_NUM,
+    PIECE_NUM,
+    PLY_MAX,
+    POSITION,
+    PROMOTED,
+    opponents_view,
+)
 
 #: Number of origins of a move: the squares, then the piece types in the mover's hand.
 ORIGIN_NUM = SQUARE_NUM + HAND_NUM
@@ -162,6 +169,52 @@ def explain_fault(moves: Moves, positions: numpy.ndarray, row: int) -> str:
     if positions["ply"][row] == 0:
         return f"the game has more than {PLY_MAX} moves"
     return "a piece stands in between"
+
+
+def origins(placement: bytes, piece: int, target: int) -> list[int]:
+    """Finds the pieces of the mover that can go to a square.
+
+    Args:
+        placement: Board and hands (:mod:`pydlshogi.positions`).
+        piece: Code of the piece before the move, 1..14.
+        target: The square.
+
+    Returns:
+        The squares of these pieces, in rising order.
+    """
+    table = tables()
+    if not table.target_free[placement[target]]:
+        return []
+    found = []
+    for origin in range(SQUARE_NUM):
+        if placement[origin] != piece:
+            continue
+        path = origin * SQUARE_NUM + target
+        if table.able[piece * _GEOMETRY_NUM + int(table.geometry[path])]:
+            step = int(table.step[path])
+            between = range(origin + step, target, step)
+            if not any(placement[square] for square in between):
+                found.append(origin)
+    return found
+
+
+def placement_after(placement: bytes, origin: int, target: int, piece: int) -> bytes:
+    """Makes a possible move.
+
+    Args:
+        placement: Board and hands before the move, seen from the mover.
+        origin, target, piece: As in :class:`pydlshogi.kifu.game.Move`.
+
+    Returns:
+        Board and hands after it, seen from the opponent.
+    """
+    after = bytearray(placement)
+    captured = after[target]
+    after[origin] = after[origin] - 1 if origin >= SQUARE_NUM else 0
+    after[target] = piece
+    if captured:
+        after[tables().hand_place[captured]] += 1
+    return opponents_view(bytes(after))
 
 
 class Tables(NamedTuple):
