@@ -41,7 +41,7 @@ from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.positions import POSITION
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.loss import Loss
-from pydlshogi.training.parallel import Ranks, join, synchronize
+from pydlshogi.training.parallel import MPIRanks, join, synchronize
 from pydlshogi.training.recipe import Recipe, make_optimizer
 
 #: Bytes a second and seconds of latency of each link.
@@ -113,7 +113,7 @@ def work(name: str, batchsize: int, steps: int) -> None:
     times: list[float] = []
     waits: list[float] = []
     exchanges: list[float] = []
-    if isinstance(ranks, Ranks):
+    if isinstance(ranks, MPIRanks):
         _time_communication(ranks, waits)
     step = make_step(name, batchsize, ranks)
     for _ in range(2):
@@ -134,7 +134,7 @@ def work(name: str, batchsize: int, steps: int) -> None:
         print(json.dumps({key: 1000 * value for key, value in found.items()}))
 
 
-def _time_communication(ranks: Ranks, waits: list[float]) -> None:
+def _time_communication(ranks: MPIRanks, waits: list[float]) -> None:
     """Appends the time of every exchange to ``waits``."""
 
     def timed(method: Any) -> Any:

@@ -8,6 +8,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pydlshogi.errors import UserError
+
+#: Environment variable with the number of threads that compute the network on a CPU.
+THREADS_VARIABLE = "PYDLSHOGI_THREADS"
+
 #: Most threads that a user may ask for. Each takes memory, and no machine gains by more.
 MOST_THREADS = 512
 
@@ -17,6 +22,27 @@ _QUOTAS = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
+
+
+class ThreadsError(UserError, ValueError):
+    """The environment variable ``PYDLSHOGI_THREADS`` is not a number of threads."""
+
+
+def threads_of_environment() -> int | None:
+    """Returns the number of threads that ``PYDLSHOGI_THREADS`` gives; None if it is not set.
+
+    Raises:
+        ThreadsError: it is not a whole number from 1 to ``MOST_THREADS``.
+    """
+    text = os.environ.get(THREADS_VARIABLE, "").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
+        raise ThreadsError(
+            f"environment variable {THREADS_VARIABLE} is {text!r}. "
+            f"Set it to a number of threads from 1 to {MOST_THREADS}, or unset it."
+        )
+    return int(text)
 
 
 def has_avx2() -> bool:

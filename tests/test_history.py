@@ -19,7 +19,7 @@ from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import WIN
-from pydlshogi.uct.boards import make_board
+from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import from_usi
 
@@ -80,7 +80,7 @@ def test_a_position_of_a_single_record_has_no_history():
 def test_the_search_writes_the_planes_of_the_boards(board):
     from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 
-    game = Game(make_board() if board is None else PythonShogiBoard())
+    game = Game(make_search_board() if board is None else PythonShogiBoard())
     for move, expected in zip(MOVES, planes_of_boards()):
         numpy.testing.assert_array_equal(game.history_planes(), expected[PLANE_NUM:])
         game.push(from_usi(move))

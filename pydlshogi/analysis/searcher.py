@@ -12,7 +12,7 @@ import shogi
 from pydlshogi.analysis.opinion import Candidate, Network, Opinion
 from pydlshogi.analysis.record import AnalysisError, GameRecord
 from pydlshogi.player.batches import default_batch_size, default_batches
-from pydlshogi.uct.boards import make_board
+from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import best_lines, candidates
@@ -71,7 +71,7 @@ class Searcher:
         moves = [from_usi(move.usi()) for move in board.move_stack]
         search = self._search
         search.tree.clear()
-        search.begin(Game(make_board(record.start.sfen(), board), moves))
+        search.begin(Game(make_search_board(record.start.sfen(), board), moves))
         end = time.monotonic() + self._seconds
         try:
             while not (self._is_done() or time.monotonic() >= end):

@@ -16,7 +16,7 @@ from pydlshogi.training.launcher import end_together, first_speaks
 
 if TYPE_CHECKING:
     from pydlshogi.training.options import Options
-    from pydlshogi.training.parallel import Alone
+    from pydlshogi.training.parallel import Ranks
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def _open_outputs(args: argparse.Namespace, outputs: contextlib.ExitStack) -> No
 
 
 @contextlib.contextmanager
-def _log_of(ranks: Alone) -> Iterator[None]:
+def _log_of(ranks: Ranks) -> Iterator[None]:
     """Prints the errors of a rank that is not the first; the first one logs all else."""
     handler = logging.StreamHandler(sys.__stderr__)
     handler.setLevel(logging.ERROR)
@@ -102,12 +102,13 @@ def _log_of(ranks: Alone) -> Iterator[None]:
         package.removeHandler(handler)
 
 
-def _train(args: argparse.Namespace, ranks: Alone) -> None:
+def _train(args: argparse.Namespace, ranks: Ranks) -> None:
     """Trains with the log open, so that errors are logged."""
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.commands.chosen_network import chosen_network
     from pydlshogi.commands.computation import apply_computation
-    from pydlshogi.network.cpu.threads import THREADS_VARIABLE, get_threads
+    from pydlshogi.network.cpu.threads import get_threads
+    from pydlshogi.processors import THREADS_VARIABLE
     from pydlshogi.training.run import run
 
     # All ranks take part in this division, although the options of some may not need it.

@@ -33,7 +33,6 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.cpu import direct, pointwise, winograd
-from pydlshogi.network.cpu.threads import get_threads, set_threads
 from pydlshogi.network.gpu import convolution as on_gpu
 
 __all__ = [
@@ -41,9 +40,7 @@ __all__ = [
     "Convolution2D",
     "convolution_2d",
     "get_convolution",
-    "get_threads",
     "set_convolution",
-    "set_threads",
     "using_convolution",
 ]
 

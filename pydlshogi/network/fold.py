@@ -35,10 +35,13 @@ FOLDABLE = (
 
 _PACKAGE = __name__.partition(".")[0]
 
+#: Names of the links of the policy head of the book's networks.
+POLICY_HEAD = ("l13", "l13_bias")
+
 # The links of the heads, which folding leaves unchanged.
 _HEADS = {
-    PolicyNetwork: ("l13", "l13_bias"),
-    PolicyValueNetwork: ("l13", "l13_bias", "l13_v", "l14_v", "l15_v"),
+    PolicyNetwork: POLICY_HEAD,
+    PolicyValueNetwork: (*POLICY_HEAD, *PolicyValueNetwork.value_head),
 }
 
 

@@ -16,6 +16,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.network.convolution import get_convolution
 from pydlshogi.network.cpu import normalization as on_cpu
 from pydlshogi.network.gpu import normalization as on_gpu
+from pydlshogi.network.plain_normalization import PlainNormalization
 
 F = chainer.functions
 L = chainer.links
@@ -83,7 +84,7 @@ class BatchNormalization(L.BatchNormalization):
     def _by_sums(self, x: Any) -> Any:
         """Normalizes on a CPU, or in several processes."""
         fast = isinstance(x.array, numpy.ndarray) and x.dtype == numpy.float32
-        kind = on_cpu.Normalization if fast else on_cpu.PlainNormalization
+        kind = on_cpu.Normalization if fast else PlainNormalization
         function = kind(self.eps, self.relu, self.ranks)
         (y,) = function.apply((x, self.gamma, self.beta))
         if chainer.config.in_recomputing:  # the first computation updated the statistics

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy
-import shogi
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import make_input_features_from_board
 from pydlshogi.network.agreement import largest_difference
 from pydlshogi.network.network import Network, split_output
 from pydlshogi.network.onnx_dlshogi import label_numbers, to_dlshogi
 from pydlshogi.network.onnx_export import TOLERANCE, ExportError, run
+from pydlshogi.network.random_games import planes_of_random_games
 
 #: Positions compared.
 _POSITIONS = 32
@@ -32,7 +30,7 @@ def check(model: Any, network: Network) -> dict[str, float]:
     Raises:
         ExportError: a difference is larger than ``TOLERANCE``, or ONNX Runtime is missing.
     """
-    planes = random_planes(_POSITIONS, network.plane_num)
+    planes = planes_of_random_games(_POSITIONS, network.plane_num)
     is_dlshogis = model.graph.input[0].name == "input1"
     inputs = dict(zip(("input1", "input2"), to_dlshogi(planes))) if is_dlshogis else {}
     results = run(model, inputs or {"planes": planes})
@@ -60,24 +58,3 @@ def _expected(network: Network, planes: numpy.ndarray) -> dict[str, numpy.ndarra
     if network.value_kind is not None:
         expected["value"] = network.value_kind.win_probabilities(values)[:, None]
     return expected
-
-
-def random_planes(number: int, plane_num: int) -> numpy.ndarray:
-    """Makes the planes of positions of one random game, always the same.
-
-    Args:
-        number: Number of positions.
-        plane_num: Number of planes of the network's input.
-
-    Returns:
-        (number, plane_num, 9, 9) float32.
-    """
-    choice = random.Random(0).choice
-    board = shogi.Board()
-    planes = []
-    for _ in range(number):
-        planes.append(make_input_features_from_board(board, plane_num))
-        moves = list(board.legal_moves)
-        board = shogi.Board() if not moves else board
-        board.push(choice(moves or list(board.legal_moves)))
-    return numpy.stack(planes)

@@ -69,7 +69,7 @@ class OpenVINOProgram:
     def __init__(self, network: Network, precision: str = FLOAT32) -> None:
         self._lock = threading.Lock()
         try:
-            self._core = _the(_import("openvino").Core)
+            self._core = _only_core(_import("openvino").Core)
             self._prepare(network, precision)
         except OpenVINOError:
             raise
@@ -157,7 +157,7 @@ def _settings() -> dict[str, Any]:
 
 
 @functools.cache
-def _the(core_class: Any) -> Any:
+def _only_core(core_class: Any) -> Any:
     """Returns the only object of OpenVINO's class ``Core``, which lives as long as the process.
 
     A Core gives the thread that uses it first a stack for signal handlers. When the Core is freed,

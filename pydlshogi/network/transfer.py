@@ -8,13 +8,14 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
-from pydlshogi.network.fold import FoldError, fold
+from pydlshogi.network.fold import POLICY_HEAD, FoldError, fold
 from pydlshogi.network.model_file import arrays_of
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import UNFOLDABLE, make_network, name_of, sizes_in
+from pydlshogi.network.value import ValueNetwork
 
 #: Names of the links of the heads; every other link belongs to the trunk.
-_HEADS = ("l13", "l13_bias", "l13_v", "l14_v", "l15_v")
+_HEADS = (*POLICY_HEAD, *ValueNetwork.value_head)
 
 #: Filters of the last two moves. In a new network they are 0, if the source does not have them.
 _HISTORY = "l1/recent/W"

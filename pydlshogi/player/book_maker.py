@@ -12,7 +12,7 @@ import shogi
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.player.book import Book, BookMove
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, PLACEMENT_SIZE, opponents_view
-from pydlshogi.uct.boards import make_board
+from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.move import label_table, to_usi
 
 #: Order of the kinds in the hands of an sfen.
@@ -132,6 +132,6 @@ def _hands(numbers: bytes) -> str:
 
 def _move(position: Any) -> str:
     """Writes the move that was played; empty if it is illegal, as a king left in check."""
-    moves = make_board(f"{_key(position)} 1").moves()
+    moves = make_search_board(f"{_key(position)} 1").moves()
     labels = label_table()[_turn(position), moves]
     return next((to_usi(int(move)) for move in moves[labels == position["label"]]), "")

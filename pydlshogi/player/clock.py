@@ -13,6 +13,9 @@ from pydlshogi.usi.protocol import Clock, Go, parse_go
 #: The remaining time is divided among so many moves, and early in the game among more.
 _MOVES_LEFT, _OPENING_PLIES = 14, 30
 
+#: The same for a player without a search, at any time of the game.
+_MOVES_LEFT_WITHOUT_SEARCH = 30
+
 #: How much longer than planned to think about an unclear choice.
 _EXTENSION = 2.0
 
@@ -63,15 +66,13 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     clock = go.clock(color)
     if clock == Clock():
         return None
-    remaining, increment, byoyomi = (
-        max(0, number or 0) / 1000 for number in dataclasses.astuple(clock)
-    )
+    remaining, increment, byoyomi = _seconds_of(clock)
     if not (remaining or byoyomi):
         # ShogiHome takes the increment off the clock that it sends: the side has only that.
         byoyomi, increment = increment, 0.0
     if not increment:
         margin = min(margin, (remaining + byoyomi) / 2)  # the search has the other half
-    moves = go.moves_left(_MOVES_LEFT + max(0, _OPENING_PLIES - ply))
+    moves = _moves_left(go, _MOVES_LEFT + max(0, _OPENING_PLIES - ply))
     # Without a reserve, the clock would soon run down to the margin before each increment.
     reserve = min(_RESERVE_PART * increment, _MOST_RESERVE, remaining / 2)
     share = (remaining - reserve) / moves + increment
@@ -81,6 +82,55 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     planned = min(limit, max(share, byoyomi - min(margin, byoyomi / 2)))
     extended = min(limit, _EXTENSION * planned)
     return Budget(planned, extended, _last(remaining + byoyomi))
+
+
+def half_of_the_time(go: Go, color: int) -> float | None:
+    """Returns how long a player without a search may think: half of the time for this move.
+
+    The time for this move is ``movetime``, or the byoyomi, the increment and a thirtieth of the
+    remaining time, or more if ``moves_to_go`` is less. It never exceeds remaining time and
+    byoyomi, because some GUIs add the increment only after the move. The other half is a reserve
+    for steps that cannot be interrupted and for delays of the GUI.
+
+    Args:
+        go: The command with the clocks.
+        color: The side to move, 0 for Black, 1 for White.
+
+    Returns:
+        Seconds; None where there is no limit, or the move is held back anyway.
+    """
+    if go.is_held:
+        return None
+    if go.movetime is not None:
+        return max(0, go.movetime) / 2000
+    clock = go.clock(color)
+    if clock == Clock():
+        return None
+    remaining, increment, byoyomi = _seconds_of(clock)
+    share = byoyomi + increment + remaining / _moves_left(go, _MOVES_LEFT_WITHOUT_SEARCH)
+    return min(share, byoyomi + remaining) / 2
+
+
+def _seconds_of(clock: Clock) -> tuple[float, float, float]:
+    """Returns the remaining time, the increment and the byoyomi in seconds."""
+    remaining, increment, byoyomi = (
+        max(0, number or 0) / 1000 for number in dataclasses.astuple(clock)
+    )
+    return remaining, increment, byoyomi
+
+
+def _moves_left(go: Go, guess: int) -> int:
+    """Returns the number of moves that share the remaining time.
+
+    Args:
+        go: The command.
+        guess: The result if ``moves_to_go`` is unknown, and the largest result.
+    """
+    if go.moves_to_go is None or go.moves_to_go < 1:
+        # Some GUIs send 0 if there is no such limit. This move must not get all the time.
+        return guess
+    # One more than the GUI gives, so that some time is left for the last move.
+    return min(guess, go.moves_to_go + 1)
 
 
 def _last(seconds: float) -> float:

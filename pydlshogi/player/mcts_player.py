@@ -18,13 +18,13 @@ from pydlshogi import rules
 from pydlshogi.network.backend import OWN
 from pydlshogi.player.batches import default_batch_size, default_batches
 from pydlshogi.player.book import Book, BookError, BookMove, book_key, read_book
-from pydlshogi.player.clock import Budget, Timer
+from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_options import mcts_options
 from pydlshogi.player.network_player import NetworkPlayer, file_stamp
 from pydlshogi.player.search_info import info_lines
-from pydlshogi.uct.boards import board_library, make_board
+from pydlshogi.uct.boards import board_library, make_search_board
 from pydlshogi.uct.evaluation import Answer
-from pydlshogi.uct.game import Game
+from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.garbage_collector import no_garbage_collection
 from pydlshogi.uct.line import Candidate, best_lines, candidates, line_of
 from pydlshogi.uct.mate import find_mate
@@ -43,8 +43,9 @@ _CLEAR = 0.6
 #: Part of the planned time after which a search may end early.
 _LEAST = 0.1
 
-#: The occurrence of a position that ends the game in the tree, in a game and in an analysis.
-_IN_GAME, _IN_ANALYSIS = 2, 4
+#: The occurrence of a position that ends the game in the tree. In an analysis (``go infinite``),
+#: it is that of the rules.
+_OCCURRENCE_IN_GAME = 2
 
 #: A book move is not played if its evaluation is so many centipawns below the best one's. As the
 #: default of YaneuraOu.
@@ -257,7 +258,7 @@ class MCTSPlayer(NetworkPlayer):
             root = self._search.root
             if interval and timer.elapsed() >= due:
                 due = timer.elapsed() + interval
-                self._report(timer, self._search.root.visits - visits_before)
+                self._report(timer, root.visits - visits_before)
             has_answer = root.policy is not None
             return timer.is_over() and (has_answer or timer.is_late())
 
@@ -290,13 +291,9 @@ class MCTSPlayer(NetworkPlayer):
         (first, first_value), (second, second_value) = _favourites(root)
         is_clear = second <= _CLEAR * first and second_value <= first_value
         rate = (root.visits - visits_before) / max(timer.elapsed(), 1e-3)
-        left = self._time_left(budget, timer, is_clear)
+        # A choice that is not clear gets more time.
+        left = (budget.planned if is_clear else budget.extended) - timer.spent()
         return left <= 0 or first - second > rate * left
-
-    def _time_left(self, budget: Budget, timer: Timer, is_clear: bool) -> float:
-        """Seconds until the move; a choice that is not clear gets more time."""
-        limit = budget.planned if is_clear else budget.extended
-        return limit - timer.spent()
 
     def _bestmove(self, timer: Timer, nodes: int) -> str:
         """Shows the result and returns the text after ``bestmove``."""
@@ -359,7 +356,7 @@ class MCTSPlayer(NetworkPlayer):
         if sfen is not None and len(sfen.split()) == 3:
             sfen += " 1"
         moves = [from_usi(move) for move in self._moves]
-        return Game(make_board(sfen, self.board), moves, self._ply() - len(moves))
+        return Game(make_search_board(sfen, self.board), moves, self._ply() - len(moves))
 
     def _root_moves(self, searchmoves: Sequence[str]) -> frozenset[int] | None:
         """Returns the moves to choose from; None for all.
@@ -414,7 +411,7 @@ class MCTSPlayer(NetworkPlayer):
             declaration=options["declaration_win"],
             draw_black=1 - value if color else value,
             draw_ply=draw_ply,
-            occurrences=_IN_ANALYSIS if go.infinite else _IN_GAME,
+            occurrences=LAST_OCCURRENCE if go.infinite else _OCCURRENCE_IN_GAME,
             megabytes=options["USI_Hash"],
         )
 

@@ -11,20 +11,20 @@ from typing import Any, Callable, ClassVar
 
 import numpy
 import shogi
-import threadpoolctl
 
 from pydlshogi import files, rules
 from pydlshogi.device import DeviceError, select_device
 from pydlshogi.features import make_output_label
 from pydlshogi.network import own
 from pydlshogi.network.backend import OWN, BackendError
-from pydlshogi.network.cpu.threads import get_threads, set_threads
+from pydlshogi.network.cpu.threads import compute_with
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError, UnnamedNetwork
+from pydlshogi.player.clock import half_of_the_time
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.strategy import boltzmann, greedy, score
-from pydlshogi.processors import processors
+from pydlshogi.processors import processors, threads_of_environment
 from pydlshogi.rules import Repetition
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.process import PROGRAM_FOLDER
@@ -174,14 +174,19 @@ class NetworkPlayer(EnginePlayer):
         """Sets the number of threads, but not more than there are processors.
 
         Every step of the network waits for all threads, so more of them would only wait.
+
+        Raises:
+            ThreadsError: ``PYDLSHOGI_THREADS`` is not a number of threads. That is an error even
+                if the option gives another number.
         """
+        threads_of_environment()
         number = min(wanted, processors())
         if number < wanted:
             self.send(
                 f"info string Threads {wanted} is more than the processors that the engine may "
                 f"use: {number} {'thread computes' if number == 1 else 'threads compute'}"
             )
-        _compute_with(number)
+        compute_with(number)
 
     def warm_up(self) -> None:
         """Evaluates several positions: for them a GPU needs other kernels than for one."""
@@ -189,7 +194,7 @@ class NetworkPlayer(EnginePlayer):
 
     def choose(self, go: Go) -> str:
         """Chooses a move: declares, mates, asks :meth:`decide`, or resigns."""
-        start = time.perf_counter()
+        start = time.perf_counter() if go.time is None else go.time
         board = self.board
         if self.options["declaration_win"] and rules.can_declare_win(board):
             self.send("info string the 27-point declaration holds")
@@ -210,7 +215,7 @@ class NetworkPlayer(EnginePlayer):
 
     def _task(self, moves: list[shogi.Move], go: Go, start: float) -> Task:
         """Describes the choice to make."""
-        seconds = go.seconds(self.board.turn)
+        seconds = half_of_the_time(go, self.board.turn)
 
         def is_over() -> bool:
             late = seconds is not None and time.perf_counter() - start >= seconds
@@ -366,18 +371,6 @@ class NetworkPlayer(EnginePlayer):
             move = lines[rank - 1]
             cp = f"cp {score(choice.wins[move])}" if move in choice.wins else None
             self.send(info([move.usi()], cp, time_ms=time_ms, nodes=choice.nodes, multipv=rank))
-
-
-def _compute_with(threads: int) -> None:
-    """Sets the number of threads, of our own kernels and of BLAS.
-
-    Raises:
-        ThreadsError: ``PYDLSHOGI_THREADS`` is not a number of threads.
-    """
-    set_threads(None)
-    get_threads()  # a wrong variable is an error, although the option has the number
-    set_threads(threads)
-    threadpoolctl.threadpool_limits(threads, user_api="blas")
 
 
 def _choose_device(name: str) -> Any:

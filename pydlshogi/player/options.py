@@ -6,9 +6,7 @@ Chainer or the board.
 
 from __future__ import annotations
 
-import os
-
-from pydlshogi.processors import MOST_THREADS
+from pydlshogi.processors import MOST_THREADS, ThreadsError, threads_of_environment
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Option, Options, Spin
 
 #: The default of ``modelfile`` stands for the default model. It is a short relative path:
@@ -18,9 +16,6 @@ VALUE_MODEL = "model/model_value"
 
 #: The models that this package ships. A wheel has them in another folder than a clone.
 SHIPPED_MODELS = ("model/model_policy", POLICY_VALUE_MODEL)
-
-#: Environment variable with the number of threads; the default of ``Threads``.
-THREADS_VARIABLE = "PYDLSHOGI_THREADS"
 
 # Threads of a player that evaluates one position a move. One thread is good whether the machine is
 # idle or busy. On two idle cores, a second thread saves 4 of 12 ms. While other programs compute,
@@ -91,6 +86,11 @@ def search1_options() -> Options:
 
 
 def default_threads(otherwise: int) -> int:
-    """Returns the number of threads that the environment sets; without one, another number."""
-    text = os.environ.get(THREADS_VARIABLE, "").strip()
-    return min(int(text) if text.isdecimal() and int(text) else otherwise, MOST_THREADS)
+    """Returns the number of threads that the environment sets; without one, another number.
+
+    A wrong variable is ignored here, because ``usi`` must be answered. The player refuses it.
+    """
+    try:
+        return threads_of_environment() or otherwise
+    except ThreadsError:
+        return otherwise

@@ -13,7 +13,7 @@ from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.positions import POSITION
 from pydlshogi.training.mirror import mirror, mirror_targets
 from pydlshogi.training.order import kind_for, make_order, random_of
-from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.policy_target import PLAYED, targets_of
 from pydlshogi.training.value_target import ValueTarget
 
@@ -140,7 +140,7 @@ class PlanesConverter(chainer.dataset.Converter):
         self,
         positions: AnyPositions,
         value_target: ValueTarget | None = None,
-        ranks: Alone = ALONE,
+        ranks: Ranks = ALONE,
         policy_target: str = PLAYED,
         plane_num: int = PLANE_NUM,
     ) -> None:

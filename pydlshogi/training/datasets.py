@@ -22,7 +22,7 @@ from pydlshogi.training import log
 from pydlshogi.training.lambda_return import has_successors
 from pydlshogi.training.options import Options
 from pydlshogi.training.order import make_order, random_of
-from pydlshogi.training.parallel import Alone
+from pydlshogi.training.parallel import Ranks
 from pydlshogi.training.policy_target import VISITS
 from pydlshogi.training.recipe import Recipe
 
@@ -33,7 +33,7 @@ _MOST_COUNTED = 1 << 21
 _SAMPLE = 10_000
 
 
-def read_sets(options: Options, ranks: Alone) -> tuple[AnyPositions, AnyPositions]:
+def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPositions]:
     """Reads both lists on the first rank. The others map the caches, or receive the positions.
 
     Visits are in no cache: the others receive them.
@@ -64,7 +64,7 @@ def read_sets(options: Options, ranks: Alone) -> tuple[AnyPositions, AnyPosition
     return sets[0], sets[1]
 
 
-def _share_visits(ranks: Alone, loaded: list[Loaded]) -> Visits:
+def _share_visits(ranks: Ranks, loaded: list[Loaded]) -> Visits:
     """Sends the visits of the first item to the ranks that have no item."""
     mine = loaded[0].visits if loaded else None
     starts = ranks.broadcast_array(None if mine is None else mine.starts)
@@ -72,7 +72,7 @@ def _share_visits(ranks: Alone, loaded: list[Loaded]) -> Visits:
     return Visits(starts, candidates)
 
 
-def _share(ranks: Alone, positions: numpy.ndarray | None) -> numpy.ndarray:
+def _share(ranks: Ranks, positions: numpy.ndarray | None) -> numpy.ndarray:
     """Returns positions; all ranks receive them from the first one if a rank has None."""
     missing = ranks.highest(positions is None)
     return ranks.broadcast_array(positions) if missing or positions is None else positions

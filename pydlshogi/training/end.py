@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from pydlshogi.signals import ENDINGS, HANG_UP
-from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.parallel import ALONE, Ranks
 
 _ENDING = b"\nending after this iteration or validation; a second signal ends at once\n"
 
@@ -83,7 +83,7 @@ class RunEnd:
         epochs: int,
         iterations: int | None,
         interruption: Interruption,
-        ranks: Alone = ALONE,
+        ranks: Ranks = ALONE,
     ) -> None:
         self._ranks = ranks
         self._epochs = epochs

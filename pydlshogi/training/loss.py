@@ -11,7 +11,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.network.network import split_output
 from pydlshogi.network.value_kind import ValueKind
-from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.parallel import ALONE, Ranks
 
 F = chainer.functions
 
@@ -37,7 +37,7 @@ class Loss:
         ranks: The processes that share a batch.
     """
 
-    def __init__(self, network: Any, *, batchsize: int = 0, ranks: Alone = ALONE) -> None:
+    def __init__(self, network: Any, *, batchsize: int = 0, ranks: Ranks = ALONE) -> None:
         self._network = network
         self._batchsize = batchsize
         self._ranks = ranks
@@ -155,7 +155,7 @@ class LossMeans(chainer.training.Extension):
 
     priority = chainer.training.PRIORITY_EDITOR
 
-    def __init__(self, quantity: str = "loss", ranks: Alone = ALONE) -> None:
+    def __init__(self, quantity: str = "loss", ranks: Ranks = ALONE) -> None:
         self._ranks = ranks
         self._key = f"main/{quantity}"
         self.since_line = chainer.reporter.Summary()

@@ -60,8 +60,11 @@ class FirstRankFailed(Exception):
         self.status = status
 
 
-class Alone:
-    """One process, which is rank 0 of 1. Nothing is sent, weighted or copied.
+class Ranks:
+    """The processes that train together, and the place of this one.
+
+    The methods of this base class are those of one process, which is rank 0 of 1. It sends,
+    weights and copies nothing.
 
     Attributes:
         rank: Number of this process, from 0.
@@ -90,6 +93,10 @@ class Alone:
     def share(self, batch: Any) -> Any:
         """Returns this rank's part of a batch, at least one item, and sets ``idle``."""
         return batch
+
+    def gather(self, numbers: Any) -> numpy.ndarray:
+        """Collects an array of each rank: (size, …) float64, in the order of the ranks."""
+        return numpy.ascontiguousarray(numbers, numpy.float64)[None]
 
     def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
         """Computes the weights of this rank's mean losses.
@@ -155,8 +162,8 @@ class Alone:
         return allowed
 
 
-class Ranks(Alone):
-    """Several processes, of which this is one.
+class MPIRanks(Ranks):
+    """The ranks of an MPI job.
 
     Args:
         communicator: A communicator of ChainerMN.
@@ -185,14 +192,14 @@ class Ranks(Alone):
         return batch[:1] if self.idle else mine
 
     def gather(self, numbers: Any) -> numpy.ndarray:
-        """Collects an array of each rank: (size, …) float64, in the order of the ranks."""
+        """As :meth:`Ranks.gather`."""
         mine = numpy.ascontiguousarray(numbers, numpy.float64)
         all_ = numpy.empty((self.size, *mine.shape), numpy.float64)
         self._mpi.Allgather(mine, all_)
         return all_
 
     def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
-        """As :meth:`Alone.weigh`; an idle rank has the weight 0."""
+        """As :meth:`Ranks.weigh`; an idle rank has the weight 0."""
         mine = numpy.array([0 if self.idle else int(count) for count in counts.values()])
         whole = self.gather(mine).sum(axis=0)
         # On GPUs, ChainerMN computes means of gradients.
@@ -201,11 +208,15 @@ class Ranks(Alone):
         return dict(zip(counts, weights.tolist()))
 
     def batch_size(self, share: int) -> int:
-        """As :meth:`Alone.batch_size`; an idle rank adds nothing."""
+        """As :meth:`Ranks.batch_size`; an idle rank adds nothing."""
         return int(self.gather(0 if self.idle else share).sum())
 
     def means(self, measured: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As :meth:`Alone.means`; on the CPU, as numbers of numpy: a mean of nothing is 0 / 0."""
+        """As :meth:`Ranks.means`; on the CPU, as numbers of numpy.
+
+        A mean over no position is 0, with the number 0. Chainer divides such numbers of numpy
+        without an error: the result is nan.
+        """
         local = [(float(mean), float(number)) for mean, number in measured.values()]
         mine = numpy.array(local).reshape(-1, 2)
         # A mean over no position may be nan.
@@ -217,11 +228,11 @@ class Ranks(Alone):
         return dict(zip(measured, zip(merged, whole.astype(numpy.int64))))
 
     def highest(self, number: int) -> int:
-        """As :meth:`Alone.highest`."""
+        """As :meth:`Ranks.highest`."""
         return int(self.gather(number).max())
 
     def on_first(self, function: Callable[[], _Result]) -> _Result:
-        """As :meth:`Alone.on_first`; the result is pickled."""
+        """As :meth:`Ranks.on_first`; the result is pickled."""
         if self.rank:
             status, result = self._mpi.bcast(None)
             if status:
@@ -238,7 +249,7 @@ class Ranks(Alone):
         return result
 
     def broadcast_array(self, array: numpy.ndarray | None) -> numpy.ndarray:
-        """As :meth:`Alone.broadcast_array`, without a pickle."""
+        """As :meth:`Ranks.broadcast_array`, without a pickle."""
         form = None if array is None else (array.shape, array.dtype)
         shape, dtype = self._mpi.bcast(form)
         sent = numpy.empty(shape, dtype) if array is None else numpy.ascontiguousarray(array)
@@ -248,7 +259,7 @@ class Ranks(Alone):
         return sent
 
     def merge_gradients(self, optimizer: Any) -> None:
-        """As :meth:`Alone.merge_gradients`.
+        """As :meth:`Ranks.merge_gradients`.
 
         On the CPU the gradients are added where they are. A second array would cost several
         times as much: the system has to provide its memory.
@@ -280,7 +291,7 @@ class Ranks(Alone):
             array[...] = total
 
     def gpu(self, gpu: int | None) -> int | None:
-        """As :meth:`Alone.gpu`: each rank of a host has a GPU of its own.
+        """As :meth:`Ranks.gpu`: each rank of a host has a GPU of its own.
 
         A GPU that the user named stays, even if there is none: ``select_device`` refuses it.
         """
@@ -290,7 +301,7 @@ class Ranks(Alone):
 
     @contextlib.contextmanager
     def after_first(self) -> Iterator[None]:
-        """As :meth:`Alone.after_first`: meanwhile the first rank reports it and ends all."""
+        """As :meth:`Ranks.after_first`: meanwhile the first rank reports it and ends all."""
         try:
             yield
         except FirstRankFailed:
@@ -301,7 +312,7 @@ class Ranks(Alone):
             raise
 
     def threads(self, allowed: int) -> int:
-        """As :meth:`Alone.threads`. Ranks that MPI binds to different processors share none."""
+        """As :meth:`Ranks.threads`. MPIRanks that MPI binds to different processors share none."""
         bound_to = getattr(os, "sched_getaffinity", lambda process: ())(0)
         mine = socket.gethostname(), sorted(bound_to)
         return max(1, allowed // self._mpi.allgather(mine).count(mine))
@@ -318,10 +329,10 @@ class Ranks(Alone):
 
 
 #: The ranks of a process that mpiexec did not start.
-ALONE = Alone()
+ALONE = Ranks()
 
 
-def synchronize(network: Any, ranks: Alone) -> None:
+def synchronize(network: Any, ranks: Ranks) -> None:
     """Makes batch normalization take the statistics of the batches of all ranks."""
     from pydlshogi.network.normalization import BatchNormalization
 
@@ -330,7 +341,7 @@ def synchronize(network: Any, ranks: Alone) -> None:
             link.ranks = ranks if ranks.size > 1 else None
 
 
-def join(communicator: str | None = None, gpu: int | None = None) -> Alone:
+def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
     """Joins the ranks that mpiexec started.
 
     Args:
@@ -339,7 +350,7 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Alone:
         gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
 
     Returns:
-        The ranks; :class:`Alone` in a process that mpiexec did not start.
+        The ranks; ``ALONE`` in a process that mpiexec did not start.
 
     Raises:
         ParallelError: MPI is missing, or mpiexec is of another MPI than mpi4py uses.
@@ -363,7 +374,7 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Alone:
         raise ParallelError(
             f"the communicator {name} is for GPUs, and there is none. Leave --communicator out."
         )
-    ranks = Ranks(_create(name, world), on_gpu)
+    ranks = MPIRanks(_create(name, world), on_gpu)
     end_failures_with(ranks.abort)
     return ranks
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydlshogi.compat import chainer
 from pydlshogi.training.defaults import EVAL_SCALE
-from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.policy_target import PLAYED
 from pydlshogi.training.value_target import ValueTarget
 
@@ -97,7 +97,7 @@ class Recipe:
         }
 
 
-def make_optimizer(network: Any, recipe: Recipe, ranks: Alone = ALONE) -> Any:
+def make_optimizer(network: Any, recipe: Recipe, ranks: Ranks = ALONE) -> Any:
     """Makes the optimizer of a recipe, without its schedule of the learning rate.
 
     Args:

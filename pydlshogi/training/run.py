@@ -24,7 +24,7 @@ from pydlshogi.training import log
 from pydlshogi.training.checkpoint import FirstSaveError, SaveError, finish_save, load_pair
 from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
 from pydlshogi.training.options import Options
-from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.resume import has_other_positions
 from pydlshogi.training.state import State, differences
@@ -40,7 +40,7 @@ class FirstWeightsError(UserError):
     """The network cannot have the first weights that the options ask for."""
 
 
-def run(options: Options, ranks: Alone = ALONE) -> int | None:
+def run(options: Options, ranks: Ranks = ALONE) -> int | None:
     """Trains as the options say.
 
     Args:
@@ -209,7 +209,7 @@ def make_first_network(
 
 
 def _load_together(
-    options: Options, network: Network, optimizer: chainer.Optimizer, ranks: Alone
+    options: Options, network: Network, optimizer: chainer.Optimizer, ranks: Ranks
 ) -> State | None:
     """Loads the files on the first rank, and sends their content to the others."""
     if ranks.size == 1:

@@ -17,9 +17,9 @@ from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
-from pydlshogi.training.evaluation import Progress, Validation
+from pydlshogi.training.extensions import Progress, Validation
 from pydlshogi.training.loss import Loss, LossMeans, loss_names
-from pydlshogi.training.parallel import ALONE, Alone, synchronize
+from pydlshogi.training.parallel import ALONE, Ranks, synchronize
 from pydlshogi.training.policy_target import VISITS
 from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import Recipe, make_schedule
@@ -88,7 +88,7 @@ class Task:
     settings: Settings
     device: Any
     resumed: State | None = None
-    ranks: Alone = ALONE
+    ranks: Ranks = ALONE
 
 
 def train(task: Task, interruption: Interruption | None = None) -> int | None:

@@ -12,7 +12,7 @@ from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.cshogi_limits import fits_cshogi
 
 
-def make_board(sfen: str | None = None, searched: shogi.Board | None = None) -> SearchBoard:
+def make_search_board(sfen: str | None = None, searched: shogi.Board | None = None) -> SearchBoard:
     """Makes a board with a start position.
 
     Args:
@@ -26,7 +26,7 @@ def make_board(sfen: str | None = None, searched: shogi.Board | None = None) -> 
 
 
 def board_library() -> str:
-    """Names the library whose board :func:`make_board` uses."""
+    """Names the library whose board :func:`make_search_board` uses."""
     return _implementation()[1]
 
 

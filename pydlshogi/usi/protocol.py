@@ -157,43 +157,6 @@ class Go:
         """Returns the clock of a side, ``shogi.BLACK`` (0) or ``shogi.WHITE`` (1)."""
         return (self.black, self.white)[color]
 
-    def moves_left(self, guess: int) -> int:
-        """Returns the number of moves that share the remaining time.
-
-        Args:
-            guess: The result if ``moves_to_go`` is unknown, and the largest result.
-        """
-        if self.moves_to_go is None or self.moves_to_go < 1:
-            # Some GUIs send 0 if there is no such limit. This move must not get all the time.
-            return guess
-        # One more than the GUI gives, so that some time is left for the last move.
-        return min(guess, self.moves_to_go + 1)
-
-    def seconds(self, color: int) -> float | None:
-        """Returns how long a side should think: half of the time for this move.
-
-        The time for this move is ``movetime``, or the byoyomi, the increment and a
-        thirtieth of the remaining time, or more if ``moves_to_go`` is less. It never
-        exceeds remaining time and byoyomi, because some GUIs add the increment only after
-        the move. The other half is a reserve for steps that cannot be interrupted and for
-        delays of the GUI.
-
-        Returns:
-            Seconds; None where there is no limit, or the move is held back anyway.
-        """
-        if self.infinite or self.ponder:
-            return None
-        if self.movetime is not None:
-            return max(0, self.movetime) / 2000
-        clock = self.clock(color)
-        if clock == Clock():
-            return None
-        remaining, increment, byoyomi = (
-            max(0, number or 0) for number in dataclasses.astuple(clock)
-        )
-        share = byoyomi + increment + remaining / self.moves_left(30)
-        return min(share, byoyomi + remaining) / 2000
-
 
 class PonderHit:
     """The ``ponderhit`` that a ``go ponder`` waits for: the reading thread notes it.

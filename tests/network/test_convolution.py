@@ -11,7 +11,6 @@ import pytest
 from hypothesis import strategies as st
 
 from pydlshogi.compat import chainer
-from pydlshogi.network import convolution
 from pydlshogi.network.convolution import (
     CONVOLUTIONS,
     Convolution2D,
@@ -431,8 +430,3 @@ def test_several_threads_may_call_at_once(number):
             for task, arrays in zip(tasks, expected):
                 for found, array in zip(task.result(timeout=60), arrays):
                     np.testing.assert_array_equal(found, array)
-
-
-def test_threads_are_chosen_here_too():
-    convolution.set_threads(5)
-    assert convolution.get_threads() == threads.get_threads() == 5

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from pydlshogi.player.clock import Budget, Timer, make_budget
-from pydlshogi.usi.protocol import Clock, Go
+from pydlshogi.player.clock import Budget, Timer, half_of_the_time, make_budget
+from pydlshogi.usi.protocol import Clock, Go, parse_go
 
 MARGIN = 0.2
 
@@ -179,3 +179,41 @@ def test_the_time_ends_at_the_budget():
     assert not timer.is_over()
     time.sleep(0.04)
     assert timer.is_over()
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("", None),
+        ("nodes 5 depth 1", None),
+        ("movetime 3000", 1.5),
+        ("movetime 3000 btime 0 wtime 0", 1.5),
+        ("byoyomi 1000", 0.5),
+        ("btime 0 wtime 0 byoyomi 1000", 0.5),
+        ("btime 60000 wtime 9 byoyomi 1000", 1.5),
+        ("btime 60000 binc 1000 wtime 9", 1.5),
+        # Some GUIs add the increment after the move, so it cannot be spent on it.
+        ("btime 600 binc 10000 wtime 9", 0.3),
+        ("btime 0 binc 10000 wtime 9", 0),
+        ("btime -5 wtime 9", 0),
+        # The GUI gives a limit, but not that of the side to move.
+        ("wtime 9", 0),
+        ("winc 1000", 0),
+        ("movestogo 1 btime 60000 wtime 9", 15),
+        ("movestogo 40 btime 60000 wtime 9", 1),
+        # A number that says nothing must not spend the whole clock on one move.
+        ("movestogo -5 btime 60000 wtime 9", 1),
+        ("movestogo 0 btime 60000 wtime 9", 1),
+        ("movestogo btime 60000 wtime 9", 1),
+        ("btime x wtime y", 0),
+        ("movetime", 0),
+        ("infinite btime 0 wtime 0 byoyomi 1000", None),
+        ("ponder btime 0 wtime 0 byoyomi 1000", None),
+    ],
+)
+def test_half_of_the_time_of_the_side_to_move_is_for_thinking(words, seconds):
+    assert half_of_the_time(parse_go(words)[0], 0) == pytest.approx(seconds)
+    for side in ("time", "inc"):
+        words = words.replace(f"b{side}", "x").replace(f"w{side}", f"b{side}")
+        words = words.replace("x", f"w{side}")
+    assert half_of_the_time(parse_go(words)[0], 1) == pytest.approx(seconds)

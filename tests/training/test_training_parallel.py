@@ -17,11 +17,12 @@ from packed_files import EMBEDDED, write_games
 from training_together import CASES, DEEP, train_together
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.normalization import Normalization, PlainNormalization
+from pydlshogi.network.cpu.normalization import Normalization
 from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.npz import read_npz
+from pydlshogi.network.plain_normalization import PlainNormalization
 from pydlshogi.training import launcher
-from pydlshogi.training.parallel import ALONE, Ranks, join
+from pydlshogi.training.parallel import ALONE, MPIRanks, Ranks, join
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKER = REPOSITORY / "tests/training_together.py"
@@ -64,7 +65,7 @@ def test_a_rank_has_the_gpu_of_its_place_and_never_the_cpu_in_place_of_a_named_o
     on_gpu, gpu, expected
 ):
     communicator = SimpleNamespace(mpi_comm=None, rank=7, size=8, intra_rank=3, intra_size=4)
-    assert Ranks(communicator, on_gpu).gpu(gpu) == expected
+    assert MPIRanks(communicator, on_gpu).gpu(gpu) == expected
 
 
 def assert_equal_runs(one, other, tolerance=1e-6):
@@ -373,15 +374,6 @@ def test_an_mpiexec_of_another_mpi_is_refused(folder):
     assert not list(folder.glob("model*"))
 
 
-class OneRank:
-    """Ranks of which this is the only one."""
-
-    idle = False
-
-    def gather(self, numbers):
-        return numpy.asarray(numpy.array(numbers), numpy.float64)[None]
-
-
 @pytest.mark.parametrize("kind", [Normalization, PlainNormalization])
 @pytest.mark.parametrize("relu", [False, True])
 def test_the_statistics_of_one_rank_are_those_of_chainer(device, kind, relu):
@@ -392,7 +384,7 @@ def test_the_statistics_of_one_rank_are_those_of_chainer(device, kind, relu):
     g = device.send(random.randn(5, 7, 9, 9).astype("f"))
     results = []
     for function in (
-        lambda *inputs: kind(2e-5, relu, OneRank()).apply(inputs)[0],
+        lambda *inputs: kind(2e-5, relu, ALONE).apply(inputs)[0],
         lambda *inputs: chainer.functions.batch_normalization(*inputs, eps=2e-5),
     ):
         inputs = [chainer.Variable(device.send(array)) for array in arrays]
@@ -410,14 +402,14 @@ def test_the_statistics_of_one_rank_are_those_of_chainer(device, kind, relu):
 def test_the_normalization_of_ranks_takes_the_output_of_a_linear_layer():
     x = numpy.random.RandomState(1).randn(5, 7).astype("f")
     ours, theirs = BatchNormalization(7), chainer.links.BatchNormalization(7)
-    ours.ranks = OneRank()
+    ours.ranks = ALONE
     with chainer.using_config("train", True):
         numpy.testing.assert_allclose(ours(x).array, theirs(x).array, 1e-4, 1e-4)
     numpy.testing.assert_allclose(ours.avg_var, theirs.avg_var, 1e-4)
 
 
 def test_an_idle_rank_gets_no_gradient():
-    ranks = OneRank()
+    ranks = Ranks()
     ranks.idle = True
     ranks.gather = lambda numbers: numpy.stack([0 * numpy.array(numbers), numpy.ones_like(numbers)])
     for kind in (Normalization, PlainNormalization):

@@ -133,7 +133,7 @@ def board_to_search(sfen, *moves):
     searched = shogi.Board(sfen)
     for move in moves:
         searched.push_usi(move)
-    return boards.make_board(sfen, searched)
+    return boards.make_search_board(sfen, searched)
 
 
 def test_more_moves_than_cshogi_has_memory_for():
@@ -235,9 +235,9 @@ def test_without_cshogi_python_shogis_board_is_used(lack, monkeypatch):
     boards._implementation.cache_clear()
     try:
         assert boards.board_library() == "python-shogi"
-        assert isinstance(boards.make_board(), PythonShogiBoard)
+        assert isinstance(boards.make_search_board(), PythonShogiBoard)
     finally:
         boards._implementation.cache_clear()
     monkeypatch.undo()
     assert boards.board_library() == "cshogi"
-    assert isinstance(boards.make_board(), CshogiBoard)
+    assert isinstance(boards.make_search_board(), CshogiBoard)

@@ -99,7 +99,7 @@ def test_usi_is_answered_at_once_and_without_heavy_imports(start):
 @pytest.mark.parametrize("module", ["usi_mcts_player", "usi_parallel_mcts_player"])
 def test_it_starts_as_the_book_does(start, module):
     program = start([sys.executable, "-m", f"pydlshogi.usi.{module}"], cwd=REPOSITORY)
-    assert program.ask("usi", "usiok")[0].startswith("id name ")
+    assert program.ask("usi", "usiok")[0] == "id name mcts_player"
     assert program.leave("quit") == 0
 
 

@@ -111,7 +111,8 @@ def test_the_players_know_the_options_that_programs_send(declared, name):
 
 
 @pytest.mark.parametrize(
-    ("variable", "default"), [(None, 1), ("", 1), ("3", 3), ("many", 1), ("0", 1), ("9999", 512)]
+    ("variable", "default"),
+    [(None, 1), ("", 1), ("3", 3), ("many", 1), ("0", 1), ("9999", 1), ("512", 512)],
 )
 def test_the_default_of_threads_is_that_of_the_environment(monkeypatch, variable, default):
     monkeypatch.delenv("PYDLSHOGI_THREADS", raising=False)

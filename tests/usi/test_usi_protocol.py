@@ -112,44 +112,6 @@ def test_byoyomi_is_for_both():
     assert go.clock(0) == go.clock(1) == Clock(0, None, 3000)
 
 
-@pytest.mark.parametrize(
-    ("words", "seconds"),
-    [
-        ("", None),
-        ("nodes 5 depth 1", None),
-        ("movetime 3000", 1.5),
-        ("movetime 3000 btime 0 wtime 0", 1.5),
-        ("byoyomi 1000", 0.5),
-        ("btime 0 wtime 0 byoyomi 1000", 0.5),
-        ("btime 60000 wtime 9 byoyomi 1000", 1.5),
-        ("btime 60000 binc 1000 wtime 9", 1.5),
-        # Some GUIs add the increment after the move, so it cannot be spent on it.
-        ("btime 600 binc 10000 wtime 9", 0.3),
-        ("btime 0 binc 10000 wtime 9", 0),
-        ("btime -5 wtime 9", 0),
-        # The GUI gives a limit, but not that of the side to move.
-        ("wtime 9", 0),
-        ("winc 1000", 0),
-        ("movestogo 1 btime 60000 wtime 9", 15),
-        ("movestogo 40 btime 60000 wtime 9", 1),
-        # A number that says nothing must not spend the whole clock on one move.
-        ("movestogo -5 btime 60000 wtime 9", 1),
-        ("movestogo 0 btime 60000 wtime 9", 1),
-        ("movestogo btime 60000 wtime 9", 1),
-        ("btime x wtime y", 0),
-        ("movetime", 0),
-        ("infinite btime 0 wtime 0 byoyomi 1000", None),
-        ("ponder btime 0 wtime 0 byoyomi 1000", None),
-    ],
-)
-def test_half_of_the_time_of_the_side_to_move_is_for_thinking(words, seconds):
-    assert protocol.parse_go(words)[0].seconds(0) == pytest.approx(seconds)
-    for side in ("time", "inc"):
-        words = words.replace(f"b{side}", "x").replace(f"w{side}", f"b{side}")
-        words = words.replace("x", f"w{side}")
-    assert protocol.parse_go(words)[0].seconds(1) == pytest.approx(seconds)
-
-
 @pytest.mark.parametrize("limit", ["", " 1000", " infinite"])
 def test_a_mate_search_is_not_an_infinite_one(limit):
     go, complaints = protocol.parse_go(f"mate{limit}")

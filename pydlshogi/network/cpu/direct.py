@@ -3,9 +3,9 @@
 Winograd's algorithm transforms the weights first, which costs as much for one board as for
 many. Here nothing is precomputed from the weights, so weights may change at any time.
 
-Each row of the board is followed by one zero. This zero is the padding to the right of the
-row and to the left of the next row. So the board is one list of squares. Each of the nine
-shifts of the filter reads this list from another start.
+Each row of the board begins with one zero. This zero is the padding to the left of the row and
+to the right of the row before. So the board is one list of squares. Each of the nine shifts of
+the filter reads this list from another start.
 """
 
 from __future__ import annotations

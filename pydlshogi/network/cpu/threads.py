@@ -18,21 +18,13 @@ from typing import Any, Callable
 import numpy
 import threadpoolctl
 
-from pydlshogi.errors import UserError
-from pydlshogi.processors import MOST_THREADS, processors
-
-#: Environment variable with the number of threads; :func:`set_threads` overrides it.
-THREADS_VARIABLE = "PYDLSHOGI_THREADS"
+from pydlshogi.processors import processors, threads_of_environment
 
 _lock = threading.Lock()
 _chosen: int | None = None
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 _blas: list[Any] | None = None
-
-
-class ThreadsError(UserError, ValueError):
-    """The environment variable ``PYDLSHOGI_THREADS`` is not a number of threads."""
 
 
 def set_threads(number: int | None) -> None:
@@ -63,17 +55,7 @@ def get_threads() -> int:
     Raises:
         ThreadsError: ``PYDLSHOGI_THREADS`` is not a whole number from 1 to ``MOST_THREADS``.
     """
-    if _chosen is not None:
-        return _chosen
-    text = os.environ.get(THREADS_VARIABLE, "").strip()
-    if text:
-        if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
-            raise ThreadsError(
-                f"environment variable {THREADS_VARIABLE} is {text!r}. "
-                f"Set it to a number of threads from 1 to {MOST_THREADS}, or unset it."
-            )
-        return int(text)
-    return processors()
+    return _chosen or threads_of_environment() or processors()
 
 
 def shares(n: int, number: int) -> list[tuple[int, int]]:
@@ -244,6 +226,20 @@ def limit_blas() -> None:
     with _lock:
         for library in _blas_libraries():
             _set_blas_threads(library, min(library.get_num_threads(), number))
+
+
+def compute_with(number: int) -> None:
+    """Sets the number of threads from now on: of our threads, and of BLAS without them.
+
+    It waits until a computation in our threads has ended, which would restore BLAS's number.
+
+    Args:
+        number: At least 1.
+    """
+    set_threads(number)
+    with _lock:
+        for library in _blas_libraries():
+            _set_blas_threads(library, number)
 
 
 def _set_blas_threads(library: Any, number: int) -> None:

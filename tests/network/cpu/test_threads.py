@@ -50,7 +50,7 @@ def quotas(monkeypatch):
 
 
 def test_number_of_threads(monkeypatch, quotas):
-    monkeypatch.delenv(threads.THREADS_VARIABLE, raising=False)
+    monkeypatch.delenv(processors.THREADS_VARIABLE, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5}, raising=False)
     assert threads.get_threads() == 3
     monkeypatch.delattr(os, "sched_getaffinity")
@@ -58,7 +58,7 @@ def test_number_of_threads(monkeypatch, quotas):
     assert threads.get_threads() == 7
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert threads.get_threads() == 1
-    monkeypatch.setenv(threads.THREADS_VARIABLE, "4")
+    monkeypatch.setenv(processors.THREADS_VARIABLE, "4")
     assert threads.get_threads() == 4
     threads.set_threads(2)
     assert threads.get_threads() == 2
@@ -78,7 +78,7 @@ def test_number_of_threads(monkeypatch, quotas):
     ],
 )
 def test_a_containers_quota_is_kept(monkeypatch, quotas, tmp_path, contents, number):
-    monkeypatch.delenv(threads.THREADS_VARIABLE, raising=False)
+    monkeypatch.delenv(processors.THREADS_VARIABLE, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     files = [str(tmp_path / str(place)) for place in range(len(contents))]
     for file, content in zip(files, contents):
@@ -89,7 +89,7 @@ def test_a_containers_quota_is_kept(monkeypatch, quotas, tmp_path, contents, num
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "513", "1000000000"])
 def test_a_wrong_environment_variable_is_named(monkeypatch, text):
-    monkeypatch.setenv(threads.THREADS_VARIABLE, text)
+    monkeypatch.setenv(processors.THREADS_VARIABLE, text)
     with pytest.raises(ValueError, match=f"PYDLSHOGI_THREADS is '{text}'"):
         threads.get_threads()
 
@@ -262,6 +262,37 @@ def test_any_thread_can_limit_blas():
         thread.start()
         thread.join()
     assert found == [{1}, {2}] * 2
+
+
+def test_a_new_number_of_threads_waits_for_a_computation():
+    """Otherwise the computation would restore the number that it found."""
+    before = blas_settings()
+    begun, ended = threading.Event(), threading.Event()
+
+    def compute():
+        with threads.blas_threads(1):
+            begun.set()
+            ended.wait(timeout=60)
+
+    computation = threading.Thread(target=compute)
+    change = threading.Thread(target=threads.compute_with, args=(2,))
+    try:
+        for thread in (computation, change):
+            thread.start()
+            begun.wait(timeout=60)
+        change.join(timeout=0.2)
+        assert change.is_alive() and set(blas_settings()) == {1}
+        ended.set()
+        for thread in (computation, change):
+            thread.join(timeout=60)
+        assert threads.get_threads() == 2
+        assert set(blas_settings()) == {2}
+        threads.compute_with(1)
+        assert set(blas_settings()) == {1}
+    finally:
+        ended.set()
+        for library, number in zip(threads._blas_libraries(), before):
+            library.set_num_threads(number)
 
 
 def test_blas_is_never_given_more_threads_than_it_has():

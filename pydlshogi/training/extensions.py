@@ -14,7 +14,7 @@ from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
 from pydlshogi.training.loss import Loss, LossMeans, measure
-from pydlshogi.training.parallel import ALONE, Alone
+from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.progress import ShownIterator
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Progress(chainer.training.Extension):
         seed: int,
         device: Any,
         means: Mapping[str, LossMeans],
-        ranks: Alone = ALONE,
+        ranks: Ranks = ALONE,
     ) -> None:
         self._network = network
         self._ranks = ranks
@@ -108,7 +108,7 @@ class Validation(chainer.training.extensions.Evaluator):
         device: Any,
         means: Mapping[str, LossMeans],
         stream: TextIO | None = None,
-        ranks: Alone = ALONE,
+        ranks: Ranks = ALONE,
     ) -> None:
         super().__init__(
             ShownIterator(len(positions), batch_size, stream),
