@@ -179,7 +179,8 @@ class Timer:
         hit, _ = parse_go(self._go.ponderhit.text)
         budgets = (make_budget(go, *self._budget_arguments) for go in (hit, self._go))
         budget = next(filter(None, budgets), None)
-        has_limit = budget or self._go.nodes is not None or self._go.depth is not None
+        go = self._go
+        has_limit = budget or go.nodes is not None or go.depth is not None or go.infinite
         return budget if has_limit else Budget(0, 0, 0)  # no limit is known: move at once
 
     def spent(self) -> float:

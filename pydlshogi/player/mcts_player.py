@@ -26,7 +26,7 @@ from pydlshogi.uct.boards import board_library, make_search_board
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.garbage_collector import no_garbage_collection
-from pydlshogi.uct.line import Candidate, best_lines, candidates, line_of
+from pydlshogi.uct.line import Candidate, best_lines, candidates, line_of, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.node import Node
@@ -297,7 +297,8 @@ class MCTSPlayer(NetworkPlayer):
 
     def _bestmove(self, timer: Timer, nodes: int) -> str:
         """Shows the result and returns the text after ``bestmove``."""
-        self._report(timer, nodes)
+        drawn = self._drawn_by_visits()
+        self._report(timer, nodes, drawn)
         lines = best_lines(self._search, 1)
         if not lines:
             self.send("info string the network has not answered in time: the move is not searched")
@@ -306,19 +307,19 @@ class MCTSPlayer(NetworkPlayer):
         threshold = self.options["resign_threshold"] / 100
         if self._evaluator.has_value and best.expected() < threshold:
             return "resign"
-        drawn = self._drawn_by_visits()
-        if drawn and drawn[0] != best.moves[0]:
-            self.send(f"info string random_plies: {to_usi(drawn[0])} is drawn by the visits")
-        words = [to_usi(move) for move in (drawn or best.moves)[:2]]
+        if drawn is not None and drawn != best.moves[0]:
+            self.send(f"info string random_plies: {to_usi(drawn)} is drawn by the visits")
+            best = played_first(self._search, drawn, 1)[0]
+        words = [to_usi(move) for move in best.moves[:2]]
         if len(words) == 1 or not self.options["USI_Ponder"]:
             return words[0]
         return f"{words[0]} ponder {words[1]}"
 
-    def _drawn_by_visits(self) -> Sequence[int]:
-        """Draws a move of the opening in proportion to the visits; empty after the opening."""
+    def _drawn_by_visits(self) -> int | None:
+        """Draws a move of the opening in proportion to the visits; None after the opening."""
         root = self._search.root
         if self._ply() >= self.options["random_plies"] or root.proof:
-            return []
+            return None
         # After a single visit, only the probabilities of the policy are known.
         if root.policy:
             root.policy.sort(self._search.settings.temperature)
@@ -329,14 +330,19 @@ class MCTSPlayer(NetworkPlayer):
         if not shares.any():
             shares = numpy.array([row.prior for row in rows], numpy.float64)
         if not shares.any():
-            return []
-        return [rows[self.random().choice(len(rows), p=shares / shares.sum())].move]
+            return None
+        return rows[self.random().choice(len(rows), p=shares / shares.sum())].move
 
-    def _report(self, timer: Timer, nodes: int) -> None:
-        """Sends the ``info`` lines."""
+    def _report(self, timer: Timer, nodes: int, played: int | None = None) -> None:
+        """Sends the ``info`` lines; ``multipv 1`` is the move played, if it is given."""
+        number = self.options["MultiPV"]
+        if played is None:
+            lines = best_lines(self._search, number)
+        else:
+            lines = played_first(self._search, played, number)
         for line in info_lines(
             self._search,
-            self.options["MultiPV"],
+            lines,
             seconds=timer.elapsed(),
             nodes=nodes,
             has_value=self._evaluator.has_value,

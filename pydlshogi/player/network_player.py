@@ -219,7 +219,7 @@ class NetworkPlayer(EnginePlayer):
 
         def is_over() -> bool:
             late = seconds is not None and time.perf_counter() - start >= seconds
-            is_hit = go.ponder and go.ponderhit.is_set()
+            is_hit = go.ponder and not go.infinite and go.ponderhit.is_set()
             return late or go.stop.is_set() or is_hit
 
         return Task(moves, *self._without_bad_repetitions(moves), is_over)
@@ -325,7 +325,8 @@ class NetworkPlayer(EnginePlayer):
 
     def _allowed(self, legal: list[shogi.Move], searchmoves: tuple[str, ...]) -> list[shogi.Move]:
         """Returns the legal moves that ``searchmoves`` names, or all if it names none."""
-        moves = [move for move in legal if move.usi() in searchmoves]
+        named = frozenset(searchmoves)
+        moves = [move for move in legal if move.usi() in named]
         if searchmoves and not moves:
             self.send("info string go searchmoves names no legal move: all are looked at")
         return moves or legal

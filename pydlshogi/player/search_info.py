@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydlshogi.player.strategy import score
-from pydlshogi.uct.line import Line, best_lines
+from pydlshogi.uct.line import Line
 from pydlshogi.uct.move import to_usi
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 
 
 def info_lines(
-    search: Search, number: int, *, seconds: float, nodes: int, has_value: bool
+    search: Search, lines: Sequence[Line], *, seconds: float, nodes: int, has_value: bool
 ) -> Iterator[str]:
-    """Writes the ``info`` lines of a search, the best last: GUIs take the last score.
+    """Writes the ``info`` lines of a search, the first last: GUIs take the last score.
 
     Args:
         search: The search.
-        number: Most lines (``MultiPV``).
+        lines: What to show, ``multipv 1`` first.
         seconds: Time since ``go``.
         nodes: Visits since ``go``.
         has_value: Whether the network has a value head; without one there is no score.
     """
-    lines = best_lines(search, number)
     seldepth = max([search.deepest, *(len(line.moves) for line in lines)])
     common = (
         f"seldepth {seldepth} "

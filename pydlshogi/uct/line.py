@@ -100,6 +100,18 @@ def best_lines(search: Search, number: int) -> list[Line]:
     return lines
 
 
+def played_first(search: Search, move: int, number: int) -> list[Line]:
+    """Lists the best lines of a search, but that of a certain move first.
+
+    Args:
+        search: A search whose root the network has evaluated.
+        move: A move at the root.
+        number: Largest number of lines.
+    """
+    lines = best_lines(search, len(candidates(search.root)))
+    return sorted(lines, key=lambda line: line.moves[0] != move)[:number]
+
+
 def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
     """Returns the moves that follow a candidate, up to the mate if there is one."""
     if candidate.node is None:

@@ -3,12 +3,13 @@
 Two threads share the work. The main thread reads, so the GUI never waits for the engine to
 read. The engine also notices ``quit`` while it loads a model. The other thread executes the
 commands in their order. While it thinks, the main thread tells it of ``ponderhit``, and of
-commands that stop the current search. The main thread also answers ``usi`` if only ``stop``
-would end the search.
+commands that stop the current search. The main thread also answers ``isready`` during a search,
+and ``usi`` if only ``stop`` would end the search.
 
 After ``go infinite`` and ``go ponder`` the move is held back until ``stop``, ``ponderhit`` or
 the next command that needs the player. If a GUI forgets ``stop``, the next ``position`` or
-``go`` ends these searches, too, and all others that have no limit.
+``go`` ends these searches, too, and all others that have no limit. ``isready`` ends a search only
+if an option was changed, because the player may have to load another model.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ from pydlshogi.usi.protocol import CommandError, Go, PonderHit, decode, parse_go
 #: Seconds that ``quit`` waits for the current command. GUIs kill an engine after five.
 QUIT_GRACE = 3.0
 
+#: Seconds that the last line has, if a GUI does not read.
+_LAST_LINE_GRACE = 0.5
+
 #: Seconds between signs of life while a player loads.
 SIGN_OF_LIFE = 5.0
 
@@ -39,7 +43,7 @@ SIGN_OF_LIFE = 5.0
 _MOST_COMPLAINTS = 5
 
 #: Commands that stop the current search.
-_STOPS = ("stop", "gameover", "isready", "usinewgame", "quit")
+_STOPS = ("stop", "gameover", "usinewgame", "quit")
 
 
 class Dialogue(abc.ABC):
@@ -49,10 +53,10 @@ class Dialogue(abc.ABC):
         output: Receives the answers.
 
     Attributes:
-        answers_usi_at_once: Whether ``usi`` may be answered during a search.
+        answers_at_once: Whether ``usi`` and ``isready`` may be answered during a search.
     """
 
-    answers_usi_at_once = False
+    answers_at_once = False
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -128,6 +132,7 @@ class Dialogue(abc.ABC):
         worker.start()
         signals = self._signals
         thinking = [signals]
+        has_new_options = False
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
                 text = decode(line)
@@ -137,25 +142,39 @@ class Dialogue(abc.ABC):
                     for search in thinking:
                         search.supersede()
                 if command == "go":
-                    signals = _Signals(is_go=True, is_ponder="ponder" in rest.split())
+                    words = rest.split()
+                    is_ponder = "ponder" in words and "infinite" not in words
+                    signals = _Signals(is_go=True, is_ponder=is_ponder)
                     thinking = [search for search in thinking if not search.is_done]
                     thinking.append(signals)
                 elif command == "ponderhit":
                     signals.ponderhit.set(rest)
-                elif command in _STOPS:
+                elif command == "setoption":
+                    has_new_options = True
+                is_ping = command == "isready" and self.answers_at_once and not has_new_options
+                if command in _STOPS or (command == "isready" and not is_ping):
                     _stop_all(thinking)
+                    has_new_options &= command != "isready"
                 if command == "quit":
                     break
-                may_answer = command == "usi" and self.answers_usi_at_once
-                if not (may_answer and signals.during_search(lambda: self._usi(""))):
+                if is_ping:
+                    is_answered = signals.during_search(self._answer_ping, in_any=True)
+                else:
+                    may_answer = command == "usi" and self.answers_at_once
+                    is_answered = may_answer and signals.during_search(lambda: self._usi(""))
+                if not is_answered:
                     self._lines.put((text, signals))
         _stop_all(thinking)
         self._lines.put(None)
         worker.join(QUIT_GRACE)
-        if worker.is_alive():
-            with perhaps_without_reader():
-                self._output.info_string("quit came before the last command was done")
-        return not worker.is_alive()
+        is_done = not worker.is_alive()
+        if not is_done:
+            # In a thread, because a GUI that does not read would stop this one, too.
+            text = "quit came before the last command was done"
+            last = threading.Thread(target=self._output.info_string, args=(text,), daemon=True)
+            last.start()
+            last.join(_LAST_LINE_GRACE)
+        return is_done
 
     def _obey_all(self) -> None:
         """Obeys the lines in their order, until None."""
@@ -207,8 +226,13 @@ class Dialogue(abc.ABC):
         """Ends the process from the thread that obeys. The main thread is reading."""
         os._exit(1)
 
+    def _answer_ping(self) -> None:
+        """Answers an ``isready`` that only asks whether the engine still answers."""
+        self._output.send("readyok")
+
     def _isready(self, rest: str) -> None:
-        self._release()
+        if self._signals.stop.is_set():
+            self._release()
         with self._signs_of_life():
             self._prepare()
         self._free = time.perf_counter()
@@ -248,7 +272,7 @@ class Dialogue(abc.ABC):
             self._output.send(answer)
             return
         self._held = answer
-        self._held_for_ponder = go.ponder
+        self._held_for_ponder = go.ponder and not go.infinite
         if not go.is_held:
             self._release()
 
@@ -322,7 +346,8 @@ class _Signals:
         self.is_done = not is_go
         self._is_ponder = is_ponder
         self._has_begun = self._waits = self._is_superseded = False
-        self._answers: list[Callable[[], None]] = []
+        self._answers: list[Callable[[], None]] = []  # during a search that waits for stop
+        self._answers_in_any: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
     def begin(self, waits: bool) -> None:
@@ -335,7 +360,7 @@ class _Signals:
         self._stop_if_forgotten()
         with self._lock:
             self._has_begun = True
-            if waits and not self._is_ending():
+            if not self._is_ending():
                 self._give_answers()
 
     def end(self) -> None:
@@ -344,19 +369,24 @@ class _Signals:
             self.is_done = True
             self._give_answers()
 
-    def during_search(self, answer: Callable[[], None]) -> bool:
-        """Gives an answer during a search that waits for ``stop``, in the thread that reads.
+    def during_search(self, answer: Callable[[], None], *, in_any: bool = False) -> bool:
+        """Gives an answer during a search, in the thread that reads.
 
         A search that has not begun yet gives the answer when it begins or ends.
 
+        Args:
+            answer: Sends the answer.
+            in_any: Whether to give it also during a search that does not wait for ``stop``.
+
         Returns:
             False if the answer must be given in the order of the lines: the search has ended, or
-            ends by itself.
+            it ends by itself and ``in_any`` is False.
         """
         with self._lock:
-            if self.is_done or self._is_ending() or (self._has_begun and not self._waits):
+            ends_itself = self._has_begun and not self._waits
+            if self.is_done or self._is_ending() or (ends_itself and not in_any):
                 return False
-            self._answers.append(answer)
+            (self._answers_in_any if in_any else self._answers).append(answer)
             if self._has_begun:
                 self._give_answers()
             return True
@@ -370,8 +400,12 @@ class _Signals:
         return self._is_ponder and self.ponderhit.is_set()
 
     def _give_answers(self) -> None:
-        while self._answers:
-            self._answers.pop(0)()
+        answers = self._answers_in_any
+        if self.is_done or self._waits:
+            answers, self._answers = self._answers + answers, []
+        self._answers_in_any = []
+        for answer in answers:
+            answer()
 
     def supersede(self) -> None:
         """Notes, in the thread that reads, that the GUI has sent the next position or ``go``."""

@@ -53,7 +53,7 @@ class Engine(Dialogue):
         folder: Relative paths start here.
     """
 
-    answers_usi_at_once = True
+    answers_at_once = True
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct import boards
-from pydlshogi.uct.line import Line
+from pydlshogi.uct.line import Line, best_lines
 from pydlshogi.uct.move import from_usi, to_usi
 from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
@@ -550,10 +550,9 @@ def test_a_search_that_is_stopped_at_its_first_batch_does_not_resign():
 def test_no_line_is_deeper_than_the_selective_depth(monkeypatch):
     # A line that ends with the moves of a mate search is longer than any playout.
     lines = [Line(moves, 0.5, None, 1) for moves in ([1], [1, 2, 3, 4, 5], [1, 2])]
-    monkeypatch.setattr(search_info, "best_lines", lambda search, number: lines)
     monkeypatch.setattr(search_info, "to_usi", str)
     search = SimpleNamespace(deepest=3, fullness=lambda: 0.0)
-    said = list(info_lines(search, 3, seconds=1, nodes=1, has_value=True))
+    said = list(info_lines(search, lines, seconds=1, nodes=1, has_value=True))
     assert [line.split()[2] for line in said] == ["2", "5", "1"]
     assert {line.split()[4] for line in said} == {"5"}
 
@@ -878,19 +877,27 @@ def test_a_random_opening_may_draw_but_not_lose():
     for child in root.children:
         child.proof = Proof(WIN, 2)  # of the opponent, who is to move there
     root.children[1].proof = Proof(DRAW, 2)
-    drawn = {player._drawn_by_visits()[0] for _ in range(50)}
+    drawn = {player._drawn_by_visits() for _ in range(50)}
     assert drawn == {root.move(1)}
 
 
-def test_a_drawn_move_that_is_not_the_best_is_named():
-    player = make_player(random_seed=2, random_plies=1)
+def test_a_drawn_move_is_the_first_line_and_is_named_if_another_is_better():
+    player = make_player(random_seed=2, random_plies=1, MultiPV=4)
+    found = set()
     for _ in range(10):
         player.said.clear()
         player.new_game()
-        move = player.choose(Go(nodes=60)).split()[0]
-        best = [re.search(r" pv (\S+)", line)[1] for line in player.said if " multipv 1 " in line]
+        move, _, ponder = player.choose(Go(nodes=60)).partition(" ponder ")
+        lines = [line for line in player.said if " multipv " in line][-4:]
+        assert [re.search(r" multipv (\d)", line)[1] for line in lines] == ["4", "3", "2", "1"]
+        pv = lines[-1].split(" pv ")[1].split()
+        assert [move, ponder or None] == (pv[:2] if len(pv) > 1 else [*pv, None])
+        assert len({line.split(" pv ")[1].split()[0] for line in lines}) == 4
+        best = best_lines(player._search, 1)[0].moves[0]
         named = f"info string random_plies: {move} is drawn by the visits" in player.said
-        assert named == (move != best[-1])
+        assert named == (move != to_usi(best))
+        found.add(named)
+    assert found == {True, False}
 
 
 def test_the_book_is_played_and_can_be_switched_off(tmp_path):

@@ -279,6 +279,44 @@ def test_usi_is_answered_during_a_search_that_waits_for_stop(engine, go, is_runn
     assert len(bestmoves(engine.until("usiok"))) == 1
 
 
+@pytest.mark.parametrize("go", ["go infinite", "go ponder", "go", "go byoyomi 3000"])
+def test_isready_during_a_search_does_not_stop_it(engine, go):
+    engine.send("position startpos", go)
+    engine.until("info depth")
+    assert seconds(engine, "isready", "readyok") < 1.5
+    engine.until("info depth")
+    assert not bestmoves(engine.heard())
+    assert len(bestmoves(engine.ask("stop", "bestmove"))) == 1
+    engine.send("isready")
+    assert engine.until("readyok") == ["readyok"]
+
+
+def test_isready_does_not_release_a_move_that_waits_for_stop(engine):
+    engine.send(MATED, "go infinite")
+    time.sleep(0.2)
+    assert engine.ask("isready", "readyok") == ["readyok"]
+    assert engine.ask("stop", "bestmove") == ["bestmove resign"]
+
+
+def test_isready_after_a_changed_option_ends_the_search_and_loads(engine):
+    engine.send("position startpos", "go infinite")
+    engine.until("info depth")
+    engine.send("setoption name MultiPV value 2", "isready")
+    assert len(bestmoves(engine.until("readyok"))) == 1
+    engine.send("go infinite")
+    engine.until("info depth")
+    assert not bestmoves(engine.ask("isready", "readyok"))
+    engine.ask("stop", "bestmove")
+
+
+def test_after_ponderhit_an_infinite_search_still_waits_for_stop(engine):
+    for position in ("position startpos", MATED):
+        engine.send(position, "go ponder infinite", "ponderhit")
+        time.sleep(0.4)
+        assert not bestmoves(engine.heard())
+        assert len(bestmoves(engine.ask("stop", "bestmove"))) == 1
+
+
 @pytest.mark.parametrize("go", ["go infinite", "go"])
 def test_a_ponderhit_without_ponder_changes_nothing(engine, go):
     engine.send("position startpos", go)

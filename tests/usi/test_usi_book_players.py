@@ -555,7 +555,7 @@ def test_our_players_run_through_usi_as_through_their_programs(reader, start, mo
         said = engine.ask("usi", "usiok")
         assert said[0] == f"id name {name}_player"
         engine.send(f"setoption name modelfile value {model_of(network)}", "isready")
-        engine.send("position startpos moves 7g7f", "go infinite", "isready")
+        engine.send("position startpos moves 7g7f", "go infinite", "stop", "isready")
         said += engine.until("readyok") + engine.until("readyok")
         # On a busy machine an engine may say that it is loading.
         answers.append([line for line in said if not re.search(" time | loading$", line)])

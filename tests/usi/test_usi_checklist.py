@@ -7,8 +7,10 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import cshogi
@@ -26,6 +28,9 @@ STALEMATE = "position sfen 8k/6G2/9/7N1/9/9/9/9/K8 w - 1"
 MOST_MOVES = "position sfen R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
 #: The fourth occurrence of the start position, without any check.
 REPETITION = "position startpos moves " + " ".join(["2h3h 8b7b 3h2h 7b8b"] * 3)
+
+#: Seconds to wait for the end of a process. This only ends a test that hangs.
+PATIENCE = 60
 
 #: Matches every line that the engine may send.
 USI_LINE = re.compile(
@@ -188,6 +193,43 @@ def test_launch_a_gui_that_goes_away_in_a_search(model_file):
         engine.stdin.close()
         assert engine.stderr.read() == b""
     assert engine.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it asks the system how full a pipe is")
+@pytest.mark.parametrize("end", ["quit", "end of input", "SIGTERM"])
+def test_launch_a_gui_that_does_not_read_can_end_the_engine(model_file, end):
+    import fcntl
+    import termios
+
+    def waiting():
+        return struct.unpack("i", fcntl.ioctl(engine.stdout, termios.FIONREAD, bytes(4)))[0]
+
+    pipe = subprocess.PIPE
+    lines = [f"setoption name modelfile value {model_file}", "isready"]
+    goes = ["setoption name MultiPV value 593", *(["position startpos", "go"] * 60)]
+    with subprocess.Popen(
+        [sys.executable, PROGRAM], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+    ) as engine:
+        engine.stdin.write("\n".join([*lines, *goes, ""]).encode())
+        engine.stdin.flush()
+        before = -1
+        while waiting() < 60_000 or waiting() != before:  # until the engine waits for the reader
+            assert engine.poll() is None
+            before = waiting()
+            time.sleep(0.5)
+        start = time.monotonic()
+        if end == "quit":
+            engine.stdin.write(b"quit\n")
+            engine.stdin.flush()
+        elif end == "end of input":
+            engine.stdin.close()
+        else:
+            engine.terminate()
+        try:
+            assert engine.wait(PATIENCE) == 0
+        finally:
+            engine.kill()
+        assert time.monotonic() - start < 5
 
 
 def test_launch_every_line_is_flushed(ready):
