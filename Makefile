@@ -106,12 +106,14 @@ setup: $(VENV)/.for-train
 	    { echo "$(VENV) was made with another Python than $(PYTHON). To make it anew: make clean, then the same command."; exit 1; }
 
 # One process for each core, but at most four, because each holds networks and games. A file's tests
-# stay in one process and share what they prepare.
+# stay in one process and share what they prepare. Many tests start programs: without .pyc files, each
+# would compile all modules again.
+TEST_PYTHON := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 test: $(VENV)/.for-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	$(TEST_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.for-test
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(TEST_PYTHON) -m pytest -m slow $(PYTEST_ARGS)
 
 lint: $(VENV)/.for-lint
 	$(BIN)/ruff check .
