@@ -133,6 +133,20 @@ def check_model(option: str, path: str) -> None:
         )
 
 
+def check_book(path: str, header: str) -> None:
+    """Checks that a book replaces nothing but a book.
+
+    Args:
+        path: The file.
+        header: The start of every book.
+
+    Raises:
+        OutputError: the file exists, is not empty and is no book.
+    """
+    if _begin(path, len(header)) not in (b"", header.encode()):
+        raise OutputError(f"{path} exists and is not a book. Choose another name for the book.")
+
+
 def check_log(path: str) -> None:
     """Checks that ``--log`` appends to nothing but a log.
 

@@ -16,6 +16,7 @@ from pydlshogi.commands.arguments import (
 )
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
+from pydlshogi.commands.written import keep
 from pydlshogi.player.options import BACKENDS
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     network = load_model(args, args.backend)
     if args.backend == "auto":
         print(f"backend: {network.evaluator.backend}")
-    _write(_analyze(record, network, args.seconds), network.name, paths, args)
+    analyzed = _analyze(record, network, args.seconds)
+    keep("analyze_kifu", paths[0])  # a GUI may have added comments to it
+    _write(analyzed, network.name, paths, args)
     for path in paths:
         print(path)
     return 0

@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.kifu.cache import with_caches
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
-    from pydlshogi.outputs import prepare_outputs
+    from pydlshogi.outputs import check_model, prepare_outputs
     from pydlshogi.training.average import (
         AverageError,
         average,
@@ -104,6 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "--kifulist."
         )
     lists = with_caches({"--kifulist": args.kifulist or ""})
+    check_model("output", args.output)
     prepare_outputs(
         {"output": args.output}, {"model": args.model, "other model": args.other, **lists}
     )

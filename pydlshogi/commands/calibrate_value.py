@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.kifu.cache import with_caches
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
-    from pydlshogi.outputs import prepare_outputs
+    from pydlshogi.outputs import check_model, prepare_outputs
     from pydlshogi.training.evaluate import measure_finite
     from pydlshogi.training.value_scale import (
         ValueScaleError,
@@ -69,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueScaleError as error:
         raise ValueScaleError(f"model file {args.model}: {error}") from None
     inputs = {"model": args.model, **with_caches({"kifulist": args.kifulist})}
+    check_model("output", args.output)
     prepare_outputs({"output": args.output}, inputs)
     positions = load_games(args.kifulist).positions
     measured = measure_finite(network, positions, device, args.batchsize)

@@ -243,7 +243,7 @@ def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
                 "Copy to a new folder to have only these games.",
             )
     elif outputs.delete:
-        unwanted = [misfit.path for misfit in selection.misfits if misfit.is_known]
+        unwanted = [misfit.path for misfit in selection.misfits if misfit.fits_nowhere]
         for path in unwanted:
             path.unlink()
         print(f"{folder}: {len(unwanted)} files deleted")
@@ -251,7 +251,8 @@ def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
         if kept:
             warn(
                 "filter_csa",
-                f"files that cannot be opened or read are kept: {kept}. --report lists them.",
+                "files that cannot be opened or read, or of which only some games fit, are kept: "
+                f"{kept}. --report lists them.",
             )
 
 

@@ -55,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.network.fold import FoldError, fold
     from pydlshogi.network.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
+    from pydlshogi.outputs import check_model
 
     use_own_network(args)
     network = load_network(args.model)
@@ -63,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             network = fold(network, keep_value=args.keep_value)
         except FoldError as error:
             raise FoldError(f"model file {args.model}: {error}") from None
+    check_model("output", args.output)
     keep("fold_bn", args.output, args.model)
     save_derived_model(args.output, network, args.model, half=args.float16)
     print(f"{args.output}: {name_of(network)} of {args.model}")

@@ -41,12 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Makes the book and prints its size; returns the exit status."""
     args = build_parser().parse_args(argv)
     from pydlshogi.errors import UserError
-    from pydlshogi.outputs import prepare_outputs
-    from pydlshogi.player.book import write_book
+    from pydlshogi.outputs import check_book, prepare_outputs
+    from pydlshogi.player.book import FORMAT, write_book
     from pydlshogi.player.book_maker import make_book
     from pydlshogi.read_kifu import read_kifu
 
     prepare_outputs({"the book": args.book}, {"the kifu list": args.kifulist})
+    check_book(args.book, FORMAT)
     book = make_book(read_kifu(args.kifulist), args.plies, args.least)
     if not book:
         raise UserError(

@@ -71,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pydlshogi.network.fold import FoldError
     from pydlshogi.network.model_file import UnnamedNetwork, load_network, save_derived_model
     from pydlshogi.network.transfer import TransferError
+    from pydlshogi.outputs import check_model
 
     try:
         policy = load_network(args.model_policy)
@@ -85,6 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         network = make(policy, args)
     except (FoldError, TransferError) as error:
         raise type(error)(f"model file {args.model_policy}: {error}") from None
+    check_model("the new model", args.model_value)
     keep("transfer_policy_to_value", args.model_value, args.model_policy)
     save_derived_model(args.model_value, network, args.model_policy)
     print(f"{args.model_value}: {args.network} with the layers of {args.model_policy}")

@@ -178,6 +178,10 @@ def _understand(
         except RecordError as error:
             excluded.append(records[number].note(error.line, error.reason))
             continue
+        game.drop_illegal_move()
+        if not game.moves:
+            excluded.append(records[number].note(0, "its only move is illegal"))
+            continue
         careful.append(game)
         numbers.append(number)
         summaries.append(UNKNOWN if game.summary is None else game.summary)

@@ -19,7 +19,7 @@ import shogi
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, evaluation_of, summary_result
 from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
-from pydlshogi.kifu.game import end_result
+from pydlshogi.kifu.game import END_MARKS_FOR_BLACK, end_result
 from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import (
     EVALUATION_MAX,
@@ -358,9 +358,14 @@ def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray)
 
 @functools.lru_cache(maxsize=1024)
 def _end_mark(line: bytes) -> tuple[int, int] | None:
-    """Returns the result for Black of an end mark, with Black and with White to move."""
+    """Returns the result for Black of an end mark, with Black and with White to move.
+
+    None also for a mark that blames a side: the last move may be illegal, so it needs care.
+    """
     mark, comma, rest = line.partition(b",'")[0].decode("latin-1").partition(",")
     if comma and (rest[:1] != "T" or rest[1:].strip("0123456789.")):
+        return None
+    if mark in END_MARKS_FOR_BLACK:
         return None
     results = end_result(mark, True), end_result(mark, False)
     return None if None in results else results  # type: ignore[return-value]

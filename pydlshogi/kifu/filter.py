@@ -29,6 +29,7 @@ ANY_END_MARK = "ANY"
 
 _CANNOT_BE_OPENED = "cannot be opened"
 _CANNOT_BE_READ = "cannot be read"
+_FITS_IN_PART = "only some of its games fit"
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,9 @@ class Misfit(NamedTuple):
     detail: str
 
     @property
-    def is_known(self) -> bool:
-        """Whether the file was read, so that a game in it does not fit."""
-        return self.reason not in (_CANNOT_BE_OPENED, _CANNOT_BE_READ)
+    def fits_nowhere(self) -> bool:
+        """Whether the file was read, and none of its games fits."""
+        return self.reason not in (_CANNOT_BE_OPENED, _CANNOT_BE_READ, _FITS_IN_PART)
 
 
 @dataclass
@@ -149,10 +150,11 @@ def examine(path: Path, criteria: Criteria) -> Misfit | None:
         criteria: Conditions for each of its games.
 
     Returns:
-        The first record that cannot be parsed; without one the first that does not fit; None
-        if all fit.
+        Why the file does not fit: a record that cannot be parsed, or a game that does not fit. None
+        if all games fit.
     """
-    misfit = None
+    objections: list[str] = []
+    games = 0
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -163,9 +165,15 @@ def examine(path: Path, criteria: Criteria) -> Misfit | None:
         except RecordError as error:
             line = f"line {lines_before + error.line}: " if error.line else ""
             return Misfit(path, _CANNOT_BE_READ, f"{line}{error.reason}")
-        if objection and misfit is None:
-            misfit = Misfit(path, objection, "")
-    return misfit
+        games += 1
+        if objection:
+            objections.append(objection)
+    if not objections:
+        return None
+    if len(objections) < games:
+        fitting = f"{games - len(objections)} of {games} games fit"
+        return Misfit(path, _FITS_IN_PART, f"{fitting}; the first that does not: {objections[0]}")
+    return Misfit(path, objections[0], "")
 
 
 def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:

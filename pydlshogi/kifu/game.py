@@ -107,6 +107,15 @@ class Game:
         """``shogi.BLACK``, ``shogi.WHITE``, or None if neither side won."""
         return {WIN: shogi.BLACK, LOSS: shogi.WHITE}.get(self.result)
 
+    def drop_illegal_move(self) -> None:
+        """Drops the last move if the end mark says that its side did something illegal.
+
+        KIF's 反則勝ち and CSA's ``%+ILLEGAL_ACTION`` stand after the illegal move itself.
+        """
+        last = self.turn ^ (len(self.moves) + 1 & 1)
+        if self.end_mark in END_MARKS_FOR_BLACK and self.winner == last ^ 1:
+            del self.moves[-1:]
+
 
 def end_result(mark: str, black_to_move: bool) -> int | None:
     """Returns the result of a game for Black, given its end mark.

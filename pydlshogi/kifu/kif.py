@@ -40,13 +40,14 @@ _HEADS = [
 # Characters of a damaged move, which a word for the end of a game does not have.
 _OF_A_MOVE = re.compile(rf"[0-9０-９同打]|[成{''.join(name[-1] for name in CODES)}]$")
 
-_NUMBERED = re.compile(r"[ 　]*([0-9]+)[ 　]+(\S.*)")
+_NUMBERED = re.compile(rf"[{BLANKS}]*([0-9]+)[{BLANKS}]+(\S.*)")
 _MOVE = re.compile(
     rf"[{BLACK_MARKS}{WHITE_MARKS}]?{TARGET_AND_PIECE}"
     r"(?:打(?:\(00\))?|(不?成)?\(([1-9])([1-9])\))(.*)"
 )
-# Text after a move, without blanks around it: its time, and + if a variation begins.
-_REST = re.compile(r"(?:\([ /:.0-9]*\))?[ 　]*\+?")
+# Text after a move, without blanks around it: its time, + if a variation begins, a comment.
+_TIME = r"[(（\[][ /／:：.,，\-0-9０-９時間分秒]*[)）\]]"
+_REST = re.compile(rf"(?:{_TIME})?[{BLANKS}]*\+?(?:[{BLANKS}]*\*.*)?")
 
 
 def parse_kif(data: bytes) -> Game:
@@ -81,6 +82,8 @@ class _KifReader(RecordReader):
         self._start()
         number, text = numbered.groups()
         moves = self.game.moves
+        if not (moves or number.strip("0")):
+            return True  # some programs number the start position
         if self._ended:
             self._fail("a move after the end of the game")
         # As text, because int() refuses thousands of digits.
@@ -91,7 +94,7 @@ class _KifReader(RecordReader):
             *move, rest = match.groups()
             self._read_move(*move)
         else:
-            word = re.split(r"[ 　(]", text, maxsplit=1)[0]
+            word = re.split(rf"[{BLANKS}(]", text, maxsplit=1)[0]
             rest = text[len(word) :]
             if not self._read_end(word):
                 self._read_unknown_end(word, rest)
@@ -126,6 +129,6 @@ class _KifReader(RecordReader):
         # No move contains 手, but ends of a game do, for example 王手連続千日手.
         damaged = _OF_A_MOVE.search(word) and "手" not in word
         without_time = "(" in rest and ":" not in rest
-        if damaged or without_time or not word.isalpha():
+        if damaged or without_time or not word.isalnum():
             self._fail("neither a move nor a known end of the game")
         self._ended = True

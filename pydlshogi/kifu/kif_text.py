@@ -45,7 +45,7 @@ _FILES = {digit: int(digit) for digit in "123456789１２３４５６７８９"}
 BLACK_MARKS, WHITE_MARKS = "▲☗▼", "△☖▽"
 #: The target and the piece of a move: groups file, rank and piece. 同 is the last move's target.
 TARGET_AND_PIECE = f"(?:同[ 　]*|([{''.join(_FILES)}])([一二三四五六七八九]))({'|'.join(CODES)})"
-BLANKS = " 　"
+BLANKS = " 　\t"
 
 # Squares of the pieces that the stronger side (White) removes, as file and rank seen by Black.
 _HANDICAPS = {
@@ -66,6 +66,8 @@ _HANDICAPS = {
     "八枚落ち": "82 22 11 91 21 81 31 71",
     "十枚落ち": "82 22 11 91 21 81 31 71 41 61",
 }
+# Other names of some of them.
+_OTHER_HANDICAP_NAMES = {"": "平手", "なし": "平手", "互先": "平手", "飛落ち": "飛車落ち"}
 
 # CSA's end mark for each end of a game. 反則勝ち means that the opponent broke a rule.
 _END_MARKS = {
@@ -101,7 +103,12 @@ _WINNER = re.compile(
     r"([先下後上])手の?(?:入玉|宣言|反則|時間切れ|切れ|不戦)?(勝|負)(?:[ちけ]|[。．)） 　]*$)"
 )
 _DRAWN = re.compile(r"千日手|持将棋|引き?分け?|最大手数")
-_HAND = re.compile(r"([先下後上])手の持ち?駒")
+_HAND = re.compile(rf"(?:([先下後上])手|[{BLACK_MARKS}{WHITE_MARKS}])の?(?:持ち?駒|手駒)")
+# Part of every header about pieces in hand.
+_OF_A_HAND = ("持駒", "持ち駒", "手駒")
+# Bars of a board diagram, and beginnings of its other lines.
+_BARS = "|｜│"
+_FRAME = ("+--", "＋－", "┌─", "├─", "└─")
 _PIECES_IN_HAND = re.compile(
     f"([{''.join(n for n, code in CODES.items() if len(n) == 1 and 1 <= code <= HAND_NUM)}])"
     "(十[一二三四五六七八]|[一二三四五六七八九十])?"
@@ -145,7 +152,7 @@ def decode_record(data: bytes) -> str:
 
 def lines_of(text: str) -> list[str]:
     """Splits a text into lines, without the blanks at their ends."""
-    return [line.rstrip(" 　\t") for line in _LINE_END.split(text)]
+    return [line.rstrip(BLANKS) for line in _LINE_END.split(text)]
 
 
 class RecordReader:
@@ -191,8 +198,11 @@ class RecordReader:
         if line.lstrip(BLANKS).startswith("まで"):
             closing = _closing_result(line)
             self.game.summary = self.game.summary if closing is None else closing
+            self._ended = self._started
         elif self._started:
-            self._fail("a line that is not a move")
+            # People and web pages write notes below the game.
+            if not self._ended:
+                self._fail("a line that is not a move")
         else:
             self._header.read(self._line, line)
 
@@ -245,12 +255,16 @@ class _Header:
         self._handicap_line = 0
         self._white_first: bool | None = None
         self._rows: list[list[int]] = []
+        self._has_frame = False
         self._hands = [[0] * HAND_NUM, [0] * HAND_NUM]
 
     def read(self, number: int, line: str) -> None:
         """Reads a line, given its number."""
-        if line.startswith("|"):
+        line = line.lstrip(BLANKS)
+        if line.startswith(tuple(_BARS)):
             self._read_row(number, line)
+        elif line.startswith(_FRAME):
+            self._has_frame = True
         elif line in ("後手番", "上手番", "先手番", "下手番"):
             self._white_first = line[0] in "後上"
         elif "：" in line or ":" in line:
@@ -261,16 +275,20 @@ class _Header:
             self._read_value(number, key.strip(BLANKS), value.strip(BLANKS))
 
     def _read_value(self, number: int, key: str, value: str) -> None:
-        side = shogi.BLACK if key[:1] in "先下" else shogi.WHITE
+        side = shogi.BLACK if key[:1] in "先下" + BLACK_MARKS else shogi.WHITE
         if key in ("先手", "下手", "後手", "上手"):
             self._game.names[side] = value
         elif _HAND.fullmatch(key):
             self._hands[side] = _pieces_in_hand(number, value)
+        elif any(word in key for word in _OF_A_HAND):
+            raise RecordError(number, "pieces in hand of an unknown side")
         elif key == "手合割":
-            self._handicap, self._handicap_line = value, number
+            self._handicap, self._handicap_line = _usual_handicap(value), number
+        elif key == "手番" and value[:1] in ("先", "下", "後", "上"):
+            self._white_first = value[0] in "後上"
 
     def _read_row(self, number: int, line: str) -> None:
-        row = line[1:].split("|")[0]
+        row = re.split(f"[{_BARS}]", line[1:])[0]
         cells = _CELL.findall(row)
         if len(cells) != 9 or _CELL.sub("", row).strip(BLANKS) or len(self._rows) == 9:
             raise RecordError(
@@ -288,7 +306,7 @@ class _Header:
         board = list(EVEN_GAME[:SQUARE_NUM])
         handicap = _HANDICAPS.get(self._handicap or "", "")
         white_first = bool(handicap) if self._white_first is None else self._white_first
-        if self._rows:
+        if self._rows or self._has_frame:
             if len(self._rows) != 9:
                 raise RecordError(number, "the board does not have nine rows")
             board = [code for row in self._rows for code in row]
@@ -305,6 +323,14 @@ class _Header:
             raise RecordError(number, str(error)) from None
         self._game.turn = shogi.WHITE if white_first else shogi.BLACK
         self._game.start = opponents_view(placement) if white_first else placement
+
+
+def _usual_handicap(value: str) -> str:
+    """Returns the usual name of a handicap, such as 二枚落ち for ２枚落."""
+    value = re.sub("落$", "落ち", value)
+    for number, kanji in enumerate("二三四五六七八九", 2):
+        value = value.replace(chr(ord("０") + number), kanji).replace(str(number), kanji)
+    return _OTHER_HANDICAP_NAMES.get(value, value)
 
 
 def _pieces_in_hand(number: int, value: str) -> list[int]:

@@ -174,6 +174,9 @@ def _naming(line: int) -> str:
 
 def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[Source]:
     """Finds the files that a line of a list names. A folder yields all its records."""
+    if os.sep == "/":
+        # A list made on Windows may have backslashes.
+        names = [*names, *(name.replace("\\", "/") for name in names if "\\" in name)]
     for name, place in itertools.product(names, places):
         path = os.path.join(place, name)
         try:

@@ -20,7 +20,9 @@ from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.usi.protocol import MOVE
 
-HEADER = "#YANEURAOU-DB2016 1.00"
+#: How the first line of every book begins.
+FORMAT = "#YANEURAOU-DB2016"
+HEADER = f"{FORMAT} 1.00"
 
 _NO_MOVE = "none"
 

@@ -125,10 +125,13 @@ def test_a_policy_model_cannot_search(tmp_path, capsys):
     assert "--seconds needs a policy and a value" in line
 
 
-def test_a_policy_model_analyzes_without_values(tmp_path):
+def test_a_policy_model_analyzes_without_values(tmp_path, capsys):
     model = save_small(tmp_path / "policy", "policy")
+    (tmp_path / "02027_analysis.kif").write_bytes(b"with comments of a person")
     assert analyze_kifu.main([str(GAME), "-m", str(model), "-o", str(tmp_path)]) == 0
     assert "評価値" not in (tmp_path / "02027_analysis.kif").read_bytes().decode("cp932")
+    assert "its content is kept as" in capsys.readouterr().err
+    assert (tmp_path / "02027_analysis.kif.old").read_bytes() == b"with comments of a person"
 
 
 @pytest.mark.parametrize("output, kind", [("file", "folder .* cannot be made"), ("", "a folder")])

@@ -30,11 +30,16 @@ def test_a_model_that_is_replaced_is_kept(folder, capsys, main):
     first = capsys.readouterr()
     assert first.out.startswith("new: ") and len(first.out.splitlines()) == 1
     assert first.err == ""
-    (folder / "new").write_bytes(b"days of training")
+    content = (folder / "new").read_bytes() + b"days of training"
+    (folder / "new").write_bytes(content)
     assert main(["policy", "new"]) == 0
     assert "new exists already; its content is kept as new.old\n" in capsys.readouterr().err
-    assert (folder / "new.old").read_bytes() == b"days of training"
+    assert (folder / "new.old").read_bytes() == content
     load_network("new")
+    (folder / "list.txt").write_text("a.csa")
+    assert main(["policy", "list.txt"]) == 1
+    assert "list.txt exists and was not saved by a training" in capsys.readouterr().err
+    assert (folder / "list.txt").read_text() == "a.csa"
 
 
 @pytest.mark.parametrize(
@@ -79,12 +84,12 @@ def test_plot_log_names_its_picture(folder, capsys):
     assert capsys.readouterr().out == "curve.svg: picture of log.txt\n"
 
 
-def test_a_file_that_a_book_replaces_is_kept(folder, capsys):
+def test_a_book_replaces_nothing_but_a_book(folder, capsys):
     kifu_list = write_list(folder, a__csa=GAME, b__csa=GAME)
     (folder / "c.csa").write_text(GAME)
-    assert make_book.main([kifu_list.name, "c.csa"]) == 0
-    assert "c.csa.old" in capsys.readouterr().err
-    assert (folder / "c.csa.old").read_text() == GAME
+    assert make_book.main([kifu_list.name, "c.csa"]) == 1
+    assert "c.csa exists and is not a book" in capsys.readouterr().err
+    assert (folder / "c.csa").read_text() == GAME
     before = kifu_list.read_bytes()
     assert make_book.main([kifu_list.name, kifu_list.name]) == 1
     assert "is the same file as the kifu list" in capsys.readouterr().err

@@ -152,10 +152,7 @@ DRESSES = [
     lambda text: text.replace(b"N+", "N+先手".encode("cp932")),
     lambda text: text.replace(b"%TORYO\n", b""),
     *(lambda text, mark=mark: text.replace(b"%TORYO", mark.encode()) for mark in [*END_MARKS][1:]),
-    *(
-        lambda text, mark=mark: text.replace(b"%TORYO", mark.encode())
-        for mark in [*END_MARKS_FOR_BLACK, "%OUTE_SENNICHITE"]
-    ),
+    lambda text: text.replace(b"%TORYO", b"%OUTE_SENNICHITE"),
 ]
 
 
@@ -193,6 +190,9 @@ ODDITIES = [
     lambda text: b"",
     lambda text: b"\n\n",
     lambda text: b"+",
+    # The last move may be illegal.
+    lambda text: text.replace(b"%TORYO", b"%+ILLEGAL_ACTION"),
+    lambda text: text.replace(b"%TORYO", b"%-ILLEGAL_ACTION"),
 ]
 
 

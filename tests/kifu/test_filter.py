@@ -100,10 +100,13 @@ def test_says_what_was_left_out_and_why(folder, tmp_path, capsys):
     assert filter_csa.main([str(folder), "--report", str(report)]) == 0
     said = capsys.readouterr().out
     assert "11 files, 2 fit, 9 do not:" in said
-    for line in ("2 fewer than 50 moves", "2 cannot be read", "1 ended by %TIME_UP"):
+    for line in ("1 fewer than 50 moves", "2 cannot be read", "1 ended by %TIME_UP"):
         assert line in said
+    assert "1 only some of its games fit" in said
     rows = report.read_text(encoding="utf-8").splitlines()
     assert len(rows) == 1 + 9
+    detail = "1 of 2 games fit; the first that does not: fewer than 50 moves"
+    assert any(f"two.csa\tonly some of its games fit\t{detail}" in row for row in rows), rows
     assert any("broken.csa\tcannot be read\tline 69: " in row for row in rows), rows
     assert names(folder) == before
     assert filter_csa.main([str(folder / "sub"), "--list", str(tmp_path / "list")]) == 0
@@ -154,8 +157,8 @@ def test_says_what_it_copied_and_deleted(folder, tmp_path, capsys):
     assert f"{tmp_path / 'copy'}: 2 files copied\n" in capsys.readouterr().out
     assert filter_csa.main([str(folder), "--delete"]) == 0
     captured = capsys.readouterr()
-    assert f"{folder}: {len(FILES) - 4} files deleted\n" in captured.out
-    assert "files that cannot be opened or read are kept: 2" in captured.err
+    assert f"{folder}: {len(FILES) - 5} files deleted\n" in captured.out
+    assert "only some games fit, are kept: 3" in captured.err
 
 
 def test_copies_what_fits_to_the_same_places(folder, tmp_path):
@@ -165,7 +168,7 @@ def test_copies_what_fits_to_the_same_places(folder, tmp_path):
     assert set(FILES) < names(folder)
 
 
-KEPT = {"good.csa", "sub/good too.CSA", "notes.txt", "broken.csa", "empty.csa"}
+KEPT = {"good.csa", "sub/good too.CSA", "notes.txt", "broken.csa", "empty.csa", "two.csa"}
 
 
 def test_deletes_only_when_told_and_only_records_that_it_can_read(folder):

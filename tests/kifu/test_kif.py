@@ -179,6 +179,8 @@ def test_the_board_as_other_programs_write_it():
     for old, new in [
         *[("v", "V"), ("v", "ｖ"), ("・", "･"), (" 全", "^全"), ("手の持駒：", "手の持駒:")],
         *[("の持駒", "の持ち駒"), ("　歩十二", "　歩六　歩六"), ("　歩十二", "歩十二")],
+        *[("手の持駒", "手持駒"), ("手の持駒", "手の手駒"), ("後手の", "△"), ("後手の", "☖")],
+        *[("|", "｜"), ("|", "│"), ("\n|", "\n |"), ("\n|", "\n\t|"), ("後手番", "手番：後手")],
     ]:
         assert old in BOARD
         found = kif(BOARD.replace(old, new) + "   1 ５九龍(68)\n")
@@ -192,6 +194,39 @@ def test_moves_as_other_programs_write_them():
     for old, new in [("５五角打", "５五角打(00)"), (" ７六", " ▲７六"), (" 同", " △同")]:
         assert old in MOVES
         assert kif(START + MOVES.replace(old, new)) == expected
+
+
+def test_tabs_times_and_notes_as_other_programs_write_them():
+    expected = [move[:4] for move in kif(START + MOVES).moves]
+    for old, new in [
+        ("   2 ", "2\t"),
+        ("   2 ", "\t2\t"),
+        *[("( 0:16/00:00:16)", text) for text in ("(--:--/--:--:--)", "（0:16）", "[0:16]")],
+        *[("( 0:16/00:00:16)", text) for text in ("(0分16秒)", "(16秒)", "(0:16／00:00:16)")],
+        ("( 0:16/00:00:16)", "\t( 0:16/00:00:16)\t+"),
+        ("( 0:16/00:00:16)", "( 0:16/00:00:16)*a comment"),
+        ("   1 ", "   0 開始局面\n   1 "),
+    ]:
+        assert old in MOVES
+        assert [move[:4] for move in kif(START + MOVES.replace(old, new)).moves] == expected
+    for end in ("   6 投了\n", "まで5手で先手の勝ち\n", "   6 256手到達\n"):
+        for note in ("以上", "https://example.com/", "備考：なし"):
+            game = kif(START + MOVES + end + note + "\n")
+            assert [move[:4] for move in game.moves] == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "usual"),
+    [
+        *[("二枚落", "二枚落ち"), ("２枚落ち", "二枚落ち"), ("2枚落ち", "二枚落ち")],
+        *[("角落", "角落ち"), ("飛落ち", "飛車落ち"), ("飛車落", "飛車落ち")],
+        *[("なし", "平手"), ("互先", "平手"), ("", "平手")],
+    ],
+)
+def test_handicaps_as_other_programs_write_them(written, usual):
+    moves = "   1 ３四歩(33)\n" if usual != "平手" else "   1 ７六歩(77)\n"
+    expected = kif(f"手合割：{usual}\n{moves}")
+    assert kif(f"手合割：{written}\n{moves}") == expected
 
 
 def test_a_variation_in_the_head_is_no_end():
@@ -229,7 +264,7 @@ def test_a_long_run_of_blanks_costs_no_time():
         (START + MOVES + "   6 \ufffd\ufffd\n", 11, "neither a move"),
         (START + MOVES + "   6 ロ(77)\n", 11, "neither a move"),
         (START + MOVES + "   6 同手(77)\n", 11, "neither a move"),
-        (START.replace("平手", "") + MOVES, 1, "unknown handicap"),
+        (START.replace("平手", "歩落ち") + MOVES, 1, "unknown handicap"),
         (BOARD.replace("後手の持", "後\ufffd持") + "   1 ５九龍(68)\n", 1, "a damaged name"),
         (START + MOVES + "   6 トライ\n   7 ２六歩(27)\n", 12, "after the end"),
         ("", 0, "no moves"),
@@ -255,6 +290,10 @@ def test_a_long_run_of_blanks_costs_no_time():
         (BOARD.replace("歩十二", "と"), 1, "unknown pieces in hand"),
         (BOARD.replace("| ・", "|", 1), 4, "nine known squares"),
         (BOARD.replace("|", "", 2) + "   1 ５九龍(68)\n", 16, "nine rows"),
+        (BOARD.replace("|", " ") + "   1 ５九龍(68)\n", 16, "nine rows"),
+        (BOARD.replace("後手の持", "持") + "   1 ５九龍(68)\n", 1, "of an unknown side"),
+        (START + MOVES + "まで5手で先手の勝ち\n   6 ４二銀(31)\n", 12, "after the end"),
+        (START + MOVES.replace("( 0:16/00:00:16)", "( 0:16x)"), 5, "after the move"),
         (BOARD.replace("v龍", "v玉") + "   1 ５九龍(68)\n", 16, "two kings"),
     ],
 )

@@ -97,7 +97,7 @@ SFENS = [
     "4k4/9/9/9/9/9/9/9/4K4 b RB2GS2N3L9Prb2g3s2nl9p 1",
     "8k/3+P1+R3/7P1/9/3+b5/9/1p7/2+n6/K8 w 2P3p 1",
 ]
-RESULTS = {"%TORYO": None, "%SENNICHITE": DRAW, "%CHUDAN": UNKNOWN, "%-ILLEGAL_ACTION": WIN}
+RESULTS = {"%TORYO": None, "%SENNICHITE": DRAW, "%CHUDAN": UNKNOWN}
 
 
 @settings(max_examples=20)
@@ -180,6 +180,25 @@ def test_a_kif_file(tmp_path):
     positions = read_positions(write_list(tmp_path, a__kif=kif.encode("cp932")))[0]
     expected = read_positions(write_list(tmp_path, a__csa=GAME))[0]
     assert positions.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_move_that_the_record_calls_illegal_is_no_example(tmp_path, strict):
+    kif = ["手合割：平手", "   1 ７六歩(77)", "   2 ３四歩(33)", "   3 ７七歩打", "   4 反則勝ち"]
+    in_check = "+7776FU\n-3334FU\n+5756FU\n-2288UM\n+7988GI\n-0077KA\n+9796FU\n"
+    names = write_list(
+        tmp_path,
+        a__kif="\n".join([*kif, "まで3手で後手の勝ち", ""]),
+        b__csa=EVEN + in_check + "%+ILLEGAL_ACTION\n",
+        # The winner moved last, so all moves stand.
+        c__csa=EVEN + "+7776FU\n-3334FU\n+2726FU\n%-ILLEGAL_ACTION\n",
+        d__csa=EVEN + "+7776FU\n%+ILLEGAL_ACTION\n",
+    )
+    positions, report = read_positions(names, strict=strict)
+    assert len(positions) == 2 + 6 + 3
+    assert positions["result"][:2].tolist() == [LOSS, WIN]
+    (note,) = report.excluded
+    assert (note.file, note.reason) == ("d.csa", "its only move is illegal")
 
 
 @pytest.mark.parametrize("encoding", ["cp932", "utf-8", "euc_jp"])

@@ -31,6 +31,16 @@ def test_size_and_time_are_the_files(folder):
     assert os.path.samefile(source.path, folder / "games" / "b.csa")
 
 
+@pytest.mark.skipif(os.sep == "\\", reason="there, the system itself takes both")
+def test_a_path_may_have_the_backslashes_of_windows(folder):
+    (source,) = sources(folder, "games\\sub\\c.kifu")
+    assert not source.problem
+    assert os.path.samefile(source.path, folder / "games" / "sub" / "c.kifu")
+    (folder / "games\\b.csa").write_bytes(b"another file, whose name has a backslash")
+    (source,) = sources(folder, "games\\b.csa")
+    assert os.path.samefile(source.path, folder / "games\\b.csa")
+
+
 def test_a_folder_gives_its_records_in_order(folder):
     for name in ("games", "games/", str(folder / "games")):
         found = sources(folder, name)
