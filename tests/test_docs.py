@@ -372,11 +372,13 @@ def test_the_network_of_the_page_is_trained_and_plays(tmp_path: Path) -> None:
     ((file, code),) = python_blocks("docs/your-own-network.md")
     assert len(code.splitlines()) <= 35
     (tmp_path / file).write_text(code, encoding="utf-8")
-    lists = [str(ROOT / f"kifu/kifulist_{part}.txt") for part in ("test", "test")]
+    games = sorted((ROOT / "kifu/test").glob("*.csa"))[:2]
+    (tmp_path / "list.txt").write_text("".join(f"{game}\n" for game in games), encoding="utf-8")
+    lists = ["list.txt", "list.txt"]
     own = ["--network", "my_network.py:MyNetwork"]
     train = [*lists, *own, "--iterations", "2", "--gpu", "-1"]
     files = ["--model", "mine", "--state", "state", "--log", "log"]
-    options = ["-b", "4", "--test_batchsize", "4096"]
+    options = ["-b", "4"]
     for program, arguments in (
         ("train_policy.py", [*train, *files, *options]),
         ("utils/export_onnx.py", ["mine", "mine.onnx", *own]),

@@ -63,10 +63,11 @@ def test_a_file_of_half_the_size_holds_the_same_network_rounded(tmp_path, name):
     assert sizes[1] < 0.51 * sizes[0]
     loaded = load_network(tmp_path / "True")
     assert name_of(loaded) == name
+    found = arrays(loaded)
     for key, array in arrays(network).items():
-        assert arrays(loaded)[key].dtype == array.dtype
+        assert found[key].dtype == array.dtype
         rounded = array.astype(np.float16) if array.dtype.kind == "f" else array
-        np.testing.assert_array_equal(arrays(loaded)[key], rounded)
+        np.testing.assert_array_equal(found[key], rounded)
 
 
 def test_a_counter_that_is_not_whole_is_refused_in_a_sentence(tmp_path):
