@@ -30,12 +30,13 @@ from pydlshogi.kifu.movement import origins, placement_after
 from pydlshogi.positions import HAND_NUM, PROMOTED
 
 _MARKS = BLACK_MARKS + WHITE_MARKS
-_GAP = re.compile(r"[ 　\t]*")
+_GAP = re.compile(rf"[{BLANKS}]*")
 _MOVE = re.compile(
     rf"([{_MARKS}])[ 　]*{TARGET_AND_PIECE}([右左直])?([上行寄引])?(打)?(成|不成|生)?"
 )
-_END = re.compile(rf"[{_MARKS}]?([^{_MARKS} 　\t]+)")
-_FIRST_MOVE = re.compile(rf"[ 　\t]*{_MOVE.pattern}")
+_END = re.compile(rf"[{_MARKS}]?([^{_MARKS}{BLANKS}]+)")
+_NUMBERED_MOVE = re.compile(rf"[{BLANKS}]*[0-9]+[{BLANKS}]+[{_MARKS}]?{TARGET_AND_PIECE}")
+_FIRST_MOVE = re.compile(rf"[{BLANKS}]*{_MOVE.pattern}")
 
 
 def is_ki2(text: str) -> bool:
@@ -43,7 +44,7 @@ def is_ki2(text: str) -> bool:
     for line in lines_of(text):
         if _FIRST_MOVE.match(line):
             return True
-        if re.match(r"[ 　]*[0-9]+[ 　]", line):
+        if _NUMBERED_MOVE.match(line):
             return False
     return False
 
@@ -80,6 +81,9 @@ class _Ki2Reader(RecordReader):
         self._start()
         place = _end_of_gap(line, 0)
         while place < len(line):
+            if line.startswith("まで", place):
+                self._read_closing(line[place:])
+                break
             if self._ended:
                 self._fail("a move after the end of the game")
             match = _MOVE.match(line, place)
@@ -139,8 +143,10 @@ def _of_side(squares: list[int], target: int, side: str | None) -> list[int]:
     """Selects the pieces on one side. The mover sees the leftmost file first in each rank."""
     if side is None or not squares:
         return squares
+    if side == "直":  # one step straight forward
+        return [square for square in squares if square == target + 9]
     files = [square % 9 for square in squares]
-    wanted = {"左": min(files), "右": max(files), "直": target % 9}[side]
+    wanted = min(files) if side == "左" else max(files)
     return [square for square in squares if square % 9 == wanted]
 
 

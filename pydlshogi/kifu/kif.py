@@ -47,7 +47,7 @@ _MOVE = re.compile(
 )
 # Text after a move, without blanks around it: its time, + if a variation begins, a comment.
 _TIME = r"[(（\[][ /／:：.,，\-0-9０-９時間分秒]*[)）\]]"
-_REST = re.compile(rf"(?:{_TIME})?[{BLANKS}]*\+?(?:[{BLANKS}]*\*.*)?")
+_REST = re.compile(rf"(?:{_TIME})?[{BLANKS}]*(?:\+[{BLANKS}]*)?(?:\*.*)?")
 
 
 def parse_kif(data: bytes) -> Game:

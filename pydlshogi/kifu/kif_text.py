@@ -183,7 +183,7 @@ class RecordReader:
                 break
             self._read_line(line)
         if not self.game.moves:
-            raise RecordError(0, "it has no moves")
+            raise RecordError(0, "it has no moves of KIF or KI2")
         if self.game.end_mark is None and self.game.summary is not None:
             # Some programs write only the closing line, or their own word for the end.
             self.game.result = self.game.summary
@@ -196,15 +196,18 @@ class RecordReader:
         if not line or line[0] in "*#&" or self._read_moves(line):
             return
         if line.lstrip(BLANKS).startswith("まで"):
-            closing = _closing_result(line)
-            self.game.summary = self.game.summary if closing is None else closing
-            self._ended = self._started
+            self._read_closing(line)
         elif self._started:
             # People and web pages write notes below the game.
             if not self._ended:
                 self._fail("a line that is not a move")
         else:
             self._header.read(self._line, line)
+
+    def _read_closing(self, line: str) -> None:
+        closing = _closing_result(line)
+        self.game.summary = self.game.summary if closing is None else closing
+        self._ended = self._started
 
     def _start(self) -> None:
         """Sets the start position, before the first move."""
@@ -327,7 +330,7 @@ class _Header:
 
 def _usual_handicap(value: str) -> str:
     """Returns the usual name of a handicap, such as 二枚落ち for ２枚落."""
-    value = re.sub("落$", "落ち", value)
+    value = re.sub("落$", "落ち", value.replace("１０", "十").replace("10", "十"))
     for number, kanji in enumerate("二三四五六七八九", 2):
         value = value.replace(chr(ord("０") + number), kanji).replace(str(number), kanji)
     return _OTHER_HANDICAP_NAMES.get(value, value)

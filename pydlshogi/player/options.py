@@ -91,6 +91,7 @@ def default_threads(otherwise: int) -> int:
     A wrong variable is ignored here, because ``usi`` must be answered. The player refuses it.
     """
     try:
-        return threads_of_environment() or otherwise
+        number = threads_of_environment() or otherwise
     except ThreadsError:
-        return otherwise
+        number = otherwise
+    return min(number, MOST_THREADS)

@@ -312,7 +312,7 @@ class MPIRanks(Ranks):
             raise
 
     def threads(self, allowed: int) -> int:
-        """As :meth:`Ranks.threads`. MPIRanks that MPI binds to different processors share none."""
+        """As :meth:`Ranks.threads`. Ranks that MPI binds to different processors share none."""
         bound_to = getattr(os, "sched_getaffinity", lambda process: ())(0)
         mine = socket.gethostname(), sorted(bound_to)
         return max(1, allowed // self._mpi.allgather(mine).count(mine))

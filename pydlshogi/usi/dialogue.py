@@ -1,10 +1,10 @@
 """The dialogue with a GUI: reads its lines, obeys them in order, answers each ``go`` once.
 
-Two threads share the work. The main thread reads, so the GUI never waits for the engine to
-read. The engine also notices ``quit`` while it loads a model. The other thread executes the
-commands in their order. While it thinks, the main thread tells it of ``ponderhit``, and of
-commands that stop the current search. The main thread also answers ``isready`` during a search,
-and ``usi`` if only ``stop`` would end the search.
+The main thread reads, so the GUI never waits for the engine to read. The engine also notices
+``quit`` while it loads a model. A second thread executes the commands in their order. While it
+thinks, the main thread tells it of ``ponderhit``, and of commands that stop the current search. A
+third thread answers ``isready`` during a search, and ``usi`` if only ``stop`` would end the
+search. The main thread sends no answers, because a GUI that does not read would stop it.
 
 After ``go infinite`` and ``go ponder`` the move is held back until ``stop``, ``ponderhit`` or
 the next command that needs the player. If a GUI forgets ``stop``, the next ``position`` or
@@ -66,6 +66,8 @@ class Dialogue(abc.ABC):
         self._free = 0.0  # when the last readyok or move was ready, by time.perf_counter()
         # Each line; and if the line is a go, what tells the search to stop, and of ponderhit.
         self._lines: queue.SimpleQueue[tuple[str, _Signals] | None] = queue.SimpleQueue()
+        # What the third thread sends.
+        self._replies: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._signals = _Signals()
         self._commands: dict[str, Callable[[str], None]] = {
             "usi": self._usi,
@@ -130,6 +132,8 @@ class Dialogue(abc.ABC):
         """
         worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
         worker.start()
+        replier = threading.Thread(target=self._reply_all, name="usi replies", daemon=True)
+        replier.start()
         signals = self._signals
         thinking = [signals]
         has_new_options = False
@@ -158,10 +162,10 @@ class Dialogue(abc.ABC):
                 if command == "quit":
                     break
                 if is_ping:
-                    is_answered = signals.during_search(self._answer_ping, in_any=True)
+                    is_answered = signals.during_search(self._reply_readyok, in_any=True)
                 else:
                     may_answer = command == "usi" and self.answers_at_once
-                    is_answered = may_answer and signals.during_search(lambda: self._usi(""))
+                    is_answered = may_answer and signals.during_search(self._reply_usiok)
                 if not is_answered:
                     self._lines.put((text, signals))
         _stop_all(thinking)
@@ -169,12 +173,16 @@ class Dialogue(abc.ABC):
         worker.join(QUIT_GRACE)
         is_done = not worker.is_alive()
         if not is_done:
-            # In a thread, because a GUI that does not read would stop this one, too.
             text = "quit came before the last command was done"
-            last = threading.Thread(target=self._output.info_string, args=(text,), daemon=True)
-            last.start()
-            last.join(_LAST_LINE_GRACE)
+            self._replies.put(lambda: self._output.info_string(text))
+        self._replies.put(None)
+        replier.join(_LAST_LINE_GRACE)
         return is_done
+
+    def _reply_all(self) -> None:
+        """Sends replies until None."""
+        while (reply := self._replies.get()) is not None:
+            reply()
 
     def _obey_all(self) -> None:
         """Obeys the lines in their order, until None."""
@@ -226,9 +234,13 @@ class Dialogue(abc.ABC):
         """Ends the process from the thread that obeys. The main thread is reading."""
         os._exit(1)
 
-    def _answer_ping(self) -> None:
+    def _reply_readyok(self) -> None:
         """Answers an ``isready`` that only asks whether the engine still answers."""
-        self._output.send("readyok")
+        self._replies.put(lambda: self._output.send("readyok"))
+
+    def _reply_usiok(self) -> None:
+        """Answers ``usi`` during a search."""
+        self._replies.put(lambda: self._usi(""))
 
     def _isready(self, rest: str) -> None:
         if self._signals.stop.is_set():
@@ -346,8 +358,7 @@ class _Signals:
         self.is_done = not is_go
         self._is_ponder = is_ponder
         self._has_begun = self._waits = self._is_superseded = False
-        self._answers: list[Callable[[], None]] = []  # during a search that waits for stop
-        self._answers_in_any: list[Callable[[], None]] = []
+        self._answers: list[tuple[bool, Callable[[], None]]] = []
         self._lock = threading.Lock()
 
     def begin(self, waits: bool) -> None:
@@ -360,7 +371,7 @@ class _Signals:
         self._stop_if_forgotten()
         with self._lock:
             self._has_begun = True
-            if not self._is_ending():
+            if not self.stop.is_set():
                 self._give_answers()
 
     def end(self) -> None:
@@ -375,7 +386,7 @@ class _Signals:
         A search that has not begun yet gives the answer when it begins or ends.
 
         Args:
-            answer: Sends the answer.
+            answer: Gives the answer, without waiting.
             in_any: Whether to give it also during a search that does not wait for ``stop``.
 
         Returns:
@@ -383,28 +394,27 @@ class _Signals:
             it ends by itself and ``in_any`` is False.
         """
         with self._lock:
-            ends_itself = self._has_begun and not self._waits
-            if self.is_done or self._is_ending() or (ends_itself and not in_any):
+            if self.is_done or self.stop.is_set() or (self._is_hit() and not in_any):
                 return False
-            (self._answers_in_any if in_any else self._answers).append(answer)
+            if self._has_begun and not self._is_open(in_any):
+                return False
+            self._answers.append((in_any, answer))
             if self._has_begun:
                 self._give_answers()
             return True
 
-    def _is_ending(self) -> bool:
-        """Says whether the GUI has sent what ends the search."""
-        return self.stop.is_set() or self._is_hit()
+    def _is_open(self, in_any: bool) -> bool:
+        """Says whether an answer may be given during the search, or after it."""
+        return in_any or self.is_done or (self._waits and not self._is_hit())
 
     def _is_hit(self) -> bool:
         """Says whether a ``ponderhit`` has switched the clock on; others have no effect."""
         return self._is_ponder and self.ponderhit.is_set()
 
     def _give_answers(self) -> None:
-        answers = self._answers_in_any
-        if self.is_done or self._waits:
-            answers, self._answers = self._answers + answers, []
-        self._answers_in_any = []
-        for answer in answers:
+        given = [answer for in_any, answer in self._answers if self._is_open(in_any)]
+        self._answers = [item for item in self._answers if not self._is_open(item[0])]
+        for answer in given:
             answer()
 
     def supersede(self) -> None:

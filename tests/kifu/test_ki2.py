@@ -86,6 +86,12 @@ def test_a_list_may_name_it(tmp_path, suffix):
     assert len(read_kifu(str(tmp_path / "list.txt"))) == 5
 
 
+def test_a_header_that_begins_with_a_number_says_nothing():
+    assert len(ki2(HEAD + "1 手目から\n" + MOVES).moves) == 5
+    kif = HEAD + "1\t７六歩(77)\n2\t投了\n▲７六歩が良い\n"
+    assert [move[:3] for move in ki2(kif).moves] == EXPECTED[:1]
+
+
 def test_a_handicap():
     game = ki2("手合割：二枚落ち\n下手：甲\n上手：乙\n△６二銀 ▲７六歩\n")
     assert (game.turn, game.names) == (shogi.WHITE, ["甲", "乙"])
@@ -99,13 +105,14 @@ def test_a_handicap():
         ("　△投了\nまで5手で先手の勝ち", "%TORYO", WIN),
         ("△入玉勝ち", "%KACHI", LOSS),
         ("まで5手で千日手", None, DRAW),
+        ("\b　まで5手で先手の勝ち", None, WIN),
         ("まで5手で中断", None, UNKNOWN),
         ("変化：1手\n▲２六歩", None, UNKNOWN),
         ("", None, UNKNOWN),
     ],
 )
 def test_the_end(end, mark, result):
-    game = ki2(HEAD + MOVES + end + "\n")
+    game = ki2((HEAD + MOVES + end + "\n").replace("\n\b", ""))  # on the line of the moves
     assert (game.end_mark, game.result, len(game.moves)) == (mark, result, 5)
 
 
@@ -113,6 +120,7 @@ def test_the_end(end, mark, result):
 CHOICES = [
     ("4k4/9/9/9/9/9/9/3G1G3/4K4 b - 1", {"５八金左": "6h5h", "５八金右": "4h5h"}),
     ("4k4/9/9/9/9/9/3GGG3/9/4K4 b - 1", {"５六金直": "5g5f", "５六金右": "4g5f"}),
+    ("8k/9/9/9/4G4/9/3GG4/9/4K4 b - 1", {"５六金直": "5g5f", "５六金引": "5e5f"}),
     ("4k4/9/9/9/4G4/9/3G1G3/9/4K4 b - 1", {"５六金引": "5e5f", "５六金左上": "6g5f"}),
     ("4k4/9/9/9/3S1S3/9/3S1S3/9/4K4 b - 1", {"５六銀右引": "4e5f", "５六銀左上": "6g5f"}),
     ("8k/9/9/9/1R6R/9/9/9/4K4 b - 1", {"５五飛左": "8e5e", "５五飛右": "1e5e"}),

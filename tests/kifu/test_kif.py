@@ -218,7 +218,12 @@ def test_tabs_times_and_notes_as_other_programs_write_them():
 @pytest.mark.parametrize(
     ("written", "usual"),
     [
-        *[("二枚落", "二枚落ち"), ("２枚落ち", "二枚落ち"), ("2枚落ち", "二枚落ち")],
+        *[
+            ("二枚落", "二枚落ち"),
+            ("２枚落ち", "二枚落ち"),
+            ("2枚落ち", "二枚落ち"),
+            ("10枚落", "十枚落ち"),
+        ],
         *[("角落", "角落ち"), ("飛落ち", "飛車落ち"), ("飛車落", "飛車落ち")],
         *[("なし", "平手"), ("互先", "平手"), ("", "平手")],
     ],
@@ -252,6 +257,8 @@ def test_a_long_run_of_blanks_costs_no_time():
     begin = time.perf_counter()
     with pytest.raises(RecordError, match="unknown text"):
         kif(START + "   1 ７六歩(77)" + 20_000 * " " + "x\n")
+    with pytest.raises(RecordError, match="unknown text"):
+        kif(START + "   1 ７六歩(77)(0:01)" + 200_000 * " " + "x\n")
     # 0.05 s; with a pattern that tries all divisions of the blanks, hours
     assert time.perf_counter() - begin < 20
 

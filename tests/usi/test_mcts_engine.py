@@ -303,6 +303,15 @@ def test_isready_during_a_search_does_not_stop_it(engine, go):
     assert engine.until("readyok") == ["readyok"]
 
 
+def test_isready_after_ponderhit_does_not_wait_for_the_search(engine):
+    engine.send("position startpos", "go ponder btime 0 wtime 0 byoyomi 3000")
+    engine.until("info depth")
+    engine.send("ponderhit")
+    assert seconds(engine, "isready", "readyok") < 1.5
+    assert not bestmoves(engine.heard())
+    assert len(bestmoves(engine.until("bestmove"))) == 1
+
+
 def test_isready_does_not_release_a_move_that_waits_for_stop(engine):
     engine.send(MATED, "go infinite")
     time.sleep(0.2)

@@ -217,6 +217,8 @@ def test_launch_a_gui_that_does_not_read_can_end_the_engine(model_file, end):
             assert engine.poll() is None
             before = waiting()
             time.sleep(0.5)
+        engine.stdin.write(b"isready\nusi\n")
+        engine.stdin.flush()
         start = time.monotonic()
         if end == "quit":
             engine.stdin.write(b"quit\n")

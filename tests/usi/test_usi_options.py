@@ -2,7 +2,7 @@
 
 import pytest
 
-from pydlshogi.player.options import policy_options, search1_options
+from pydlshogi.player.options import default_threads, policy_options, search1_options
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
 from pydlshogi.usi.protocol import CommandError
 
@@ -119,6 +119,11 @@ def test_the_default_of_threads_is_that_of_the_environment(monkeypatch, variable
     if variable is not None:
         monkeypatch.setenv("PYDLSHOGI_THREADS", variable)
     assert policy_options()["Threads"] == default
+
+
+def test_the_default_of_threads_is_at_most_the_largest_value(monkeypatch):
+    monkeypatch.delenv("PYDLSHOGI_THREADS", raising=False)
+    assert default_threads(640) == 512
 
 
 def test_every_default_of_the_player_is_one_of_its_values():
