@@ -328,7 +328,11 @@ def test_mutated_records_are_read_right_or_refused(data):
     positions, faults = replay(Games.of([game]))
     if faults:
         return
-    judge = shogi.KIF.Parser.parse_str(text.replace(")+", ")"))[0]
+    try:
+        judge = shogi.KIF.Parser.parse_str(text.replace(")+", ")"))[0]
+    except KeyError:  # a name of a handicap that it does not know
+        assert "手合割：平手" not in text
+        return
     assert len(judge["moves"]) <= len(game.moves)
     if len(judge["moves"]) == len(game.moves):
         expected = kifu_reference.play(shogi.Board(judge["sfen"]), judge["moves"], game.result)
