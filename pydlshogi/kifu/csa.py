@@ -239,8 +239,7 @@ class _Parser:
                 return
             self._fail(f"a second end mark, {shown(statement)}")
         self._ended = True
-        black_to_move = (self.game.turn == shogi.BLACK) == (len(self.game.moves) % 2 == 0)
-        result = end_result(statement, black_to_move)
+        result = end_result(statement, self.game.to_move == shogi.BLACK)
         if result is None:
             self._fail(f"{shown(statement)} is not an end mark")
         self.game.end_mark, self.game.result = statement, result
@@ -265,7 +264,7 @@ class _Parser:
         value = evaluation_of(line)
         if value is None or not moves or self._ended:
             return
-        by_black = (self.game.turn == shogi.BLACK) == (len(moves) % 2 == 1)
+        by_black = self.game.to_move == shogi.WHITE
         moves[-1] = moves[-1]._replace(evaluation=value if by_black else -value)
 
     def _apply_summary(self) -> None:

@@ -107,13 +107,17 @@ class Game:
         """``shogi.BLACK``, ``shogi.WHITE``, or None if neither side won."""
         return {WIN: shogi.BLACK, LOSS: shogi.WHITE}.get(self.result)
 
+    @property
+    def to_move(self) -> int:
+        """The side to move after the last move, ``shogi.BLACK`` or ``shogi.WHITE``."""
+        return self.turn ^ (len(self.moves) & 1)
+
     def drop_illegal_move(self) -> None:
         """Drops the last move if the end mark says that its side did something illegal.
 
         KIF's 反則勝ち and CSA's ``%+ILLEGAL_ACTION`` stand after the illegal move itself.
         """
-        last = self.turn ^ (len(self.moves) + 1 & 1)
-        if self.end_mark in END_MARKS_FOR_BLACK and self.winner == last ^ 1:
+        if self.end_mark in END_MARKS_FOR_BLACK and self.winner == self.to_move:
             del self.moves[-1:]
 
 

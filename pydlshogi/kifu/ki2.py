@@ -1,9 +1,9 @@
 """Parser of KI2 records (.ki2), the notation of books and newspapers: ``▲７六歩 △３四歩``.
 
-A move names its target and the piece, and the square that it leaves only where several pieces of
-this kind could go there: by 右, 左 or 直 (the piece on the right, on the left, or straight below
-the target) and by 上, 寄 or 引 (it moves forward, sideways or back). 打 is a drop where a piece
-on the board could go there too. So the parser plays the game, and finds the piece on the board.
+A move names its target and the piece. Where several pieces of this kind could go there, more words
+choose one of them. 右, 左 and 直 mean the piece on the right, on the left, or straight below the
+target. 上, 寄 and 引 mean that it moves forward, sideways or back. 打 means a drop where a piece on
+the board could go there, too. So the parser plays the game, and finds the piece on the board.
 
 The mark of a move must be that of the side to move, so a lost move is found.
 

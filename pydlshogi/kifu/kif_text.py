@@ -243,7 +243,7 @@ class RecordReader:
         return True
 
     def _white_to_move(self) -> bool:
-        return (self.game.turn == shogi.WHITE) != (len(self.game.moves) % 2 == 1)
+        return self.game.to_move == shogi.WHITE
 
     def _fail(self, reason: str) -> NoReturn:
         raise RecordError(self._line, reason)

@@ -33,7 +33,7 @@ from pydlshogi.usi.protocol import CommandError, Go, PonderHit, decode, parse_go
 #: Seconds that ``quit`` waits for the current command. GUIs kill an engine after five.
 QUIT_GRACE = 3.0
 
-#: Seconds that the last line has, if a GUI does not read.
+#: Seconds for the last replies, which a GUI that does not read would delay for ever.
 _LAST_LINE_GRACE = 0.5
 
 #: Seconds between signs of life while a player loads.
@@ -394,9 +394,8 @@ class _Signals:
             it ends by itself and ``in_any`` is False.
         """
         with self._lock:
-            if self.is_done or self.stop.is_set() or (self._is_hit() and not in_any):
-                return False
-            if self._has_begun and not self._is_open(in_any):
+            ends_itself = self._is_hit() or (self._has_begun and not self._waits)
+            if self.is_done or self.stop.is_set() or (ends_itself and not in_any):
                 return False
             self._answers.append((in_any, answer))
             if self._has_begun:
