@@ -38,6 +38,8 @@ SIDES = (
     ("ours", "float32", True),
     ("ours", "tf32", True),
     ("ours", "float16", True),
+    ("recorded", "tf32", True),
+    ("recorded", "float16", True),
     ("torch", "float32", True),
     ("torch", "tf32", True),
     ("torch", "bf16", True),

@@ -19,6 +19,9 @@ from typing import Any, Callable, NamedTuple
 import numpy
 from network_worker import LEARNING_RATE, batch, torch_network
 
+#: Steps before the clock starts. The first ones compile kernels and record them.
+_WARM_UP = 3
+
 
 class Tasks(NamedTuple):
     """What a side can do.
@@ -49,7 +52,7 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
         chainer.global_config.dtype = chainer.mixed16
     device = chainer.get_device("@cupy:0" if device_name == "cuda" else "@numpy")
     device.use()
-    if convolution == "ours":
+    if convolution in ("ours", "recorded"):
         set_precision(numbers)
     else:
         set_convolution(convolution)
@@ -71,6 +74,8 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             network(x)
 
+    if convolution == "recorded" and device_name == "cuda":
+        send, train, evaluate = recorded(send, network, optimizer)
     versions = f"Chainer {chainer.__version__}, numpy {numpy.__version__}"
     if device_name != "cuda":
         return Tasks(send, train, evaluate, lambda: None, versions)
@@ -80,6 +85,28 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
     cuda = cupy.cuda.runtime.runtimeGetVersion()
     versions += f", CuPy {cupy.__version__}, CUDA {cuda}, {card}"
     return Tasks(send, train, evaluate, cupy.cuda.Device().synchronize, versions)
+
+
+def recorded(send: Any, network: Any, optimizer: Any) -> tuple[Any, Any, Any]:
+    """Makes the tasks of ours on a GPU with recordings."""
+    from pydlshogi.compat import chainer
+    from pydlshogi.network.gpu.recording import Memory, Recording
+    from pydlshogi.training.updater import Gradients
+
+    def send_and_prepare(x: Any, t: Any) -> Any:
+        arrays = send(x, t)
+        forward = Recording(lambda: network(arrays[0]).array, Memory())
+        return *arrays, Gradients(network), forward
+
+    def train(x: Any, t: Any, gradients: Any, forward: Any) -> None:
+        gradients(x, t, t.astype(numpy.float32))
+        optimizer.update()
+
+    def evaluate(x: Any, t: Any, gradients: Any, forward: Any) -> None:
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            forward()
+
+    return send_and_prepare, train, evaluate
 
 
 def torch_side(numbers: str, device_name: str) -> Tasks:
@@ -132,7 +159,8 @@ def measure(tasks: Tasks, task: str, size: int, seconds: float) -> float | str:
     run = {"train": tasks.train, "evaluate": tasks.evaluate}[task]
     try:
         arrays = tasks.send(*batch(size))
-        run(*arrays)  # compiles kernels
+        for _ in range(_WARM_UP):
+            run(*arrays)
         steps = max(2, round(seconds / elapsed(tasks, run, arrays, 2) * 2))
         return size * steps / elapsed(tasks, run, arrays, steps)
     except Exception as error:  # the other measurements must go on

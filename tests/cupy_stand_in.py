@@ -26,6 +26,9 @@ import types
 import cuda_on_cpu
 import numpy
 
+#: Tells the stand-in from CuPy.
+IS_STAND_IN = True
+
 
 def _words(text):
     return text.split()
@@ -523,8 +526,21 @@ class _Stream:
     null = None
     ptr = 0
 
+    def __init__(self, non_blocking=False):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        pass
+
     def synchronize(self):
         pass
+
+    def begin_capture(self):
+        """Refuses, as CuPy 13 does in a product of matrices."""
+        raise NotImplementedError("the stand-in records nothing")
 
 
 class _Random:
@@ -583,6 +599,7 @@ def install():
         Device=Device,
         Event=object,
         Stream=_Stream,
+        MemoryPool=_Pool,
         runtime=runtime,
         memory=memory,
         cublas=_module("cupy.cuda.cublas", gemmEx=cuda_on_cpu.gemm),

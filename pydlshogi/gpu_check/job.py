@@ -7,8 +7,9 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from pydlshogi.errors import UserError
 from pydlshogi.gpu_check.checksums import make_room, note
@@ -129,6 +130,7 @@ class Job:
         label: str,
         *command: str | Path,
         share: float = 1.0,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> Ended:
         """Runs a Python command in the folder of the clone.
 
@@ -136,6 +138,7 @@ class Job:
             label: Name of the log file, ``NAME-label.txt`` in the folder ``logs``.
             command: Arguments of Python.
             share: Share of the time left that the command may take.
+            variables: More environment variables of the command.
         """
         name = "-".join(filter(None, (self.name, label)))
         log = self.request.output / "logs" / f"{name}.txt"
@@ -145,7 +148,7 @@ class Job:
             self.left * share,
             log,
             folder=ROOT,
-            environment=self.request.environment(),
+            environment={**self.request.environment(), **variables},
         )
 
     def must(
@@ -153,13 +156,14 @@ class Job:
         label: str,
         *command: str | Path,
         share: float = 1.0,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> list[str]:
         """Runs a command as :meth:`run` and returns its output.
 
         Raises:
             PartError: it failed or took too long.
         """
-        ended = self.run(label, *command, share=share)
+        ended = self.run(label, *command, share=share, variables=variables)
         if ended.status != 0:
             raise PartError(f"{label or self.name}: {ended.reason}")
         return ended.lines

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Callable, NamedTuple
 
 from pydlshogi.gpu_check.division import join_file
@@ -16,6 +17,7 @@ from pydlshogi.gpu_check.trainings import (
     train_published,
     train_two_heads,
 )
+from pydlshogi.network.gpu.recording import VARIABLE
 
 _MODULES = "pydlshogi.gpu_check"
 
@@ -118,9 +120,13 @@ def search(job: Job) -> None:
         _moves(job, "cpu", script, "cpu", model, count, share=0.3)
     for number, size in enumerate(sizes):
         label = f"{job.request.device} batch_size {size}"
-        share = 1 / (len(sizes) - number)
+        share = 1 / (len(sizes) + 1 - number)  # the last one is recorded
         option = f"batch_size={size}"
         _moves(job, label, script, job.request.device, model, count, option, share=share)
+    if not job.request.is_rehearsal:
+        recorded = f"{job.request.device} recorded"
+        variables = {VARIABLE: "1"}
+        _moves(job, recorded, script, job.request.device, model, count, variables=variables)
 
 
 def _search_model(job: Job) -> Path:
@@ -144,12 +150,13 @@ def _moves(
     count: int,
     *options: str,
     share: float = 1.0,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """Lets an engine move, adds the median time, and returns the moves."""
     go = "go btime 0 wtime 0 byoyomi 1000"
     arguments = (script, device, str(model), str(_GAMES), str(count), go, *options)
     name = label.replace(" ", "-")
-    lines = job.must(name, "-m", f"{_MODULES}.moves", *arguments, share=share)
+    lines = job.must(name, "-m", f"{_MODULES}.moves", *arguments, share=share, variables=variables)
     answers = [line.split("\t")[1:] for line in lines if line.startswith("move\t")]
     if not answers:
         raise PartError(f"{label}: the engine made no move")

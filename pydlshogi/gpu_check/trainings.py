@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pydlshogi.gpu_check.job import Job, PartError, pairs
+from pydlshogi.network.gpu.recording import VARIABLE
 
 #: The shipped networks, and the recipe that trains them best.
 _POLICY, _TWO_HEADS = "policy_hand1x1_bn", "policy_value_history_bn"
@@ -122,29 +123,50 @@ class Speed(NamedTuple):
 
 
 def _fastest(job: Job, network: str, batchsize: str) -> Speed:
-    """Measures the precisions of the matrix units; returns the faster one."""
-    request = job.request
-    seconds = "0.1" if request.is_rehearsal else "4"
-    speeds = []
-    for precision in ("tf32", "float16"):
-        words = (str(request.child_gpu), precision, network, batchsize)
-        lists = (request.kifulist_train, request.kifulist_test)
-        command = ("-m", "pydlshogi.gpu_check.rate", *words, *lists, seconds)
-        ended = job.run(f"rate-{precision}", *command, share=0.25)
-        found = dict(pairs(ended.lines))
-        result = f"FAILED: {ended.reason}"
-        if ended.status == 0:
-            rate, validation = (
-                float(found[item]) for item in ("iterations a second", "validation, seconds")
-            )
-            speeds.append(Speed(precision, rate, validation))
-            result = f"{rate * int(batchsize):.0f} positions a second"
-        job.add(f"speed, {precision}", result)
+    """Measures the precisions of the matrix units; returns the faster one.
+
+    The speed with recordings is only reported.
+    """
+    speeds = [
+        speed
+        for precision in ("tf32", "float16")
+        if (speed := _speed(job, network, batchsize, precision)) is not None
+    ]
     if not speeds:
         raise PartError("the speed of the training could not be measured")
     fastest = max(speeds, key=lambda speed: speed.rate)
+    _speed(job, network, batchsize, fastest.precision, "recorded")
     job.add("precision", fastest.precision)
     return fastest
+
+
+def _speed(
+    job: Job, network: str, batchsize: str, precision: str, recorded: str = ""
+) -> Speed | None:
+    """Measures a precision, and adds the result; None if that fails.
+
+    Args:
+        recorded: Whether to record (:mod:`pydlshogi.network.gpu.recording`): a word for the table,
+            or nothing.
+    """
+    request = job.request
+    seconds = "0.1" if request.is_rehearsal else "4"
+    words = (str(request.child_gpu), precision, network, batchsize)
+    lists = (request.kifulist_train, request.kifulist_test)
+    command = ("-m", "pydlshogi.gpu_check.rate", *words, *lists, seconds)
+    label = "-".join(filter(None, ("rate", precision, recorded)))
+    variables = {VARIABLE: "1"} if recorded else {}
+    ended = job.run(label, *command, share=0.25, variables=variables)
+    found = dict(pairs(ended.lines))
+    result, speed = f"FAILED: {ended.reason}", None
+    if ended.status == 0:
+        rate, validation = (
+            float(found[item]) for item in ("iterations a second", "validation, seconds")
+        )
+        speed = Speed(precision, rate, validation)
+        result = f"{rate * int(batchsize):.0f} positions a second"
+    job.add(", ".join(filter(None, ("speed", precision, recorded))), result)
+    return speed
 
 
 def _add_results(job: Job, log: Path, seconds: float) -> bool:

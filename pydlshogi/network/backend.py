@@ -8,7 +8,8 @@ openvino_int8       OpenVINO with numbers of 8 bits in most convolutions: still 
 auto                openvino_int8 or openvino_bfloat16 where it is much faster, else own
 ==================  =================================================================
 
-Chainer computes what the program of ``own`` cannot compute, and everything on a GPU.
+Chainer computes what the program of ``own`` cannot compute. On a GPU, Chainer's functions compute
+everything; there, ``own`` records them (:mod:`pydlshogi.network.gpu.forward`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.network.compiler import compile_network
+from pydlshogi.network.gpu.forward import Forward
+from pydlshogi.network.gpu.recording import can_record
 from pydlshogi.network.network import Network
 from pydlshogi.network.openvino_program import (
     BFLOAT16,
@@ -41,7 +44,7 @@ BACKENDS = AUTO, OWN, *_PRECISIONS
 
 #: Computes the outputs of a network, logits before values, from planes (n, plane_num, 9, 9)
 #: float32. None stands for Chainer.
-Forward = Optional[Callable[[numpy.ndarray], Sequence[numpy.ndarray]]]
+Compute = Optional[Callable[[numpy.ndarray], Sequence[numpy.ndarray]]]
 
 #: ``auto`` chooses bfloat16 or int8 only if it is so many times faster than our own program, and
 #: int8 only if it is so many times faster than bfloat16. Less would not repay the rounding.
@@ -63,7 +66,7 @@ class BackendError(UserError):
         super().__init__(f"backend {name} cannot be used: {reason} Choose the backend auto or own.")
 
 
-def make_forward(name: str, network: Network, device: Any) -> tuple[str, Forward]:
+def make_forward(name: str, network: Network, device: Any) -> tuple[str, Compute]:
     """Makes the function that computes a network.
 
     Args:
@@ -82,7 +85,7 @@ def make_forward(name: str, network: Network, device: Any) -> tuple[str, Forward
     if device.xp is not numpy:
         if name not in (AUTO, OWN):
             raise BackendError(name, "it computes on the CPU, and the device is a GPU.")
-        return OWN, None
+        return OWN, Forward(network) if can_record(network, device) else None
     if name == AUTO:
         return _fastest(network)
     if name == OWN:
@@ -90,7 +93,7 @@ def make_forward(name: str, network: Network, device: Any) -> tuple[str, Forward
     return name, _openvino(name, network)
 
 
-def _openvino(name: str, network: Network) -> Forward:
+def _openvino(name: str, network: Network) -> Compute:
     """Makes the function of an OpenVINO backend.
 
     Raises:
@@ -102,12 +105,12 @@ def _openvino(name: str, network: Network) -> Forward:
         raise BackendError(name, str(error)) from None
 
 
-def _fastest(network: Network) -> tuple[str, Forward]:
+def _fastest(network: Network) -> tuple[str, Compute]:
     """Chooses the backend that is much faster than the more exact ones, and makes its function."""
     own = compile_network(network)
     if own is None:  # the network may compute what no conversion knows
         return OWN, None
-    chosen: tuple[str, Forward] = (OWN, own)
+    chosen: tuple[str, Compute] = (OWN, own)
     limit = _seconds(network, own) / _MUCH_FASTER
     for candidate in (OPENVINO_BFLOAT16, OPENVINO_INT8):
         try:

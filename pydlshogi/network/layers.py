@@ -7,7 +7,10 @@ normalization.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import HAND_PLANES, HISTORY_PLANES, PIECE_PLANES
@@ -18,6 +21,31 @@ F = chainer.functions
 
 #: Type of ``folds``.
 Folds = tuple[tuple[tuple[str, ...], str], ...]
+
+#: Numbers of planes of the input.
+_PIECES, _HANDS, _RECENT = (
+    tuple(numbers.tolist()) for numbers in (PIECE_PLANES, HAND_PLANES, HISTORY_PLANES)
+)
+
+
+def planes_of(x: Any, numbers: tuple[int, ...]) -> Any:
+    """Returns some planes of the input.
+
+    Args:
+        x: (batch, planes, …), Variable or array.
+        numbers: Numbers of the planes.
+
+    Returns:
+        (batch, len(numbers), …), Variable or array like ``x``.
+    """
+    xp = chainer.backend.get_array_module(x)
+    return x[:, _index(numbers, None if xp is numpy else xp.cuda.Device().id)]
+
+
+@functools.cache
+def _index(numbers: tuple[int, ...], gpu: int | None) -> Any:
+    """Makes the index of planes once: each copy to a GPU takes time."""
+    return numpy.array(numbers) if gpu is None else chainer.backends.cuda.cupy.array(numbers)
 
 
 class NormalizedConvolution(chainer.Chain):
@@ -101,7 +129,7 @@ class PiecesAndHands(chainer.Chain):
 
     def filtered(self, x: Any) -> Any:
         """Computes the sum of the filters' outputs, before the normalization."""
-        return self.pieces(x[:, PIECE_PLANES]) + self.uniform(x[:, HAND_PLANES])
+        return self.pieces(planes_of(x, _PIECES)) + self.uniform(planes_of(x, _HANDS))
 
     def uniform(self, x: Any) -> Any:
         """Convolves constant planes, as 9×9 boards.
@@ -140,4 +168,4 @@ class PiecesHandsAndRecent(PiecesAndHands):
 
     def filtered(self, x: Any) -> Any:
         """Computes the sum of the filters' outputs from planes (batch, 106, 9, 9)."""
-        return super().filtered(x) + self.recent(x[:, HISTORY_PLANES])
+        return super().filtered(x) + self.recent(planes_of(x, _RECENT))

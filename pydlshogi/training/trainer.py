@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import os
 import warnings
@@ -13,6 +14,8 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
+from pydlshogi.network.convolution import get_convolution
+from pydlshogi.network.gpu.recording import can_record
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
@@ -25,6 +28,7 @@ from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import Recipe, make_schedule
 from pydlshogi.training.resume import LiveState
 from pydlshogi.training.state import State
+from pydlshogi.training.updater import RecordedUpdater
 
 logger = logging.getLogger(__name__)
 
@@ -197,18 +201,22 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
         numpy.random.seed([iterator.seed, task.optimizer.t, task.ranks.rank])
         return loss(*batch)
 
-    updater = chainer.training.updaters.StandardUpdater(
-        iterator,
-        task.optimizer,
-        converter=PlanesConverter(
-            task.train_positions,
-            recipe.value_target,
-            task.ranks,
-            recipe.policy_target,
-            task.network.plane_num,
-        ),
-        device=task.device,
-        loss_func=seeded_loss,
+    converter = PlanesConverter(
+        task.train_positions,
+        recipe.value_target,
+        task.ranks,
+        recipe.policy_target,
+        task.network.plane_num,
+    )
+    kind: Any = chainer.training.updaters.StandardUpdater
+    if (
+        task.ranks.size == 1
+        and can_record(task.network, task.device)
+        and get_convolution() != "chainer"
+    ):
+        kind = functools.partial(RecordedUpdater, batchsize=batchsize)
+    updater = kind(
+        iterator, task.optimizer, converter=converter, device=task.device, loss_func=seeded_loss
     )
     updater.iteration = task.optimizer.t
     return updater

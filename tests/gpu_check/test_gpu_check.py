@@ -341,9 +341,10 @@ class FakeJob(Job):
     def __init__(self, name, request, outputs):
         super().__init__(name, request, 100)
         self.outputs = outputs
-        self.commands = {}
+        self.commands, self.variables = {}, {}
 
-    def run(self, label, *command, share=1.0):
+    def run(self, label, *command, share=1.0, variables=None):
+        self.variables[label] = variables
         self.commands[label] = [str(word) for word in command]
         status, lines = self.outputs.get(label, (0, []))
         return Ended(status, 1.0, lines)
@@ -415,6 +416,8 @@ TRAININGS = [name for name in parts.PARTS if name.startswith("train_")]
 RATES = {
     "rate-tf32": (0, ["iterations a second\t40", "validation, seconds\t12"]),
     "rate-float16": (0, ["a line", "iterations a second\t50", "validation, seconds\t10"]),
+    "rate-tf32-recorded": (0, ["iterations a second\t80", "validation, seconds\t10"]),
+    "rate-float16-recorded": (0, ["iterations a second\t90", "validation, seconds\t10"]),
 }
 
 
@@ -433,6 +436,10 @@ def test_a_training_is_a_command_that_fits_into_the_time(request_of, name, tmp_p
     assert options.precision == results(job)["precision"] == "float16"
     speed = f"{40 * options.batchsize} positions a second"
     assert results(job)["speed, tf32"] == speed
+    speed = f"{90 * options.batchsize} positions a second"
+    assert results(job)["speed, float16, recorded"] == speed
+    assert job.variables["rate-float16-recorded"] == {"PYDLSHOGI_RECORDING": "1"}
+    assert not job.variables["rate-float16"]
 
 
 def test_a_long_validation_leaves_time_for_iterations(request_of):
@@ -468,7 +475,8 @@ def test_the_trainings_are_the_recipes_of_the_makefile_and_of_the_book(request_o
 
 
 def test_a_precision_that_fails_leaves_the_other(request_of):
-    outputs = {**RATES, "rate-float16": (1, ["CUDA error"])}
+    failed = 1, ["CUDA error"]
+    outputs = {**RATES, "rate-float16": failed, "rate-tf32-recorded": failed}
     job = FakeJob("train_best", request_of(gpu=0), outputs)
     with pytest.raises(PartError, match="curve"):
         parts.train_best(job)
