@@ -69,13 +69,15 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     remaining, increment, byoyomi = _seconds_of(clock)
     if not (remaining or byoyomi):
         # ShogiHome takes the increment off the clock that it sends: the side has only that.
-        byoyomi, increment = increment, 0.0
-    if not increment:
-        margin = min(margin, (remaining + byoyomi) / 2)  # the search has the other half
+        remaining = increment
     moves = _moves_left(go, _MOVES_LEFT + max(0, _OPENING_PLIES - ply))
     # Without a reserve, the clock would soon run down to the margin before each increment.
     reserve = min(_RESERVE_PART * increment, _MOST_RESERVE, remaining / 2)
     share = (remaining - reserve) / moves + increment
+    # At least half of the time is for the search. An increment that is smaller than the margin could
+    # not restore it.
+    if not 0 < increment < margin:
+        margin = min(margin, (remaining - reserve + byoyomi) / 2)
     # Some GUIs add the increment only after the move, so it is no part of the limit.
     limit = max(0.0, remaining - reserve + byoyomi - margin)
     # The share is well below the limit. With an increment of 0.1 s, a margin would take all of it.

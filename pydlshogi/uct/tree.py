@@ -42,9 +42,9 @@ class Tree:
             start: Start position and settings. If they differ from the last call's, the whole
                 tree is dropped.
             moves: The moves from there, as in :mod:`pydlshogi.uct.move`.
-            keep: Whether to keep the rest of the tree until the next call, because the last
-                move is only expected (ponder). Of a position that is not in the tree, the
-                rest is dropped.
+            keep: Whether to keep the other replies of the opponent until the next call, because
+                the last move is only expected (ponder). Of a position that is not in the tree,
+                nothing is kept.
         """
         moves = list(moves)
         known = len(self._moves)
@@ -54,8 +54,8 @@ class Tree:
         mate = _rest_of_mate(path, below)
         if len(path) == len(below) + 1 and not self._is_above_root(below):
             self.root, self._below = path[-1], below
-            if not keep:
-                self.drop_unreachable()
+            # Of the moves, only the last one can be an expected one.
+            self._advance(len(below) - (1 if keep and below else 0))
         else:
             self.clear()
             self._start, self._moves = start, moves
@@ -64,14 +64,21 @@ class Tree:
 
     def drop_unreachable(self) -> None:
         """Drops the nodes that are not below the root: those that :meth:`move_to` has kept."""
-        node = self._anchor
-        for move in self._below:
-            kept = node.child_after(move)
+        self._advance(len(self._below))
+
+    def _advance(self, count: int) -> None:
+        """Moves the anchor towards the root, and drops what does not hang from it any more.
+
+        Args:
+            count: Number of moves.
+        """
+        for move in self._below[:count]:
+            kept = self._anchor.child_after(move)
             assert kept is not None
-            self._discard(node, kept)
-            node = kept
-        self._anchor = self.root
-        self._moves, self._below = self._moves + self._below, []
+            self._discard(self._anchor, kept)
+            self._anchor = kept
+        self._moves = self._moves + self._below[:count]
+        self._below = self._below[count:]
 
     def _nodes(self, moves: Sequence[int]) -> list[Node]:
         """Lists the anchor and the nodes after moves from there, as far as the tree has them."""

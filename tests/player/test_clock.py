@@ -31,9 +31,25 @@ def test_half_of_a_short_time_is_for_the_search():
     assert make_budget(Go(movetime=200), 0, 1, MARGIN) == Budget(0.1, 0.1, 0.2 - 0.05)
 
 
-def test_an_increment_without_any_other_time_is_the_time_of_the_move():
+def test_an_increment_without_any_other_time_is_a_clock():
     """ShogiHome takes the increment off the clock: 0 s + 10 s begin with btime 0 binc 10000."""
-    assert budget(ply=0, remaining=0, increment=10_000) == Budget(9.8, 9.8, 9.95)
+    assert budget(ply=0, remaining=0, increment=10_000) == Budget(4.8, 4.8, 9.95)
+
+
+@pytest.mark.parametrize("increment", [1000, 2000, 5000, 10_000, 30_000])
+def test_each_move_of_a_game_with_increments_alone_has_time(increment):
+    clock, seconds = increment, []
+    for ply in range(0, 40, 2):
+        found = budget(ply=ply, remaining=clock - increment, increment=increment)
+        seconds.append(found.planned)
+        clock += increment - 1000 * found.planned
+    assert min(seconds) > 0.07 * increment / 1000
+    assert sum(seconds[10:]) > 0.9 * len(seconds[10:]) * increment / 1000
+
+
+def test_a_large_increment_leaves_half_of_a_short_time_to_the_search():
+    assert budget(remaining=300, increment=2000).planned == pytest.approx(0.075)
+    assert budget(remaining=300, increment=100).planned == pytest.approx(0.05)
 
 
 def test_the_reserve_is_at_most_half_of_the_clock():
@@ -83,7 +99,8 @@ def test_no_budget_oversteps_the_clock(remaining, increment, byoyomi):
         found = budget(ply, remaining=remaining, increment=increment, byoyomi=byoyomi)
         assert 0 <= found.planned <= found.extended
         time_left = (remaining + byoyomi or increment) / 1000
-        margin = MARGIN if increment and remaining + byoyomi else min(MARGIN, time_left / 2)
+        is_small = 0 < increment < 1000 * MARGIN
+        margin = MARGIN if is_small else min(MARGIN, time_left / 2)
         assert found.extended <= max(0, time_left - margin) + 1e-12
 
 

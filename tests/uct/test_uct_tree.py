@@ -142,6 +142,23 @@ def test_a_ponder_that_was_right_goes_on():
     assert (search.root, search.root.visits) == (expected, visits)
 
 
+def test_a_tree_drops_what_lies_above_the_game_though_every_guess_is_right():
+    """Then a GUI sends ponder and ponderhit only, and no go without ponder."""
+    search = searched_tree()
+    tree, game = search.tree, []
+    for _ in range(4):
+        own, child = best(tree.root)
+        guess, _ = best(child)
+        game += [own, guess]
+        tree.move_to("start", game, keep=True)
+        while tree._garbage:
+            tree.free(100)
+        assert tree.size == all_bytes(tree)
+        # The other replies to the own move are still there.
+        assert tree._anchor is child
+        run(search, tree.root.visits + 300, moves=list(map(to_usi, game)))
+
+
 def test_the_size_is_that_of_the_nodes_and_what_is_dropped_is_freed_in_slices():
     search = searched_tree(1500)
     tree = search.tree
