@@ -58,8 +58,8 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Writes a file atomically: under another name in its folder, then renamed.
 
     ``path`` has either its old content or all of the new content, even after an error, a kill
-    or on a full disk. If two programs write the same path, the last one to finish wins. A file
-    that is replaced keeps its permissions.
+    or on a full disk. A file that is replaced keeps its permissions. Two programs that may write
+    the same path at once need :func:`pydlshogi.lock.lock_outputs`.
 
     Args:
         path: The file to create or replace. Its folder must exist. If it is a symbolic link, the

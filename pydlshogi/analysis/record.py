@@ -90,7 +90,7 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
     name = os.fspath(path)
     if is_binary(name):
         raise AnalysisError(
-            f"{name} holds single positions, not a game. Name a CSA, KIF or KI2 file."
+            f"{name} is a file of positions, not a record. Name a CSA, KIF or KI2 file."
         )
     try:
         data = Path(path).read_bytes()

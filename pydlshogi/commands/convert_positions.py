@@ -66,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # numpy is imported after the options have been checked.
     from pydlshogi.commands.written import keep
     from pydlshogi.kifu.convert import convert
+    from pydlshogi.lock import lock_outputs
     from pydlshogi.outputs import check_report, prepare_outputs
 
     format_ = output_format(args.output, args.format)
@@ -73,14 +74,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_report(report)
     sources = find_sources(args.input)
     prepare_outputs({"OUT": str(args.output), "--report": report}, {"IN": str(args.input)})
-    conversion = convert(
-        sources,
-        args.output,
-        format_,
-        unknown_as_draw=args.unknown_result == "draw",
-        strict=args.strict,
-        before_replacing=lambda: keep("convert_positions", args.output),
-    )
+    with lock_outputs(args.output):
+        conversion = convert(
+            sources,
+            args.output,
+            format_,
+            unknown_as_draw=args.unknown_result == "draw",
+            strict=args.strict,
+            before_replacing=lambda: keep("convert_positions", args.output),
+        )
     if args.report is not None:
         conversion.report.write_tsv(args.report)
         print(f"{args.report}: what was left out, with reasons")

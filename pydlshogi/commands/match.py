@@ -237,7 +237,7 @@ def _play_all(tournament: Tournament, concurrency: int) -> str:
 
 
 def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
-    """Plays the missing games of a series; shows a progress bar on a terminal."""
+    """Plays the missing games of a series; shows a progress bar on a terminal, else one line."""
     from tqdm import tqdm
 
     games = tournament.games
@@ -253,6 +253,8 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
         )
     if not missing:
         return
+    if not sys.stderr.isatty():
+        print(f"{title}: {len(missing)} games", flush=True)
     with tqdm(desc=title, total=games, initial=kept, unit="game", disable=None) as bar:
 
         def played(number: int, verdict: Verdict) -> None:

@@ -4,7 +4,7 @@
 ``hcp``            32  the board (:data:`pydlshogi.kifu.hcp.HCP`)
 ``eval``            2  centipawns for the side to move, int16
 ``bestMove16``      2  the move (:data:`pydlshogi.kifu.move16.APERY`)
-``gameResult``      1  bits 0 and 1: 0 draw, 1 Black won, 2 White won; bits 2–4: how the
+``gameResult``      1  bits 0 and 1: 0 draw, 1 Black won, 2 White won; other bits: how the
                        game ended, as in HCPE3
 unused              1
 ==============  =====  ==================================================================
@@ -33,10 +33,15 @@ RECORD = numpy.dtype(
 )
 assert RECORD.itemsize == 38
 
+# dlshogi's mark of a game with too many moves, a draw. The number is hexadecimal, so it also sets
+# the bits of "White won".
+_TOO_MANY_MOVES = 0x16
+
 # Our result for Black by the file's number. Bits 2–4 do not change it.
 RESULTS = numpy.full(256, NO_RESULT, numpy.uint8)
 for _ending in range(0, 32, 4):
     RESULTS[_ending : _ending + 3] = DRAW, WIN, LOSS
+RESULTS[_TOO_MANY_MOVES] = DRAW
 #: The file's number by our result for Black.
 NUMBERS = numpy.zeros(4, numpy.uint8)
 NUMBERS[[DRAW, WIN, LOSS]] = 0, 1, 2

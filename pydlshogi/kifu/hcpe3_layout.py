@@ -4,7 +4,7 @@
 ``hcp``                  32  the first board (:data:`pydlshogi.kifu.hcp.HCP`)
 ``moveNum``               2  number of moves
 ``result``                1  bits 0 and 1: 0 draw, 1 Black won, 2 White won; 4 repetition,
-                             8 declaration, 16 too many moves
+                             8 declaration; the whole byte is 0x16: too many moves, a draw
 ``opponent``              1  kind of opponent
 for each move
 ``selectedMove16``        2  the move played (:data:`pydlshogi.kifu.move16.APERY`)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.formats import RECORD_SUFFIXES
+from pydlshogi.kifu.kif import looks_like_kif
 from pydlshogi.text import decode, is_utf_16
 
 ARCHIVE_SUFFIXES = (".zip", ".7z")
@@ -115,7 +116,7 @@ def _is_no_list(name: str, data: bytes) -> bool:
     """Tests by name and content whether a file is something else than a list."""
     if is_readable_name(name):
         return True
-    return data.startswith(_BINARY) or _CSA_MOVE.search(data) is not None
+    return data.startswith(_BINARY) or _CSA_MOVE.search(data) is not None or looks_like_kif(data)
 
 
 def _places(kifu_list_file: str) -> list[str]:

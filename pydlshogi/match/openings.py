@@ -154,7 +154,8 @@ def first_moves(record: Record, plies: int) -> list[str]:
         if len(parsed.moves) <= plies:
             return []
         # The later moves need no check, which would take far longer than the openings.
-        game = checked_game(dataclasses.replace(parsed, moves=parsed.moves[:plies]))
+        first = dataclasses.replace(parsed, moves=parsed.moves[:plies], end_mark=None)
+        game = checked_game(first)
     except RecordError:
         return []
     if game.start.sfen() != shogi.STARTING_SFEN:

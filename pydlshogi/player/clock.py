@@ -74,8 +74,8 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     # Without a reserve, the clock would soon run down to the margin before each increment.
     reserve = min(_RESERVE_PART * increment, _MOST_RESERVE, remaining / 2)
     share = (remaining - reserve) / moves + increment
-    # At least half of the time is for the search. An increment that is smaller than the margin could
-    # not restore it.
+    # At least half of the time is for the search, unless an increment is too small to restore the
+    # margin.
     if not 0 < increment < margin:
         margin = min(margin, (remaining - reserve + byoyomi) / 2)
     # Some GUIs add the increment only after the move, so it is no part of the limit.

@@ -353,10 +353,16 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
         The ranks; ``ALONE`` in a process that mpiexec did not start.
 
     Raises:
-        ParallelError: MPI is missing, or mpiexec is of another MPI than mpi4py uses.
+        ParallelError: MPI is missing, mpiexec is of another MPI than mpi4py uses, or
+            ``communicator`` has no use.
     """
     _, size = launched()
     if size == 1:
+        if communicator is not None:
+            raise ParallelError(
+                f"the communicator {communicator} is for several processes, and this is one. "
+                "Start the program with mpiexec, or leave --communicator out."
+            )
         return ALONE
     world = _world(size)
     from pydlshogi.compat import chainer  # noqa: F401 - ChainerMN imports Chainer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydlshogi.errors import UserError
 from pydlshogi.figure import new_figure, no_matplotlib, save_figure
@@ -42,15 +42,30 @@ def read_curves(paths: Sequence[str]) -> dict[str, Curve]:
     return curves
 
 
-# What is drawn, from top to bottom: the title of the axis; the attributes of the points
-# during an epoch, of the mean training loss of an epoch, and of the test set.
+class Row(NamedTuple):
+    """What is drawn into one of the axes.
+
+    Attributes:
+        title: Title of the axis.
+        progress: Attribute of the points during an epoch.
+        mean: Attribute of the mean training loss of an epoch; None if there is none.
+        tested: Attribute of the results on the test set.
+    """
+
+    title: str
+    progress: str
+    mean: str | None
+    tested: str
+
+
+# From top to bottom.
 _AXES = (
-    ("loss", "loss", "train_loss", "test_loss"),
-    ("accuracy", "accuracy", None, "test_accuracy"),
+    Row("loss", "loss", "train_loss", "test_loss"),
+    Row("accuracy", "accuracy", None, "test_accuracy"),
 )
 _VALUE_AXES = (
-    ("value loss", "value_loss", "train_value_loss", "test_value_loss"),
-    ("value accuracy", "value_accuracy", None, "test_value_accuracy"),
+    Row("value loss", "value_loss", "train_value_loss", "test_value_loss"),
+    Row("value accuracy", "value_accuracy", None, "test_value_accuracy"),
 )
 
 # A line with at most so many points gets a dot at each.
@@ -77,7 +92,8 @@ def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
 
     Results during an epoch are a line. Validations are marks: a dot for the test set, a
     cross for the mean training loss of the epoch. If the log has a second accuracy or
-    value losses of networks with two heads, they get axes of their own.
+    value losses of networks with two heads, they get axes of their own. Runs that train a value
+    alone are drawn there, too.
 
     Args:
         figure: Empty ``matplotlib.figure.Figure``.
@@ -89,19 +105,35 @@ def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
     for axes, row in zip(figure.subplots(len(rows), 1, sharex=True), rows):
         for index, (name, curve) in enumerate(curves.items()):
             prefix = f"{name}: " if len(curves) > 1 else ""
-            _draw_curve(axes, row, place, curve, prefix, f"C{index % 10}")
-        axes.set_ylabel(row[0])
-        if row[0].endswith("accuracy"):
+            drawn = _row_of(curve, row, rows)
+            if drawn is not None:
+                _draw_curve(axes, drawn, place, curve, prefix, f"C{index % 10}")
+        axes.set_ylabel(row.title)
+        if row.title.endswith("accuracy"):
             axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-        if row[0] == "accuracy" and all(map(_is_policy, curves.values())):
+        if row.title == "accuracy" and all(map(_is_policy, curves.values())):
             _draw_levels(axes)
         axes.grid(alpha=0.3)
         # The legend of several curves is long; inside the axes it would hide them.
         beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(curves) > 1 else {}
-        axes.legend(fontsize="small", **beside)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize="small", **beside)
     axes.set_xlabel("training positions" if place == "positions" else "iteration")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _row_of(curve: Curve, row: Row, rows: Sequence[Row]) -> Row | None:
+    """Returns what a curve draws into the axes of a row; None for nothing.
+
+    The log of a run that trains a value alone has its numbers in the places of the moves.
+    """
+    if not (curve.value_head_only or curve.network in _VALUE_NETWORKS):
+        return row
+    for of_moves, of_value in zip(_AXES, _VALUE_AXES):
+        if of_value in rows and row in (of_moves, of_value):
+            return of_moves._replace(title=row.title) if row is of_value else None
+    return row
 
 
 def _title(curves: Mapping[str, Curve]) -> str:
@@ -145,30 +177,28 @@ def _draw_levels(axes: Any) -> None:
         )
 
 
-def _has_points(curves: Mapping[str, Curve], row: tuple[str, str, str | None, str]) -> bool:
+def _has_points(curves: Mapping[str, Curve], row: Row) -> bool:
     """Checks whether any curve has points for an axis."""
-    _, progress, _, tested = row
     return any(
-        _pairs(curve.progress, progress) or _pairs(curve.epochs, tested)
+        _pairs(curve.progress, row.progress) or _pairs(curve.epochs, row.tested)
         for curve in curves.values()
     )
 
 
 def _draw_curve(
     axes: Any,
-    row: tuple[str, str, str | None, str],
+    row: Row,
     place: str,
     curve: Curve,
     prefix: str,
     color: str,
 ) -> None:
     """Draws one curve in one of the axes."""
-    quantity, progress, mean, tested = row
-    during = "training" if quantity.endswith("loss") else "some test positions"
+    during = "training" if row.title.endswith("loss") else "some test positions"
     for points, attribute, style, label in (
-        (curve.progress, progress, "-", during),
-        (curve.epochs, mean, "x", "training, mean of the epoch"),
-        (curve.epochs, tested, "o", "test set"),
+        (curve.progress, row.progress, "-", during),
+        (curve.epochs, row.mean, "x", "training, mean of the epoch"),
+        (curve.epochs, row.tested, "o", "test set"),
     ):
         pairs = _pairs(points, attribute, place) if attribute else []
         if pairs:

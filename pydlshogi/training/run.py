@@ -14,6 +14,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.device import select_device
 from pydlshogi.errors import UserError
+from pydlshogi.files import next_to
 from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.network.dirac import add_identity
 from pydlshogi.network.model_file import load_model, sizes_in_file
@@ -163,7 +164,8 @@ def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositio
         return
     model, state = (os.fspath(path) for path in (options.settings.model, options.settings.state))
     finish_save(model, state)  # after a killed save the files would be no pair
-    for path in (model, state):
+    # A killed save of another state may have left a finished model beside this one.
+    for path in (model, state, os.fspath(next_to(model))):
         copy = keep_earlier(path)
         if copy:
             logger.warning("%s exists already; its content is kept as %s", path, copy)

@@ -66,7 +66,7 @@ def test_a_ply_outside_the_game_is_refused(ply):
         # The record names the pawn, but a lance stands there.
         ("a.kif", "手合割：平手\n   1 ９八歩(99)\n", "line 2: move 1 cannot be played"),
         ("a.csa", "nonsense\n", "line 1: "),
-        ("a.hcpe", "", "holds single positions"),
+        ("a.hcpe", "", "is a file of positions"),
         ("a.csa", "PI\n+\n%CHUDAN\n", "a.csa: it has no moves. Choose another record.$"),
     ],
 )

@@ -161,6 +161,18 @@ def test_where_only_the_model_goes_on_in_place_the_pair_is_kept(folder, small):
     call("--iterations 1 --model m --state other -m m.old -r s")
 
 
+def test_a_model_that_a_killed_save_of_another_state_has_left_is_kept(folder, small):
+    call("--iterations 1 --model m --state s")
+    call("--iterations 2 --model m2 --state s2")
+    # The save into m and s2 was killed before its last step.
+    finished = Path("m2").read_bytes()
+    Path("m2").rename("m.next")
+    call("--iterations 1 --model m --state s --log log")
+    assert "m.next exists already; its content is kept as m.next.old" in messages()
+    assert Path("m.next.old").read_bytes() == finished
+    call("--iterations 1 --model m3 --state s3 -m m.next.old -r s2")
+
+
 def test_where_only_the_state_goes_on_in_place_the_pair_is_kept(folder, small):
     call("--iterations 3 --model m --state s")
     call("--iterations 1 --model other --state s -m m -r s")

@@ -159,10 +159,18 @@ def test_a_game_without_moves_is_left_out(content):
 def test_marks_of_the_ending_do_not_change_the_result(content):
     plain = decode_games(content)
     start = game_starts(content)[1][0]
-    marked = decode_games(changed(content, start + 34, bytes([content[start + 34] | 20])))
+    marked = decode_games(changed(content, start + 34, bytes([content[start + 34] | 12])))
     assert marked.positions.tobytes() == plain.positions.tobytes()
     drawn = decode_games(changed(content, start + 34, b"\x04"))
     assert drawn.results[1] == DRAW
+
+
+def test_a_game_with_too_many_moves_is_a_draw(content):
+    """dlshogi's mark is 0x16, which has the bits of a win of White."""
+    start = game_starts(content)[1][0]
+    marked = decode_games(changed(content, start + 34, b"\x16"))
+    drawn = decode_games(changed(content, start + 34, b"\x00"))
+    assert marked.positions.tobytes() == drawn.positions.tobytes()
 
 
 def test_no_games_give_no_positions():

@@ -81,6 +81,7 @@ def test_a_folder_that_cannot_be_searched_is_told(folder, monkeypatch):
         ("two.csa", b"PI\n+\n+7776FU\n/\nPI\n+\n+7776FU\n"),
         ("two.txt", b"V2.2\r\nPI\r\n+\r\n+7776FU\r\n/\r\nPI\r\n+\r\n+7776FU\r\n"),
         ("a.kif", "手合割：平手".encode()),
+        ("kif.txt", "手合割：平手\n手数----指手\n/\n".encode("cp932")),
         ("wdoor2016.7z", b"?\n/\n"),
         ("wdoor2016", b"7z\xbc\xaf\x27\x1c\n/\n"),
         ("games.zip", b""),

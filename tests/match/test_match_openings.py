@@ -85,6 +85,15 @@ def test_a_game_that_repeats_a_position_gives_no_opening(tmp_path):
             draw_openings(1, plies, 0, kifu_list)
 
 
+def test_a_game_with_an_impossible_move_gives_no_opening(tmp_path):
+    moves = ["+7776FU", "-3334FU", "+2726FU", "-8182HI", "+2625FU", "-8384FU"]
+    (tmp_path / "a.csa").write_text("PI\n+\n" + "\n".join(moves) + "\n%ILLEGAL_MOVE\n")
+    (tmp_path / "list.txt").write_text("a.csa\n")
+    assert len(draw_openings(1, 3, 0, str(tmp_path / "list.txt"))[0].moves) == 3
+    with pytest.raises(OpeningError, match="0 different openings"):
+        draw_openings(1, 4, 0, str(tmp_path / "list.txt"))
+
+
 def test_files_that_cannot_be_read_are_named(tmp_path):
     (tmp_path / "list.txt").write_text("missing.csa\nother.csa\n")
     with pytest.raises(

@@ -22,7 +22,7 @@ from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.npz import read_npz
 from pydlshogi.network.plain_normalization import PlainNormalization
 from pydlshogi.training import launcher
-from pydlshogi.training.parallel import ALONE, MPIRanks, Ranks, join
+from pydlshogi.training.parallel import ALONE, MPIRanks, ParallelError, Ranks, join
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKER = REPOSITORY / "tests/training_together.py"
@@ -173,6 +173,8 @@ def test_the_launcher_is_recognized_by_its_variables(monkeypatch):
     monkeypatch.setenv("PMI_SIZE", "1")
     assert launcher.launched() == (0, 1)
     assert join() is ALONE
+    with pytest.raises(ParallelError, match="this is one. Start the program with mpiexec"):
+        join("naive")
 
 
 PROGRAM = ["train_policy.py", "train.txt", "test.txt", "--gpu", "-1"]

@@ -109,6 +109,33 @@ def test_the_levels_are_not_those_of_a_value_head_alone():
     assert texts(figure.axes[1]) == []
 
 
+@pytest.mark.parametrize("head", [True, False])
+def test_runs_that_train_a_value_alone_are_drawn_beside_the_values_of_others(head):
+    both = log.ProgressPoint(1, 5, 3.0, 0.3, policy_loss=2.5, value_loss=0.5, value_accuracy=0.6)
+    two_heads = [log.RECIPE % ("policy_value", 32), log.START, *log.format_progress(both)]
+    alone = [log.RECIPE % ("policy_value" if head else "value", 32)]
+    alone += [log.VALUE_HEAD_ONLY] if head else []
+    value = [*alone, log.START, *log.format_progress(log.ProgressPoint(1, 5, 0.7, 0.55))]
+    curves = {}
+    for name, lines in (("two heads", two_heads), ("value", value)):
+        (curves[name],) = log.read_log([log.READ_START, *lines])
+    figure = Figure()
+    plot.draw(figure, curves)
+    drawn = {
+        axes.get_ylabel(): [
+            float(line.get_ydata()[0]) for line in axes.lines if line.get_label()[0] != "_"
+        ]
+        for axes in figure.axes
+    }
+    assert drawn == {
+        "loss": [3.0],
+        "accuracy": [pytest.approx(0.3)],
+        "value loss": [0.5, pytest.approx(0.7)],
+        "value accuracy": [pytest.approx(0.6), pytest.approx(0.55)],
+    }
+    plot.draw(Figure(), {"value": curves["value"]})
+
+
 def test_the_title_names_only_a_network_of_all_logs():
     for other in (("policy_bn", 8), ("policy", None)):
         unknown = other if other[1] else ("policy", None)

@@ -1,8 +1,8 @@
 """Recordings: CUDA's graphs, which start many kernels with one call.
 
-A training step has hundreds of kernels, and Python starts them one by one. On an H100, a step takes
-16 to 20 ms for 64 positions and for 512 (benchmarks/RESULTS.md): the time of Python, not of the GPU.
-A recording starts all kernels of a function again without Python.
+A training step has hundreds of kernels, and Python starts them one by one. On an H100, a step
+takes 16 to 20 ms for 64 positions and for 512 (benchmarks/RESULTS.md): the time of Python, not of
+the GPU. A recording starts all kernels of a function again without Python.
 
 Recordings have not run on a real GPU yet. So the programs use them only if the environment variable
 ``PYDLSHOGI_RECORDING`` is 1. ``make gpu`` tests and measures them.
