@@ -83,7 +83,7 @@ class CshogiBoard:
         return self._board.is_nyugyoku()
 
     def mate(self, plies: int) -> Mate | None:
-        """Finds the shortest mate in at most ``plies`` plies."""
+        """Finds the shortest mate in at most ``plies`` plies, as far as cshogi finds one."""
         board = self._board
         plies -= 1 - plies % 2  # cshogi accepts odd numbers only
         if plies < 1 or not self._can_be_mated[board.turn ^ 1]:

@@ -111,6 +111,7 @@ class Game:
         if len(places) < occurrences:
             return None
         is_final = len(places) >= LAST_OCCURRENCE
+        # The moves since this occurrence decide: of a fifth one, those since the second.
         earlier = places[-LAST_OCCURRENCE if is_final else -occurrences]
         return Repetition(self._outcome(len(self._moves) - earlier), is_final)
 

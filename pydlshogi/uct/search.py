@@ -156,14 +156,18 @@ class Search:
     def _forget_result(self) -> None:
         """Forgets a root's result from an earlier search if neither tree nor mate shows a move.
 
-        At a leaf, a repetition ended the game, but now the GUI asks for a move.
+        Three kinds of results may be there:
+
+        - A mate that was found: its line shows the move.
+        - A result by the rules, such as a fourth repetition. In the earlier search, it ended the
+          game at this leaf. But now the GUI asks for a move.
+        - A proof that follows from the children. They show the move.
         """
         root = self.root
         if root.mate:
             return
         if root.policy is None:  # all its visits had the value of the result
             root.visits, root.total = 0, 0.0
-        # A proof that follows from the children stays: they show the move.
         if root.children is None or root.derive_proof() != root.proof:
             root.proof = None
 

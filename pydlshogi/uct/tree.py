@@ -13,7 +13,13 @@ class Tree:
     """All nodes.
 
     The anchor is the node from which the tree hangs. It is the root, except while the engine
-    ponders. Then it is the last position of the game, and the root is an expected one below it.
+    ponders. Then it is the last position of the game, and the root is the expected one below it::
+
+        start position ──_moves──> anchor ──_below──> root
+                                     └── other replies, if the expected one is not played
+
+    The ponder search visits the root and what is below it, but not the anchor. So the visits of the
+    anchor do not count what this search has found, and the anchor never becomes the root again.
 
     Attributes:
         root: The position to search.
