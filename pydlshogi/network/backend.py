@@ -8,8 +8,8 @@ openvino_int8       OpenVINO with numbers of 8 bits in most convolutions: still 
 auto                openvino_int8 or openvino_bfloat16 where it is much faster, else own
 ==================  =================================================================
 
-Chainer computes what the program of ``own`` cannot compute. On a GPU, Chainer's functions compute
-everything; there, ``own`` records them (:mod:`pydlshogi.network.gpu.forward`).
+Chainer computes what the program of ``own`` cannot compute, and everything on a GPU. There, ``own``
+can record it (:mod:`pydlshogi.network.gpu.recording`).
 """
 
 from __future__ import annotations
