@@ -135,28 +135,27 @@ def _fastest(job: Job, network: str, batchsize: str) -> Speed:
     if not speeds:
         raise PartError("the speed of the training could not be measured")
     fastest = max(speeds, key=lambda speed: speed.rate)
-    _speed(job, network, batchsize, fastest.precision, "recorded")
+    _speed(job, network, batchsize, fastest.precision, recorded=True)
     job.add("precision", fastest.precision)
     return fastest
 
 
 def _speed(
-    job: Job, network: str, batchsize: str, precision: str, recorded: str = ""
+    job: Job, network: str, batchsize: str, precision: str, recorded: bool = False
 ) -> Speed | None:
     """Measures a precision, and adds the result; None if that fails.
 
     Args:
-        recorded: Whether to record (:mod:`pydlshogi.network.gpu.recording`): a word for the table,
-            or nothing.
+        recorded: Whether to record (:mod:`pydlshogi.network.gpu.recording`).
     """
     request = job.request
     seconds = "0.1" if request.is_rehearsal else "4"
     words = (str(request.child_gpu), precision, network, batchsize)
     lists = (request.kifulist_train, request.kifulist_test)
     command = ("-m", "pydlshogi.gpu_check.rate", *words, *lists, seconds)
-    label = "-".join(filter(None, ("rate", precision, recorded)))
+    names = (precision, "recorded") if recorded else (precision,)
     variables = {VARIABLE: "1"} if recorded else {}
-    ended = job.run(label, *command, share=0.25, variables=variables)
+    ended = job.run("-".join(("rate", *names)), *command, share=0.25, variables=variables)
     found = dict(pairs(ended.lines))
     result, speed = f"FAILED: {ended.reason}", None
     if ended.status == 0:
@@ -165,7 +164,7 @@ def _speed(
         )
         speed = Speed(precision, rate, validation)
         result = f"{rate * int(batchsize):.0f} positions a second"
-    job.add(", ".join(filter(None, ("speed", precision, recorded))), result)
+    job.add(", ".join(("speed", *names)), result)
     return speed
 
 

@@ -15,7 +15,7 @@ from pydlshogi.network.backend import OWN, make_forward
 from pydlshogi.network.convolution import get_convolution
 from pydlshogi.network.fold import fold_for_play
 from pydlshogi.network.model_file import load_network
-from pydlshogi.network.network import split_output
+from pydlshogi.network.network import output_arrays, split_output
 
 
 class Evaluation(NamedTuple):
@@ -88,9 +88,7 @@ class Evaluator:
         if self._forward is not None and len(batch) and get_convolution() != "chainer":
             outputs = self._forward(batch)
         else:
-            variables = self._network(self.device.send(batch))
-            pair = variables if isinstance(variables, (tuple, list)) else (variables,)
-            outputs = [variable.array for variable in pair]
+            outputs = output_arrays(self._network, self.device.send(batch))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 

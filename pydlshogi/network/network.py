@@ -56,6 +56,18 @@ class Network(chainer.Chain):
         return {}
 
 
+def output_arrays(network: Network, planes: Any) -> list[Any]:
+    """Computes the outputs of a network as arrays: logits before values.
+
+    Args:
+        network: The network.
+        planes: (batch, plane_num, 9, 9) float32, on the device of the network.
+    """
+    output = network(planes)
+    variables = output if isinstance(output, (tuple, list)) else (output,)
+    return [variable.array for variable in variables]
+
+
 def split_output(network: Network, output: Any) -> tuple[Any, Any]:
     """Splits the output of a network into logits and values.
 

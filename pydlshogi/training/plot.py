@@ -116,8 +116,7 @@ def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
         axes.grid(alpha=0.3)
         # The legend of several curves is long; inside the axes it would hide them.
         beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(curves) > 1 else {}
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize="small", **beside)
+        axes.legend(fontsize="small", **beside)
     axes.set_xlabel("training positions" if place == "positions" else "iteration")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

@@ -9,6 +9,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.network.gpu.products import get_precision
 from pydlshogi.network.gpu.recording import Memory, Recording
+from pydlshogi.network.network import output_arrays
 
 #: Most positions of a recorded batch. A larger one keeps the GPU busy without a recording.
 _MOST = 1024
@@ -55,7 +56,7 @@ class Forward:
         size = padded_size(count)
         sent = self._network.device.send(planes.astype(numpy.float32, copy=False))
         if size > _MOST:
-            outputs = self._outputs(sent)
+            outputs = output_arrays(self._network, sent)
         else:
             recorded = self._for(size)
             # The rest of the batch keeps the planes of earlier calls.
@@ -69,14 +70,9 @@ class Forward:
         if key not in self._recorded:
             shape = (size, self._network.plane_num, 9, 9)
             planes = self._network.xp.zeros(shape, numpy.float32)
-            recording = Recording(lambda: self._outputs(planes), self._memory)
+            recording = Recording(lambda: output_arrays(self._network, planes), self._memory)
             self._recorded[key] = _Recorded(planes, recording)
         return self._recorded[key]
-
-    def _outputs(self, planes: Any) -> list[Any]:
-        found = self._network(planes)
-        pair = found if isinstance(found, tuple) else (found,)
-        return [chainer.as_variable(output).array for output in pair]
 
 
 def padded_size(count: int) -> int:
