@@ -15,11 +15,18 @@ import hypothesis
 import pytest
 
 from pydlshogi.device import gpu_count, select_device
+from pydlshogi.processors import THREADS_VARIABLE, processors
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 # The tests of a GPU compare with the CPU. Tests of the other precisions choose them.
 os.environ["CUPY_TF32"] = "0"
+
+# Each process of pytest-xdist computes on its share of the processors. The threads of several
+# processes on the same processors would wait for each other. Tests of threads choose their number.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+if WORKERS > 1:
+    os.environ.setdefault(THREADS_VARIABLE, str(max(1, processors() // WORKERS)))
 
 # A background job of a shell ignores Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -88,6 +88,9 @@ class NetworkPlayer(EnginePlayer):
     #: Makes the options of a player that is made without arguments.
     default_options: ClassVar[Callable[[], Options]]
 
+    #: How users choose another model file; the end of messages about an unsuitable one.
+    model_hint: ClassVar[str] = "The option modelfile chooses it."
+
     def __init__(
         self,
         options: Options | None = None,
@@ -159,7 +162,7 @@ class NetworkPlayer(EnginePlayer):
         except UnnamedNetwork as error:
             raise FatalError(str(error)) from None
         except ModelFileError as error:
-            raise FatalError(f"{error} The option modelfile chooses it.") from None
+            raise FatalError(f"{error} {self.model_hint}") from None
         except own.OwnNetworkError as error:
             raise FatalError(f"{error} The option network_file chooses it.") from None
         except BackendError as error:

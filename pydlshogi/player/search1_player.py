@@ -11,7 +11,7 @@ import numpy
 import shogi
 
 from pydlshogi.player.network_player import Choice, NetworkPlayer, Task
-from pydlshogi.player.options import search1_options
+from pydlshogi.player.options import POLICY_VALUE_MODEL, search1_options
 from pydlshogi.player.strategy import boltzmann, greedy, logit
 from pydlshogi.usi.protocol import FatalError
 
@@ -27,13 +27,15 @@ class Search1Player(NetworkPlayer):
 
     name = "search1_player"
     default_options = staticmethod(search1_options)
+    # The default model is not shipped.
+    model_hint = f"The option modelfile chooses it, for example {POLICY_VALUE_MODEL}."
 
     def check_network(self) -> None:
         """Refuses a network without a value head."""
         if not self._evaluator.has_value:
             raise FatalError(
                 f"model file {self.model_path()} has no value head. Choose a file trained with "
-                "--network value or policy_value with the option modelfile."
+                f"--network value or policy_value. {self.model_hint}"
             )
 
     def decide(self, task: Task) -> Choice:

@@ -79,7 +79,7 @@ def test_no_fold_is_for_16_bits_alone(tmp_path, capsys, options):
 
 def test_keep_value_writes_the_books_network_with_two_heads(tmp_path, capsys):
     numpy.random.seed(1)
-    network = make_network("policy_value")
+    network = make_network("policy_value", channels=16)
     save_model(tmp_path / "both", network)
     files = [str(tmp_path / "both"), str(tmp_path / "half")]
     assert main([*files, "--keep_value", "--float16"]) == 0
@@ -95,7 +95,7 @@ def test_keep_value_writes_the_books_network_with_two_heads(tmp_path, capsys):
 
 def test_the_books_network_is_taken_as_it_is(tmp_path):
     numpy.random.seed(1)
-    network = make_network("policy")
+    network = make_network("policy", channels=64)
     save_model(tmp_path / "model", network)
     assert main([str(tmp_path / "model"), str(tmp_path / "half"), "--float16"]) == 0
     half = load_network(tmp_path / "half")
@@ -106,7 +106,7 @@ def test_the_books_network_is_taken_as_it_is(tmp_path):
 
 
 def test_a_number_too_large_for_16_bits_gets_one_sentence(tmp_path, capsys):
-    network = make_network("policy")
+    network = make_network("policy", channels=16)
     network.l1.b.array[3] = 7e4
     save_model(tmp_path / "model", network)
     words = [str(tmp_path / "model"), str(tmp_path / "half")]
@@ -120,7 +120,7 @@ def test_a_number_too_large_for_16_bits_gets_one_sentence(tmp_path, capsys):
 @pytest.mark.parametrize("output", ["model", "./model", "link"])
 def test_the_model_itself_is_not_replaced(tmp_path, capsys, monkeypatch, output):
     monkeypatch.chdir(tmp_path)
-    save_model("model", make_network("policy_bn"))
+    save_model("model", make_network("policy_bn", channels=8))
     if output == "link":
         os.link("model", "link")
     before = (tmp_path / "model").read_bytes()

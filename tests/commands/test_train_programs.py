@@ -63,14 +63,14 @@ def test_a_program_trains_its_network_with_the_books_files_and_lines(folder, nam
 
 
 def test_a_program_resumes_to_the_last_bit(folder, name):
-    call(name, "--iterations 2 --model whole --state whole.s")
-    call(name, "--iterations 1 --model m --state s")
+    call(name, "--channels 16 --iterations 2 --model whole --state whole.s")
+    call(name, "--channels 16 --iterations 1 --model m --state s")
     call(name, "--iterations 1 --model m --state s -m m -r s")
     assert_same_files("whole", "m")
 
 
 def test_the_number_of_blocks_is_that_of_the_model_to_start_from(folder):
-    call("train_policy_value_resnet", "--iterations 1 --model m --state s")
+    call("train_policy_value_resnet", "--channels 16 --iterations 1 --model m --state s")
     main = importlib.import_module("pydlshogi.commands.train_policy_value_resnet").main
     assert (
         main(
@@ -103,7 +103,7 @@ def test_a_network_of_another_size_is_trained_and_resumed_in_its_size(folder, na
 
 
 def test_other_blocks_than_those_of_the_model_get_one_sentence(folder, capsys):
-    call("train_policy_value_resnet", "--iterations 1 --model m --state s")
+    call("train_policy_value_resnet", "--channels 16 --iterations 1 --model m --state s")
     main = importlib.import_module("pydlshogi.commands.train_policy_value_resnet").main
     assert main([*SMALL.split(), "--blocks", "3", "-m", "m"]) == 1
     line = capsys.readouterr().err.splitlines()[-1]

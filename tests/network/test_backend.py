@@ -8,7 +8,7 @@ import types
 
 import numpy
 import pytest
-from network_helpers import assert_equal_outputs, make_trained, outputs, some_planes
+from network_helpers import assert_equal_outputs, make_trained, narrow, outputs, some_planes
 
 from pydlshogi.compat import chainer
 from pydlshogi.files import shipped_model
@@ -44,8 +44,7 @@ def has_bfloat16():
 
 
 def folded(name="policy_value", seed=1):
-    sizes = {} if name == "policy_value_small" else {"channels": 16}
-    return fold_for_play(make_trained(name, seed, **sizes))
+    return fold_for_play(make_trained(name, seed, **narrow(name, 16)))
 
 
 def own_is_slow(forward):
@@ -82,8 +81,7 @@ def test_openvino_computes_the_outputs_of_a_network(name):
 def test_openvino_converts_values_as_the_network_does(tmp_path):
     pytest.importorskip("openvino")
     for name in ("policy_value", "policy_value_small"):  # the two kinds of values
-        sizes = {} if name == "policy_value_small" else {"channels": 16}
-        save_model(tmp_path / name, make_trained(name, **sizes))
+        save_model(tmp_path / name, make_trained(name, **narrow(name, 16)))
         planes = some_planes(4)
         own = Evaluator(tmp_path / name, CPU).evaluate(planes)
         theirs = Evaluator(tmp_path / name, CPU, OPENVINO_FLOAT32).evaluate(planes)

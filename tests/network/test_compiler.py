@@ -8,7 +8,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from network_helpers import assert_equal_outputs, make_trained, outputs, some_planes
+from network_helpers import assert_equal_outputs, make_trained, narrow, outputs, some_planes
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM
@@ -31,8 +31,7 @@ def machines_threads():
 
 
 def folded(name, channels=16, seed=1):
-    sizes = {} if name == "policy_value_small" else {"channels": channels}
-    return fold_for_play(make_trained(name, seed, **sizes))
+    return fold_for_play(make_trained(name, seed, **narrow(name, channels)))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import shogi
-from network_helpers import make_deep, make_trained, outputs
+from network_helpers import make_deep, make_trained, narrow, outputs
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
@@ -14,11 +14,6 @@ from pydlshogi.network.model_file import ModelFileError, save_model
 from pydlshogi.network.registry import NETWORKS
 
 MOVES = ("7g7f", "3c3d", "8h2b+", "3a2b", "B*5e")
-
-
-def sizes(name):
-    """Small sizes where a network has them, for speed."""
-    return {} if name == "policy_value_small" else {"channels": 16}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +27,7 @@ def boards():
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_evaluation_is_the_output_of_the_network(tmp_path, device, boards, name):
-    network = make_trained(name, **sizes(name))
+    network = make_trained(name, **narrow(name, 16))
     save_model(tmp_path / "model", network)
     evaluator = Evaluator(tmp_path / "model", device)
     assert evaluator.has_policy == name.startswith("policy")

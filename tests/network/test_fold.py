@@ -4,7 +4,7 @@ import copy
 
 import numpy
 import pytest
-from network_helpers import assert_equal_outputs, make_trained, outputs, some_planes
+from network_helpers import assert_equal_outputs, make_trained, narrow, outputs, some_planes
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.evaluator import Evaluator
@@ -32,7 +32,7 @@ def normalizations(network):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_folded_for_play_computes_the_same_without_normalization(name):
-    network = make_trained(name)
+    network = make_trained(name, **narrow(name, 16))
     planes = some_planes(plane_num=network.plane_num)
     folded = fold_for_play(network)
     assert bool(normalizations(network)) == (name in WITH_NORMALIZATION)
@@ -47,7 +47,7 @@ def test_a_network_folded_for_play_computes_the_same_without_normalization(name)
 
 @pytest.mark.parametrize("name", WITH_NORMALIZATION)
 def test_folding_leaves_the_network_itself_unchanged(name):
-    network = make_trained(name)
+    network = make_trained(name, **narrow(name, 16))
     before = copy.deepcopy(chainer.serializers.npz.serialize(network))
     fold_for_play(network)
     after = chainer.serializers.npz.serialize(network)
@@ -64,7 +64,7 @@ class PreActivation(ResidualBlock):
 
 
 def test_a_users_block_is_not_folded_and_plays_as_it_was_trained():
-    network = make_trained("policy_value_resnet")
+    network = make_trained("policy_value_resnet", channels=16)
     for link in network.links():
         if type(link) is ResidualBlock:
             link.__class__ = PreActivation
@@ -75,7 +75,7 @@ def test_a_users_block_is_not_folded_and_plays_as_it_was_trained():
 
 
 def test_a_network_without_normalization_is_returned_itself():
-    network = make_network("policy_value")
+    network = make_network("policy_value", channels=8)
     assert fold_for_play(network) is network
 
 
@@ -86,7 +86,7 @@ def test_a_folded_network_is_returned_itself(name):
 
 
 def test_a_folded_network_computes_on_a_device(device):
-    network, planes = make_trained("policy_value_resnet"), some_planes()
+    network, planes = make_trained("policy_value_resnet", channels=16), some_planes()
     expected = outputs(network, planes)
     found = outputs(fold_for_play(network).to_device(device), device.send(planes))
     assert_equal_outputs([chainer.backends.cuda.to_cpu(array) for array in found], expected)
@@ -108,7 +108,7 @@ def test_the_evaluator_plays_without_normalization(tmp_path, monkeypatch, name):
 
 @pytest.mark.parametrize("name", FOLDABLE)
 def test_the_books_network_computes_the_policy_of_its_relatives(name):
-    network, planes = make_trained(name), some_planes()
+    network, planes = make_trained(name, **narrow(name, 16)), some_planes()
     folded = fold(network)
     assert type(folded) is PolicyNetwork
     assert_equal_outputs(outputs(folded, planes), outputs(network, planes)[:1])
@@ -116,7 +116,7 @@ def test_the_books_network_computes_the_policy_of_its_relatives(name):
 
 @pytest.mark.parametrize("name", ["policy_value", "policy_value_hand1x1_bn"])
 def test_the_books_network_with_two_heads_computes_both_heads_of_its_relatives(name):
-    network, planes = make_trained(name), some_planes()
+    network, planes = make_trained(name, **narrow(name, 16)), some_planes()
     folded = fold(network, keep_value=True)
     assert type(folded) is PolicyValueNetwork
     assert_equal_outputs(outputs(folded, planes), outputs(network, planes))
@@ -125,7 +125,7 @@ def test_the_books_network_with_two_heads_computes_both_heads_of_its_relatives(n
 @pytest.mark.parametrize("name", ["policy", "policy_bn"])
 def test_a_value_head_that_is_missing_cannot_be_kept(name):
     with pytest.raises(FoldError, match="no value head to keep. Leave --keep_value out"):
-        fold(make_network(name), keep_value=True)
+        fold(make_network(name, channels=8), keep_value=True)
 
 
 def test_the_books_network_of_another_width_stays_in_its_width():
@@ -138,4 +138,4 @@ def test_the_books_network_of_another_width_stays_in_its_width():
 @pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"policy", *FOLDABLE}))
 def test_a_network_that_the_book_s_cannot_compute_is_refused_by_name(name):
     with pytest.raises(FoldError, match=f"a {name} network cannot.*--network policy_bn, "):
-        fold(make_network(name))
+        fold(make_network(name, **narrow(name)))

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from network_helpers import narrow
 
 from pydlshogi.compat import chainer
 from pydlshogi.network.model_file import (
@@ -28,7 +29,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_network_is_made_from_the_file_alone(tmp_path, name):
-    network = make_network(name)
+    network = make_network(name, **narrow(name))
     save_model(tmp_path / "model", network)
     loaded = load_network(tmp_path / "model")
     assert name_of(loaded) == name
@@ -37,7 +38,7 @@ def test_the_network_is_made_from_the_file_alone(tmp_path, name):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_chainer_loads_every_file_and_the_books_have_no_mark(tmp_path, name):
-    network, other = make_network(name), make_network(name)
+    network, other = (make_network(name, **narrow(name)) for _ in range(2))
     save_model(tmp_path / "model", network)
     chainer.serializers.load_npz(str(tmp_path / "model"), other)
     assert same(arrays(other), arrays(network))
@@ -47,7 +48,7 @@ def test_chainer_loads_every_file_and_the_books_have_no_mark(tmp_path, name):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_arrays_of_a_file_without_a_mark_tell_the_network(tmp_path, name):
-    network = make_network(name)
+    network = make_network(name, **narrow(name))
     chainer.serializers.save_npz(str(tmp_path / "model"), network)
     loaded = load_network(tmp_path / "model")
     assert name_of(loaded) == form_of(name)
@@ -56,7 +57,7 @@ def test_the_arrays_of_a_file_without_a_mark_tell_the_network(tmp_path, name):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_file_of_half_the_size_holds_the_same_network_rounded(tmp_path, name):
-    network = make_network(name)
+    network = make_network(name, **narrow(name, 64))  # names take little of such a file
     for half in (False, True):
         save_model(tmp_path / str(half), network, half=half)
     sizes = [(tmp_path / str(half)).stat().st_size for half in (False, True)]
@@ -71,7 +72,7 @@ def test_a_file_of_half_the_size_holds_the_same_network_rounded(tmp_path, name):
 
 
 def test_a_counter_that_is_not_whole_is_refused_in_a_sentence(tmp_path):
-    content = {**arrays(make_network("policy_bn")), "norm3/N": np.float32(0.5)}
+    content = {**arrays(make_network("policy_bn", channels=8)), "norm3/N": np.float32(0.5)}
     np.savez(tmp_path / "model.npz", **content)
     with pytest.raises(ModelFileError, match="norm3/N holds float32"):
         load_network(tmp_path / "model.npz")
@@ -102,8 +103,8 @@ def test_absurd_sizes_are_named_and_no_network_of_such_a_size_is_made(tmp_path, 
 @pytest.mark.parametrize("held", ["policy_bn", "policy_value", "policy_hand1x1"])
 @pytest.mark.parametrize("asked", ["policy", "policy_value_small", "policy_value_resnet"])
 def test_a_file_of_another_network_is_refused_by_name_and_nothing_changes(tmp_path, held, asked):
-    save_model(tmp_path / "model", make_network(held))
-    network = make_network(asked)
+    save_model(tmp_path / "model", make_network(held, channels=8))
+    network = make_network(asked, **narrow(asked))
     before = arrays(network)
     with pytest.raises(ModelFileError, match=f"is of the network {held}, not of .* {asked}"):
         load_model(tmp_path / "model", network)
@@ -111,7 +112,9 @@ def test_a_file_of_another_network_is_refused_by_name_and_nothing_changes(tmp_pa
 
 
 def test_the_two_forms_of_hand_planes_share_their_files(tmp_path):
-    network, other = make_network("policy_hand1x1"), make_network("policy_hand1x1_unpool")
+    network, other = (
+        make_network(name, channels=8) for name in ("policy_hand1x1", "policy_hand1x1_unpool")
+    )
     save_model(tmp_path / "model", network)
     load_model(tmp_path / "model", other)
     assert same(arrays(other), arrays(network))
@@ -138,7 +141,7 @@ def test_a_mark_that_is_no_name_is_refused(tmp_path, mark):
 
 @pytest.mark.parametrize("change", [lambda a: a.pop("norm1/avg_mean"), lambda a: a.update(x=1)])
 def test_missing_and_extra_parameters_are_named(tmp_path, change):
-    content = {**arrays(make_network("policy_bn")), MARK: np.array("policy_bn")}
+    content = {**arrays(make_network("policy_bn", channels=8)), MARK: np.array("policy_bn")}
     change(content)
     np.savez(tmp_path / "model.npz", **content)
     with pytest.raises(ModelFileError, match="it lacks norm1/avg_mean|it has also x"):

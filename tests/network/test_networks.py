@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from network_helpers import narrow
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import (
@@ -157,7 +158,7 @@ def test_an_unknown_name_lists_the_known_ones():
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_in_play_a_position_does_not_depend_on_the_others(device, name):
-    network, positions = make(name, device=device), make_positions(4)
+    network, positions = make(name, device=device, **narrow(name, 32)), make_positions(4)
     together = evaluate(network, positions)
     for number in range(4):
         for all_of_them, alone in zip(together, evaluate(network, positions[number : number + 1])):
@@ -167,7 +168,8 @@ def test_in_play_a_position_does_not_depend_on_the_others(device, name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_our_layers_learn_as_chainers_own_do(device, name):
     positions = make_positions(4)
-    ours, theirs = make(name, device=device), make(name)
+    sizes = narrow(name, 32)
+    ours, theirs = make(name, device=device, **sizes), make(name, **sizes)
     for network, method in ((ours, "winograd"), (theirs, "chainer")):
         network.cleargrads()
         with using_convolution(method):

@@ -5,7 +5,7 @@ import random
 import numpy
 import pytest
 import shogi
-from network_helpers import make_deep, make_trained, outputs, some_planes
+from network_helpers import make_deep, make_trained, narrow, outputs, some_planes
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -34,7 +34,7 @@ F = chainer.functions
 
 
 def small(name, seed=1):
-    return make_trained(name, seed, **({} if name == "policy_value_small" else {"channels": 8}))
+    return make_trained(name, seed, **narrow(name))
 
 
 def expected(network, planes):

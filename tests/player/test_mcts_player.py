@@ -414,7 +414,8 @@ def test_ponderhit_switches_the_clock_on_and_is_no_stop():
     threading.Timer(0.4, go.ponderhit.set).start()
     start = time.perf_counter()
     legal(player.choose(go))
-    assert 0.6 < time.perf_counter() - start < 1.05
+    # At 0.9 s, or earlier if the second move cannot catch up, but at least a tenth of 0.5 s later.
+    assert 0.45 <= time.perf_counter() - start < 1.05
 
 
 def test_searchmoves_are_the_only_ones():

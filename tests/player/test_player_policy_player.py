@@ -192,7 +192,7 @@ def test_where_a_model_is_looked_for(monkeypatch, tmp_path, value, path):
 
     def load_network(path):
         asked.append(str(path))
-        return make_network("policy")
+        return make_network("policy", channels=8)
 
     monkeypatch.setattr(evaluator, "load_network", load_network)
     shipped = tmp_path / "shipped"
@@ -262,7 +262,7 @@ def test_the_number_of_threads_is_an_option():
 
 
 def test_a_new_number_of_threads_takes_effect_at_isready(monkeypatch):
-    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy", channels=8))
     monkeypatch.setattr(network_player, "processors", lambda: 2)
     player = PolicyPlayer(send=lambda line: None)
     saved = threads.get_threads()
@@ -278,7 +278,7 @@ def test_a_new_number_of_threads_takes_effect_at_isready(monkeypatch):
 
 @pytest.mark.parametrize(("wanted", "used"), [(512, 3), (4, 3), (3, 3), (1, 1)])
 def test_no_more_threads_than_processors_compute(monkeypatch, wanted, used):
-    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy", channels=8))
     monkeypatch.setattr(network_player, "processors", lambda: 3)
     said: list[str] = []
     player = PolicyPlayer(send=said.append)
@@ -293,7 +293,7 @@ def test_no_more_threads_than_processors_compute(monkeypatch, wanted, used):
 
 
 def test_the_book_methods_of_a_player_answer_by_print(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy", channels=8))
     player = PolicyPlayer()
     player.usi()
     player.setoption(["name", "modelfile", "value", str(tmp_path / "model")])
@@ -333,14 +333,14 @@ def test_a_script_may_reach_the_position_by_other_moves():
 
 
 def test_a_go_before_isready_loads(monkeypatch):
-    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy"))
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network("policy", channels=8))
     said = []
     player = PolicyPlayer(policy_options(), said.append)
     assert rules.is_legal(player.board, shogi.Move.from_usi(player.choose(Go())))
 
 
 def test_after_a_model_was_refused_the_earlier_one_is_loaded_again(monkeypatch, tmp_path):
-    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network(path.name))
+    monkeypatch.setattr(evaluator, "load_network", lambda path: make_network(path.name, channels=8))
     player = MCTSPlayer()
     for name in ("policy", "value", "policy"):
         player.setoption(["name", "modelfile", "value", str(tmp_path / name)])
@@ -357,7 +357,7 @@ def test_a_model_that_changed_on_disk_is_read_again(monkeypatch, tmp_path):
 
     def load_network(path):
         loads.append(path)
-        return make_network("policy")
+        return make_network("policy", channels=8)
 
     monkeypatch.setattr(evaluator, "load_network", load_network)
     model = tmp_path / "model"

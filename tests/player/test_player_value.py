@@ -333,6 +333,13 @@ def test_a_network_without_the_head_that_a_player_needs_is_refused(
     assert str(model_of(name)) in str(error.value)
 
 
+def test_search1_player_names_a_shipped_model_if_its_default_is_missing(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYDLSHOGI_MODEL", raising=False)
+    player = Search1Player(send=lambda line: None, folder=tmp_path)
+    with pytest.raises(FatalError, match="modelfile chooses it, for example model/model_policy_v"):
+        player.prepare()
+
+
 def test_a_threshold_that_has_no_effect_is_named(model_of):
     said = []
     player = PolicyPlayer(send=said.append)

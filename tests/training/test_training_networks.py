@@ -23,7 +23,8 @@ def call(options):
     "name", ["policy_bn", "policy_hand1x1_unpool", "value", "policy_value_small"]
 )
 def test_a_network_is_trained_saved_and_resumed(folder, name):
-    files = "--model m --state s --log log -i 1 -b 4 --test_batchsize 64 --seed 1"
+    size = "" if name == "policy_value_small" else "--channels 16 "
+    files = f"{size}--model m --state s --log log -i 1 -b 4 --test_batchsize 64 --seed 1"
     assert call(f"--network {name} {files} --iterations 2") == 0
     assert name_of(load_network("m")) == name
     assert call(f"--network {name} {files} --iterations 1 -m m -r s") == 0
@@ -37,15 +38,17 @@ def test_a_network_is_trained_saved_and_resumed(folder, name):
 
 
 def test_a_run_that_begins_with_the_identity_is_resumed_to_the_last_bit(folder):
-    options = "--network policy_hand1x1_bn --dirac -i 1 -b 4 --test_batchsize 8 --seed 1"
+    options = (
+        "--network policy_hand1x1_bn --channels 16 --dirac -i 1 -b 4 --test_batchsize 8 --seed 1"
+    )
     assert call(f"{options} --model m --state s --iterations 2") == 0
     assert call(f"{options} --model m2 --state s2 --iterations 1") == 0
     assert call(f"{options} --model m2 --state s2 --iterations 1 -m m2 -r s2") == 0
     assert_same_files("m", "m2")
     network = load_network("m")
-    own = numpy.arange(192)
+    own = numpy.arange(16)
     for n in range(2, 13):
-        assert (network[f"l{n}"].conv.W.array[own, own, 1, 1] > 0.9).all()
+        assert (network[f"l{n}"].conv.W.array[own, own, 1, 1] > 0.8).all()
 
 
 def test_a_network_that_cannot_begin_with_the_identity_gets_one_sentence(folder, capsys):

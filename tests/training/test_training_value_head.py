@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from network_helpers import narrow
 from training_fixtures import REPOSITORY
 from training_helpers import assert_same_files
 
@@ -26,8 +27,7 @@ WITH_VALUE = sorted(name for name in NETWORKS if "value" in name)
 def small(name):
     """A small network with running statistics that differ from the first ones."""
     numpy.random.seed(1)
-    sizes = {} if name == "policy_value_small" else {"channels": 16}
-    network = make_network(name, **sizes)
+    network = make_network(name, **narrow(name, 16))
     for parameter in network.params():
         if parameter.ndim == 4:  # small layers would lose the signal
             parameter.array *= 2

@@ -110,13 +110,13 @@ class ToyPlayer(EnginePlayer):
 
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
-    """A network of random weights, in a file whose path has spaces."""
+    """A narrow network of random weights, in a file whose path has spaces."""
     from pydlshogi.network.model_file import save_model
     from pydlshogi.network.policy import PolicyNetwork
 
     numpy.random.seed(20180824)
     path = tmp_path_factory.mktemp("a folder") / "my model.npz"
-    save_model(path, PolicyNetwork())
+    save_model(path, PolicyNetwork(channels=16))
     return path
 
 
@@ -140,6 +140,40 @@ def start():
     for program in programs:
         program.process.kill()
         program.process.wait()
+
+
+@pytest.fixture(scope="module")
+def start_once():
+    """Starts a program for the first test of a module that asks; the next ones get the same.
+
+    Such tests set no options and do not end the program. It begins each test without a search.
+    """
+    programs = []
+
+    def start_program(*lines, command=(sys.executable, str(PROGRAM))):
+        if not programs:
+            programs.append(Program([str(word) for word in command]))
+            programs[-1].send(*lines)
+        program = programs[-1]
+        try:
+            program.send("stop", "usinewgame", "position startpos")
+            program.obey()
+        except BaseException:  # the next test gets a new one
+            programs.pop().process.kill()
+            raise
+        program.said.clear()
+        return program
+
+    yield start_program
+    for program in programs:
+        program.process.kill()
+        program.process.wait()
+
+
+@pytest.fixture
+def shared(start_once, model_file):
+    """An engine that has answered readyok, and that other tests use too."""
+    return start_once(f"setoption name modelfile value {model_file}", "isready")
 
 
 @pytest.fixture

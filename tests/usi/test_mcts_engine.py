@@ -1,6 +1,7 @@
 """The faults of real engines, tried on the engine that searches, as a program of its own."""
 
 import json
+import os
 import re
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 import cshogi
 import numpy
 import pytest
+from network_helpers import narrow
 
 from pydlshogi.player.mcts_options import mcts_options
 
@@ -53,7 +55,7 @@ def save(tmp_path_factory, network):
 
     numpy.random.seed(20261123)
     path = tmp_path_factory.mktemp("a folder") / f"{network} model"
-    save_model(path, make_network(network))
+    save_model(path, make_network(network, **narrow(network)))
     return path
 
 
@@ -68,9 +70,17 @@ def engine(start, two_heads):
 
 
 @pytest.fixture
+def shared_engine(start_once, two_heads):
+    """The engine, ready, and used by other tests too."""
+    lines = [f"setoption name modelfile value {two_heads}", "setoption name backend value own"]
+    return start_once(*lines, "isready", command=[sys.executable, PROGRAM])
+
+
+@pytest.fixture
 def engine_by_default(start, two_heads):
-    """The engine, ready, with the backend that it chooses itself."""
-    program = start([sys.executable, PROGRAM])
+    """The engine, ready, with the threads and the backend that it chooses itself."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYDLSHOGI_THREADS"}
+    program = start([sys.executable, PROGRAM], env=environment)
     program.send(f"setoption name modelfile value {two_heads}", "isready")
     program.until("readyok")
     return program
@@ -175,7 +185,8 @@ def test_every_line_is_one_of_usi(engine):
 
 @pytest.mark.parametrize("position", ["position startpos", MATED, STALEMATE, MATE, MOST_MOVES])
 @pytest.mark.parametrize("go", ["go infinite", "go ponder byoyomi 100", "go ponder"])
-def test_a_held_move_waits_also_when_the_search_is_done(engine, position, go):
+def test_a_held_move_waits_also_when_the_search_is_done(shared_engine, position, go):
+    engine = shared_engine
     engine.send(position, go)
     time.sleep(0.4)
     assert not bestmoves(engine.heard())
@@ -217,7 +228,8 @@ def test_each_go_has_one_answer_whatever_follows_it(engine):
     assert engine.until("readyok") == ["readyok"]
 
 
-def test_go_mate(engine):
+def test_go_mate(shared_engine):
+    engine = shared_engine
     engine.send(MATE)
     assert engine.ask("go mate infinite", "checkmate") == ["checkmate G*5b"]
     engine.send("position startpos")
@@ -226,7 +238,8 @@ def test_go_mate(engine):
     assert engine.ask("go mate 100", "checkmate") == ["checkmate nomate"]
 
 
-def test_resign_when_mated_or_without_a_move_and_not_at_a_repetition(engine):
+def test_resign_when_mated_or_without_a_move_and_not_at_a_repetition(shared_engine):
+    engine = shared_engine
     for position in (MATED, STALEMATE):
         engine.send(position)
         assert bestmoves(engine.ask("go byoyomi 500", "bestmove")) == ["resign"]
@@ -270,7 +283,8 @@ def test_quit_at_any_time(start, two_heads, lines, end):
 
 @pytest.mark.parametrize("go", ["go infinite", "go ponder", "go", "go searchmoves 7g7f 2g2f"])
 @pytest.mark.parametrize("position", [["position startpos moves 7g7f"], []])
-def test_the_next_go_ends_a_search_that_waits_for_stop(engine, go, position):
+def test_the_next_go_ends_a_search_that_waits_for_stop(shared_engine, go, position):
+    engine = shared_engine
     engine.send("position startpos", go)
     engine.until("info depth")
     engine.send(*position, "go nodes 20", "usi")
@@ -279,7 +293,8 @@ def test_the_next_go_ends_a_search_that_waits_for_stop(engine, go, position):
 
 @pytest.mark.parametrize("go", ["go infinite", "go ponder", "go", "go mate infinite"])
 @pytest.mark.parametrize("is_running", [True, False])
-def test_usi_is_answered_during_a_search_that_waits_for_stop(engine, go, is_running):
+def test_usi_is_answered_during_a_search_that_waits_for_stop(shared_engine, go, is_running):
+    engine = shared_engine
     engine.send(LONG_MATE_SEARCH, go)
     if is_running and go != "go mate infinite":
         engine.until("info depth")
@@ -292,7 +307,8 @@ def test_usi_is_answered_during_a_search_that_waits_for_stop(engine, go, is_runn
 
 
 @pytest.mark.parametrize("go", ["go infinite", "go ponder", "go", "go byoyomi 3000"])
-def test_isready_during_a_search_does_not_stop_it(engine, go):
+def test_isready_during_a_search_does_not_stop_it(shared_engine, go):
+    engine = shared_engine
     engine.send("position startpos", go)
     engine.until("info depth")
     assert seconds(engine, "isready", "readyok") < 1.5
@@ -303,7 +319,8 @@ def test_isready_during_a_search_does_not_stop_it(engine, go):
     assert engine.until("readyok") == ["readyok"]
 
 
-def test_isready_after_ponderhit_does_not_wait_for_the_search(engine):
+def test_isready_after_ponderhit_does_not_wait_for_the_search(shared_engine):
+    engine = shared_engine
     engine.send("position startpos", "go ponder btime 0 wtime 0 byoyomi 3000")
     engine.until("info depth")
     engine.send("ponderhit")
@@ -312,7 +329,8 @@ def test_isready_after_ponderhit_does_not_wait_for_the_search(engine):
     assert len(bestmoves(engine.until("bestmove"))) == 1
 
 
-def test_isready_does_not_release_a_move_that_waits_for_stop(engine):
+def test_isready_does_not_release_a_move_that_waits_for_stop(shared_engine):
+    engine = shared_engine
     engine.send(MATED, "go infinite")
     time.sleep(0.2)
     assert engine.ask("isready", "readyok") == ["readyok"]

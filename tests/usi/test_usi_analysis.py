@@ -6,6 +6,7 @@ from pathlib import Path
 import cshogi.CSA
 import pytest
 from cshogi.usi import Engine
+from network_helpers import narrow
 
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.registry import make_network
@@ -56,7 +57,7 @@ def analyze_game(program, model, positions=POSITIONS, seconds=0.0):
     "network, scores", [("policy_bn", False), ("policy_value_small", True)], ids=["policy", "two"]
 )
 def test_an_analysis_has_scores_only_with_a_value_head(tmp_path, program, network, scores):
-    save_model(tmp_path / "model", make_network(network))
+    save_model(tmp_path / "model", make_network(network, **narrow(network)))
     for lines in analyze_game(program, tmp_path / "model"):
         infos = [line for line in lines if line.startswith("info ")]
         assert infos and lines[-1].startswith("bestmove ")

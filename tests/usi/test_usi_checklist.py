@@ -234,10 +234,10 @@ def test_launch_a_gui_that_does_not_read_can_end_the_engine(model_file, end):
         assert time.monotonic() - start < 5
 
 
-def test_launch_every_line_is_flushed(ready):
+def test_launch_every_line_is_flushed(shared):
     # Each answer arrives while the engine waits for more input.
     for line, answer in [("usi", "usiok"), ("isready", "readyok"), ("go", "bestmove")]:
-        ready.ask(line, answer)
+        shared.ask(line, answer)
 
 
 # usi
@@ -375,24 +375,24 @@ def test_go_own_clock_is_that_of_the_side_to_move(start, model_file):
 @pytest.mark.parametrize(
     "position", ["position startpos", MATED, "position sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1"]
 )
-def test_go_infinite_waits_for_stop(ready, position):
-    ready.send(position, "go infinite")
-    assert not bestmoves(ready.obey())
-    assert len(bestmoves(ready.ask("stop", "bestmove"))) == 1
+def test_go_infinite_waits_for_stop(shared, position):
+    shared.send(position, "go infinite")
+    assert not bestmoves(shared.obey())
+    assert len(bestmoves(shared.ask("stop", "bestmove"))) == 1
 
 
 @pytest.mark.parametrize("position", ["position startpos", MATED])
 @pytest.mark.parametrize("release", ["ponderhit", "ponderhit btime 1 wtime 1", "stop"])
-def test_go_ponder_waits_even_when_mated(ready, position, release):
-    ready.send(position, "go ponder btime 1000 wtime 1000")
-    assert not bestmoves(ready.obey())
-    assert len(bestmoves(ready.ask(release, "bestmove"))) == 1
+def test_go_ponder_waits_even_when_mated(shared, position, release):
+    shared.send(position, "go ponder btime 1000 wtime 1000")
+    assert not bestmoves(shared.obey())
+    assert len(bestmoves(shared.ask(release, "bestmove"))) == 1
 
 
-def test_go_mate_is_never_answered_by_bestmove(ready):
+def test_go_mate_is_never_answered_by_bestmove(shared):
     for limit in ("", " 1000", " infinite"):
-        ready.send(f"go mate{limit}", "stop", "usi")
-        answers = ready.until("usiok")
+        shared.send(f"go mate{limit}", "stop", "usi")
+        answers = shared.until("usiok")
         assert answers[0] == "checkmate notimplemented"
         assert not bestmoves(answers)
 
@@ -400,12 +400,12 @@ def test_go_mate_is_never_answered_by_bestmove(ready):
 # stop, ponderhit, gameover, quit
 
 
-def test_stop_gives_exactly_one_bestmove_for_each_go(ready):
+def test_stop_gives_exactly_one_bestmove_for_each_go(shared):
     for go in ("go infinite", "go ponder", "go byoyomi 1000", "go"):
-        ready.send("position startpos", go, "stop", "stop", "isready")
-        assert len(bestmoves(ready.until("readyok"))) == 1
-    ready.send("stop", "isready")
-    assert ready.until("readyok") == ["readyok"]
+        shared.send("position startpos", go, "stop", "stop", "isready")
+        assert len(bestmoves(shared.until("readyok"))) == 1
+    shared.send("stop", "isready")
+    assert shared.until("readyok") == ["readyok"]
 
 
 def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
@@ -435,13 +435,13 @@ def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
     assert " nodes 31 " in engine.until("bestmove")[-2]
 
 
-def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(ready):
+def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(shared):
     for go in ("go infinite", "go ponder", "go"):
-        ready.send(go, "stop", "gameover win", "isready", "usinewgame", "position startpos", "go")
-        before, after = ready.until("readyok"), ready.until("bestmove")
+        shared.send(go, "stop", "gameover win", "isready", "usinewgame", "position startpos", "go")
+        before, after = shared.until("readyok"), shared.until("bestmove")
         assert len(bestmoves(before)) == len(bestmoves(after)) == 1
-    ready.send("isready")
-    assert ready.until("readyok") == ["readyok"]
+    shared.send("isready")
+    assert shared.until("readyok") == ["readyok"]
 
 
 NEVER_LOADED = patched(
@@ -486,10 +486,10 @@ def test_win_is_declared_only_when_it_holds_and_the_option_is_on(ready):
 
 
 @pytest.mark.parametrize("position", [MATED, STALEMATE], ids=["mated", "stalemate"])
-def test_resign_without_a_legal_move(ready, position):
+def test_resign_without_a_legal_move(shared, position):
     assert not list(cshogi.Board(position.split(maxsplit=2)[2]).legal_moves)
-    ready.send(position)
-    assert bestmoves(ready.ask("go", "bestmove")) == ["resign"]
+    shared.send(position)
+    assert bestmoves(shared.ask("go", "bestmove")) == ["resign"]
 
 
 @pytest.mark.parametrize("repetition", ["allow", "avoid"])
@@ -524,7 +524,7 @@ def test_info_numbers_are_integers_and_the_line_is_whole(ready):
         (None, "does not exist"),
         (b"", "is not a Chainer npz"),
         (b"PK\x03\x04 not a zip", "cannot be read"),
-        ("other network", "(192, 3, 3, 3)"),
+        ("other network", "(16, 3, 3, 3)"),
         ("not finite", "not finite"),
     ],
     ids=["missing", "empty", "damaged", "another network", "diverged"],
@@ -634,11 +634,11 @@ def test_the_windows_launcher_starts_what_is_there_and_keeps_errors(name):
     assert "nul" not in text.lower().split()
 
 
-def test_all_real_positions_are_answered_legally(ready):
+def test_all_real_positions_are_answered_legally(shared):
     labels = json.loads((REPOSITORY / "tests" / "data" / "labels.json").read_text())
     sfens = [entry["sfen"] for entry in labels][:100]
     for sfen in sfens:
-        ready.send(f"position sfen {sfen}")
-        (move,) = bestmoves(ready.ask("go byoyomi 1000", "bestmove"))
+        shared.send(f"position sfen {sfen}")
+        (move,) = bestmoves(shared.ask("go byoyomi 1000", "bestmove"))
         board = cshogi.Board(sfen)
         assert board.is_legal(board.move_from_usi(move))

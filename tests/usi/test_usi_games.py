@@ -8,6 +8,7 @@ from pathlib import Path
 import cshogi
 import pytest
 from cshogi.usi import Engine, InfoListener, MultiPVListener
+from network_helpers import narrow
 
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.registry import make_network
@@ -81,7 +82,7 @@ def test_a_client_finds_the_move_played_and_its_score_if_there_is_one(
     environment, monkeypatch, tmp_path, network
 ):
     monkeypatch.setenv("PATH", environment["PATH"])
-    save_model(tmp_path / "model", make_network(network))
+    save_model(tmp_path / "model", make_network(network, **narrow(network)))
     engine = Engine(str(PROGRAM))
     try:
         engine.setoption("modelfile", str(tmp_path / "model"))
