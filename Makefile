@@ -152,7 +152,8 @@ $(BIN)/python:
 $(VENV)/.setuptools: | $(BIN)/python
 	@# uv makes environments without pip.
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip
-	$(BIN)/python -m pip install --quiet "setuptools>=70.1,<82"
+	@# With setuptools 80, an older pip would call itself without end at pip install -e.
+	$(BIN)/python -m pip install --quiet "pip>=21.3" "setuptools>=70.1,<82"
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools

@@ -2,7 +2,7 @@
 rem Runs everything that needs an NVIDIA GPU, as make gpu does. A double click starts it.
 rem Results: the folder run\gpu. The other extra with CuPy is cuda13; see docs\gpu.md.
 setlocal
-cd /d "%~dp0.."
+cd /d "%~dp0.." || goto failed
 nvidia-smi -L >nul 2>&1 || goto no_gpu
 call bat\setup.bat nopause
 if errorlevel 1 goto failed

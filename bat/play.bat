@@ -1,7 +1,7 @@
 @echo off
 rem Checks that the engine plays, and tells how to register it in a GUI. A double click starts it.
 setlocal
-cd /d "%~dp0.."
+cd /d "%~dp0.." || goto failed
 call bat\setup.bat nopause
 if errorlevel 1 goto failed
 set "MODEL=%CD%\model\model_policy_value"

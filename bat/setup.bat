@@ -3,7 +3,7 @@ rem Makes .venv, the Python environment of all programs. A double click starts i
 rem The argument nopause is for train.bat and play.bat, which wait for a key themselves. With it,
 rem nothing is done if .venv is newer than pyproject.toml and its Python starts.
 setlocal
-cd /d "%~dp0.."
+cd /d "%~dp0.." || goto failed
 if not exist ".venv\Scripts\python.exe" goto new
 if not "%~1"=="nopause" goto start
 ".venv\Scripts\python.exe" -c "import os, sys; sys.exit(os.path.getmtime('pyproject.toml') > os.path.getmtime('.venv/.for-train'))" >nul 2>&1
@@ -26,7 +26,7 @@ echo Making .venv by %PYTHON%.
 
 :install
 echo Installing the packages. This takes some minutes and needs the internet.
-".venv\Scripts\python.exe" -m pip install --quiet "setuptools>=70.1,<82" || goto failed
+".venv\Scripts\python.exe" -m pip install --quiet "pip>=21.3" "setuptools>=70.1,<82" || goto failed
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]" || goto failed
 rem OpenVINO makes the search much faster. All else works without it.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo OpenVINO could not be installed. The search works without it, but is slower.

@@ -2,7 +2,7 @@
 rem Trains a network on the 200 games of the folder kifu, as make train does. A double click starts it.
 rem Started again, it continues an interrupted run.
 setlocal
-cd /d "%~dp0.."
+cd /d "%~dp0.." || goto failed
 call bat\setup.bat nopause
 if errorlevel 1 goto failed
 if exist "run\finished" goto finished

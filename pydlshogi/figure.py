@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import write_beside
+from pydlshogi.files import is_disk_full, write_beside
 
 #: How to install matplotlib.
 INSTALL = "python -m pip install matplotlib"
@@ -84,6 +84,10 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
         with matplotlib.rc_context(_SETTINGS), _boxes(), write_beside(output) as file:
             figure.savefig(file, format=format_, dpi=_DPI, metadata=_METADATA.get(format_))
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and is_disk_full(error):
+            raise DrawingError(
+                f"the picture {output} cannot be written ({error.strerror}). Free some space."
+            ) from None
         # ValueError: a size that the format refuses.
         raise _cannot_be_written(output, getattr(error, "strerror", None) or error) from None
 

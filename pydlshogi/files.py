@@ -17,6 +17,12 @@ from typing import IO
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
+def is_disk_full(error: OSError) -> bool:
+    """Says whether a file cannot grow: the disk, a quota or the largest size of a file is full."""
+    # Windows has no EDQUOT on every version of Python.
+    return error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
 def behind_links(path: str | os.PathLike[str]) -> Path:
     """Returns the target of a symbolic link, and any other path unchanged."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)

@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         network.to_device(device)
         measure_statistics(network, positions[chosen], device, args.batchsize)
         network.to_device("@numpy")
-    keep("average_models", args.output)
+    keep("average_models", args.output, args.model)
     save_derived_model(args.output, network, args.model, half=args.float16)
     print(
         f"{args.output}: {name_of(network)}, {args.weight:g} times {args.model} and "

@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise ValueScaleError(f"{args.kifulist}: {error}") from None
     apply_value_scale(network, scale)
     network.to_device("@numpy")
-    keep("calibrate_value", args.output)
+    keep("calibrate_value", args.output, args.model)
     save_derived_model(args.output, network, args.model, half=args.float16)
     print(
         f"value loss of {scale.positions:,} positions: {scale.before:.4f}, corrected "

@@ -63,12 +63,16 @@ class Line(NamedTuple):
     args: argparse.Namespace
 
 
-def build_parser() -> TrainParser:
+def build_parser(add_help: bool = True) -> TrainParser:
     """Makes the parser of the command line.
 
     It also parses each line of the file of recipes, after the words of the command line.
+
+    Args:
+        add_help: Whether there is the option ``--help``.
     """
     parser = TrainParser(
+        add_help=add_help,
         prog="compare_recipes",
         description="Trains networks by several recipes on the same positions in the same "
         "order, and tests them on other games. Writes a table (table.md, table.tsv) and the "
@@ -236,7 +240,7 @@ def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
     end = words.index("--") if "--" in words else len(words)
     for place, name, options in _split_lines(args.recipes):
         _check_name(place, name, lines)
-        parser = build_parser()
+        parser = build_parser(add_help=False)
         parser.prog = f"compare_recipes: {place}"
         parsed = parser.parse_args([*words[:end], *options, *words[end:]])
         _check_options(place, args, parsed)

@@ -119,10 +119,13 @@ def find_sources(path: Path) -> list[Source]:
     """Finds the files to read: one file, those of a folder or archive, or those of a list.
 
     Raises:
-        UserError: the path does not exist, or is a list that names no file.
+        UserError: the path does not exist, or is a shard or a list that names no file.
     """
+    from pydlshogi.kifu.shards import SUFFIX
     from pydlshogi.kifu.sources import find_path, is_readable_name, read_list
 
+    if path.name.lower().endswith(SUFFIX):
+        raise UserError(f"{path} is a shard, which this program cannot read. Name its records.")
     if not path.exists():
         raise UserError(f"{path}: there is no such file or folder. Check its path.")
     if path.is_dir() or is_readable_name(path.name):

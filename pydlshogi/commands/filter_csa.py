@@ -60,6 +60,8 @@ def _results(text: str) -> frozenset[str]:
     """Parses the end marks of --result."""
     known = _result_names()
     names = frozenset(name.strip().lstrip("%").upper() for name in text.split(","))
+    if "" in names:
+        raise argparse.ArgumentTypeError(f"{text!r} lacks a mark. Write marks with commas between")
     unknown = names - set(known)
     if unknown:
         raise argparse.ArgumentTypeError(

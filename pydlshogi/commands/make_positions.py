@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int
+from pydlshogi.commands.arguments import ArgumentParser, file_name, named_path, positive_int
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
 from pydlshogi.text import counted
@@ -22,6 +22,7 @@ def build_parser() -> ArgumentParser:
     add = parser.add_argument
     add(
         "kifulist",
+        type=file_name,
         metavar="LIST",
         help="text file with the paths of the files, or of folders or archives, one a line",
     )
@@ -53,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
     # numpy is imported after the options have been checked.
-    from pydlshogi.kifu.sharding import LIST, PROGRESS, make_shards
+    from pydlshogi.kifu.shard_progress import PROGRESS, lists_shards
+    from pydlshogi.kifu.sharding import LIST, make_shards
     from pydlshogi.kifu.sources import read_list
     from pydlshogi.lock import lock_outputs
     from pydlshogi.outputs import check_report, prepare_outputs
@@ -66,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         {"--report": report, "the list in OUTPUT,": str(shard_list)}, {"LIST": args.kifulist}
     )
     with lock_outputs(shard_list):
-        if not (args.output / PROGRESS).exists():
+        if not ((args.output / PROGRESS).exists() and lists_shards(shard_list)):
             keep("make_positions", shard_list)
         made = make_shards(sources, args.output, strict=args.strict, size=args.shard_size)
     if args.report is not None:
@@ -76,6 +78,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(
             f"files that could not be read: {made.report.unreadable}. Unless they have changed, "
             "the same command tries them again.",
+            file=sys.stderr,
+        )
+    missing = sum(bool(source.problem) for source in sources)
+    if missing:
+        print(
+            f"files or folders that are missing or cannot be used: {missing}. When they are there, "
+            "the same command adds their positions.",
             file=sys.stderr,
         )
     continued = ", continuing an earlier run" if made.continued else ""

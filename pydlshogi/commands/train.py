@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.program import Reported, program, report_to
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
+from pydlshogi.errors import UserError
 from pydlshogi.training.launcher import end_together, first_speaks
 
 if TYPE_CHECKING:
@@ -132,9 +133,14 @@ def _prepare_files(args: argparse.Namespace) -> str:
     """
     from pydlshogi.files import next_to
     from pydlshogi.kifu.cache import with_caches
-    from pydlshogi.outputs import check_log, check_model, check_report, prepare_outputs
+    from pydlshogi.outputs import check_log, check_model, check_report, prepare_outputs, real_path
     from pydlshogi.training.log_file import is_stream
 
+    if args.initmodel and args.resume and real_path(args.initmodel) == real_path(args.resume):
+        raise UserError(
+            f"--initmodel and --resume are the same file, {args.resume}. Give --resume the state "
+            "file that was saved with the model."
+        )
     lists = {"kifulist_train": args.kifulist_train, "kifulist_test": args.kifulist_test}
     check_model("--model", args.model)
     check_model("--state", args.state)

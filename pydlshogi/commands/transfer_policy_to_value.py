@@ -68,10 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     # These modules import Chainer; a mistake in the options is reported without that delay.
     import numpy
 
+    from pydlshogi.kifu.cache import with_caches
     from pydlshogi.network.fold import FoldError
     from pydlshogi.network.model_file import UnnamedNetwork, load_network, save_derived_model
     from pydlshogi.network.transfer import TransferError
-    from pydlshogi.outputs import check_model
+    from pydlshogi.outputs import check_model, prepare_outputs
 
     try:
         policy = load_network(args.model_policy)
@@ -80,13 +81,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"model file {args.model_policy} is of a network that is not part of this package. "
             "Only layers of its own networks can be copied. Choose another model."
         ) from None
+    lists = with_caches({"--unfold": args.unfold or ""})
+    prepare_outputs({"the new model": args.model_value}, lists)
+    check_model("the new model", args.model_value)
     numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
     make = _unfold if args.unfold else _transfer
     try:
         network = make(policy, args)
     except (FoldError, TransferError) as error:
         raise type(error)(f"model file {args.model_policy}: {error}") from None
-    check_model("the new model", args.model_value)
     keep("transfer_policy_to_value", args.model_value, args.model_policy)
     save_derived_model(args.model_value, network, args.model_policy)
     print(f"{args.model_value}: {args.network} with the layers of {args.model_policy}")
@@ -116,16 +119,11 @@ def _transfer(policy: Network, args: argparse.Namespace) -> Network:
 
 
 def _unfold(policy: Network, args: argparse.Namespace) -> Network:
-    """Makes the new network with ``--unfold``.
-
-    A wrong model and a wrong output are refused before the list is read.
-    """
+    """Makes the new network with ``--unfold``. A wrong model is refused before the list is read."""
     from pydlshogi.network.fold import fold
     from pydlshogi.network.unfold import unfold
-    from pydlshogi.outputs import prepare_outputs
 
     plain = fold(policy, keep_value=policy.value_kind is not None)
-    prepare_outputs({"the new model": args.model_value}, {"--unfold": args.unfold})
     return unfold(plain, args.network, _some_planes(args.unfold))
 
 

@@ -144,7 +144,8 @@ def _minimum(function: Callable[[float], float], low: float, high: float) -> flo
 
 def win_probability(evaluation: Any, scale: float) -> Any:
     """Returns ``sigmoid(evaluation / scale)``, without overflow."""
-    return 0.5 + 0.5 * numpy.tanh(evaluation / (2 * scale))
+    with numpy.errstate(over="ignore"):  # a tiny scale: infinity becomes 0 or 1
+        return 0.5 + 0.5 * numpy.tanh(evaluation / (2 * scale))
 
 
 def tabulate(counts: Counts, scale: float) -> list[Row]:

@@ -1,50 +1,46 @@
 """Makes shards of game records and position files, group by group.
 
-A group is some consecutive files of a list. A file with the progress is written before the first
-group and after each group. A run that was interrupted continues with the first unfinished group.
-If shards of earlier groups are missing or damaged, their groups are made again.
+A group is some consecutive files of a list. A file with the progress
+(:mod:`pydlshogi.kifu.shard_progress`) is written before the first group and after each group. A run
+that was interrupted continues with the first unfinished group. If shards of earlier groups are
+missing or damaged, their groups are made again.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 from tqdm import tqdm
 
-from pydlshogi.errors import UserError
 from pydlshogi.files import remove_leftovers, write_beside
-from pydlshogi.kifu.cache import CACHE_VERSION, fingerprint
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.reading import stream
 from pydlshogi.kifu.report import Report
-from pydlshogi.kifu.shards import MAGIC, SUFFIX, Shard, ShardError, write_shard
+from pydlshogi.kifu.shard_progress import (
+    Progress,
+    ShardingError,
+    Task,
+    read_progress,
+    remove_other_shards,
+    write_progress,
+)
+from pydlshogi.kifu.shards import SUFFIX, Shard, ShardError, write_shard
 from pydlshogi.kifu.sources import KifuError, Source
 from pydlshogi.kifu.visits import Visits, join
 
 #: Name of the list of the shards; training reads it.
 LIST = "list.txt"
 
-#: Name of the file with the progress.
-PROGRESS = "progress.json"
-
 #: Positions in a shard, at most: 100 MB.
 SHARD_SIZE = 1 << 20
-
-_NAME = re.compile(rf"\d{{5,}}-\d{{5,}}\{SUFFIX}")
 
 # A group ends when its files have this many bytes, or when it has this many files.
 _GROUP_BYTES = 64 << 20
 _GROUP_FILES = 10_000
-
-
-class ShardingError(UserError):
-    """The shards cannot be made in a folder."""
 
 
 class Made(NamedTuple):
@@ -59,23 +55,6 @@ class Made(NamedTuple):
     shards: list[str]
     report: Report
     continued: bool
-
-
-@dataclasses.dataclass
-class _Progress:
-    """The content of the file with the progress.
-
-    Attributes:
-        mark: Fingerprint of the list, its files and the options.
-        groups: Number of groups that are done.
-        shards: Names of the shards.
-        report: The report so far, as plain objects.
-    """
-
-    mark: str
-    groups: int
-    shards: list[str]
-    report: dict[str, Any]
 
 
 def make_shards(
@@ -100,15 +79,16 @@ def make_shards(
             raise KifuError(
                 f"{source.name} is a shard already. Name it in the training list itself."
             )
-    mark = _mark(sources, strict, size)
-    progress = _read_progress(folder, mark)
+    progress = read_progress(folder, Task(sources, strict, size))
     continued = progress.groups > 0
     if not continued:
         # Before the first shard: the next run then knows which list the shards belong to.
-        _write_progress(folder, progress)
+        write_progress(folder, progress)
     damaged = {_group_of(name) for name in _checked(progress.shards, folder)}
     for number, group in enumerate(_groups(sources)):
         if number >= progress.groups:
+            if progress.before_missing is None and any(source.problem for source in group):
+                progress.before_missing = progress.so_far()
             # The list of a run with unreadable files names shards that are now written again.
             (folder / LIST).unlink(missing_ok=True)
             _make_group(folder, number, group, progress, strict=strict, size=size)
@@ -118,48 +98,10 @@ def make_shards(
     if not progress.shards:
         why = f"; the first: {report.excluded[0]}" if report.excluded else ""
         raise KifuError(f"no record can be used ({report.records} left out{why})")
+    remove_other_shards(folder, progress)
     with write_beside(folder / LIST) as file:
         file.write("".join(f"{name}\n" for name in progress.shards).encode())
     return Made(progress.shards, report, continued)
-
-
-def _mark(sources: Sequence[Source], strict: bool, size: int) -> str:
-    """Returns a fingerprint of everything that determines the shards."""
-    facts = [(source.name, source.size, source.time) for source in sources]
-    everything = MAGIC, CACHE_VERSION, facts, strict, size
-    return fingerprint([repr(everything).encode("utf-8", "surrogateescape")])
-
-
-def _read_progress(folder: Path, mark: str) -> _Progress:
-    """Reads how far an earlier run came.
-
-    A run that was interrupted in a group has left some of its shards. They are written again
-    under the same names.
-    """
-    path = folder / PROGRESS
-    has_shards = any(folder.glob(f"*{SUFFIX}"))
-    fresh = _Progress(mark, 0, [], Report().to_plain())
-    if not path.exists():
-        if has_shards:
-            raise ShardingError(f"{folder} holds shards, but no {PROGRESS}. Choose another folder.")
-        return fresh
-    try:
-        progress = _Progress(**json.loads(path.read_text(encoding="utf-8")))
-        if not all(map(_NAME.fullmatch, progress.shards)):
-            raise ValueError("another name")
-        report = Report.from_plain(progress.report)
-    except (KeyError, TypeError, ValueError):
-        remedy = f"Delete {folder}, or choose" if has_shards else "Choose"
-        raise ShardingError(f"{path} is damaged. {remedy} another folder.") from None
-    if progress.mark != mark:
-        if not has_shards:
-            return fresh
-        raise ShardingError(
-            f"{folder} holds shards of another list, or the list, a file or an option changed "
-            "since, or another version of pydlshogi made it. Delete it, or choose another folder."
-        )
-    # Earlier versions counted groups with unreadable files as done.
-    return fresh if report.unreadable else progress
 
 
 def _groups(sources: Sequence[Source]) -> Iterator[list[Source]]:
@@ -177,7 +119,7 @@ def _groups(sources: Sequence[Source]) -> Iterator[list[Source]]:
 
 
 def _make_group(
-    folder: Path, number: int, group: list[Source], progress: _Progress, *, strict: bool, size: int
+    folder: Path, number: int, group: list[Source], progress: Progress, *, strict: bool, size: int
 ) -> None:
     """Makes the shards of a group, and writes the progress if all its files could be read."""
     report = Report()
@@ -187,11 +129,11 @@ def _make_group(
     progress.groups = number + 1
     # The next run reads the groups again from the first file on that could not be read.
     if not total.unreadable:
-        _write_progress(folder, progress)
+        write_progress(folder, progress)
 
 
 def _repair_group(
-    folder: Path, number: int, group: list[Source], progress: _Progress, *, strict: bool, size: int
+    folder: Path, number: int, group: list[Source], progress: Progress, *, strict: bool, size: int
 ) -> None:
     """Makes the shards of a finished group again. Their names and the report stay.
 
@@ -211,7 +153,7 @@ def _repair_group(
         )
 
 
-def _shards_of(number: int, progress: _Progress) -> list[str]:
+def _shards_of(number: int, progress: Progress) -> list[str]:
     """Lists the shards of a group."""
     return [name for name in progress.shards if _group_of(name) == number]
 
@@ -248,13 +190,6 @@ def _is_intact(path: Path) -> bool:
     except (FileNotFoundError, IsADirectoryError, ShardError):
         return False
     return True
-
-
-def _write_progress(folder: Path, progress: _Progress) -> None:
-    """Writes the progress atomically."""
-    with write_beside(folder / PROGRESS) as file:
-        # A file name may have bytes that are no text.
-        file.write(json.dumps(dataclasses.asdict(progress)).encode())
 
 
 def _cut(

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pydlshogi.errors import UserError
 from pydlshogi.files import behind_links, write_beside
 from pydlshogi.kifu.sources import is_record_name
 
@@ -103,7 +104,11 @@ def _restore(path: Path, content: bytes | None) -> None:
 
 
 def content_of(path: Path, records: Sequence[Path], absolute: bool = False) -> bytes:
-    """Returns the content of a list; the arguments are those of :func:`write_lists`."""
+    """Returns the content of a list; the arguments are those of :func:`write_lists`.
+
+    Raises:
+        UserError: the path of a record contains a line break.
+    """
     # Each folder is handled once: to resolve a path asks the system about each part of it.
     folders = {
         inside: str(inside.resolve()) if absolute else _relative(inside, path.parent)
@@ -115,6 +120,8 @@ def content_of(path: Path, records: Sequence[Path], absolute: bool = False) -> b
         path_in_list = Path(folders[record.parent], record.name)
         is_absolute = absolute or path_in_list.is_absolute()
         line = str(path_in_list) if is_absolute else path_in_list.as_posix()
+        if "\n" in line or "\r" in line:
+            raise UserError(f"{line!r} contains a line break, so no list can name it. Rename it.")
         # Readers of a list remove blanks and quotation marks around a path.
         lines.append(f"./{line}\n" if line[0].isspace() or line[0] == '"' else f"{line}\n")
     return "".join(lines).encode("utf-8", "surrogateescape")

@@ -27,6 +27,7 @@ from pydlshogi.match.engine_spec import EngineSpec
 from pydlshogi.match.evaluation import Answer, evaluation_of, is_bound
 from pydlshogi.match.limit import Limit
 from pydlshogi.usi.options import SENT_ANYWAY
+from pydlshogi.usi.protocol import decode
 
 #: Seconds from ``quit`` to the kill, as in GUIs.
 _QUIT_GRACE = 5.0
@@ -230,8 +231,7 @@ class UsiClient:
         """Quotes the last ``info string`` and the last line of standard error."""
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _LONGEST_LINE))
-        lines = self._stderr.read().decode("utf-8", "replace").splitlines()
-        errors = [line.strip() for line in lines if line.strip()]
+        errors = [text for text in map(decode, self._stderr.read().splitlines()) if text]
         said, error = self._lines.said, errors[-1] if errors else ""
         if said and error.endswith(said):  # our engines say the same twice
             error = ""
@@ -301,7 +301,7 @@ class _Lines:
             if is_whole and not is_rest:
                 if piece.startswith(_INFO):
                     # The encoding is unknown; our own engine writes ASCII.
-                    self.said = piece[len(_INFO) :].decode(errors="replace").strip()
+                    self.said = decode(piece[len(_INFO) :])
                 if not self._is_closed:  # nobody reads any more; a child process may write
                     self._queue.put(piece)
             is_rest = not is_whole

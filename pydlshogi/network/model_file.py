@@ -15,7 +15,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
-from pydlshogi.files import write_beside
+from pydlshogi.files import is_disk_full, write_beside
 from pydlshogi.network import own
 from pydlshogi.network.layouts import in_todays_layout, recognize
 from pydlshogi.network.network import Network
@@ -103,9 +103,10 @@ def save_derived_model(
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         save_model(path, network, half=half)
     except OSError as error:
+        remedy = "Name a file in a folder that can be written to."
         raise ModelFileError(
             f"{path} cannot be written ({error.strerror}). "
-            "Name a file in a folder that can be written to."
+            f"{'Free some space.' if is_disk_full(error) else remedy}"
         ) from None
 
 

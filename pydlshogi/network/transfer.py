@@ -38,8 +38,13 @@ def make_from_policy(source: Network, name: str) -> Network:
             of the last two moves are 0 if the source does not see these moves.
 
     Raises:
-        TransferError: the new network needs arrays that the source does not have.
+        TransferError: the source has no policy head, or the new network needs arrays that the
+            source does not have.
     """
+    if not source.has_policy:
+        raise TransferError(
+            f"a {name_of(source)} network has no policy head. Choose a model that has one."
+        )
     target = make_network(name, **sizes_in(name, arrays_of(source)))
     arrays = arrays_of(target)
     trunk = {key for key in arrays if key.split("/")[0] not in _HEADS} - {_HISTORY}

@@ -26,8 +26,15 @@ HEADER = f"{FORMAT} 1.00"
 
 _NO_MOVE = "none"
 
+#: Ctrl-Z, with which old editors on Windows end a file.
+_END_OF_TEXT = "\x1a"
+
 #: First words of lines that name no move to play. The books of other programs have them.
 _NO_MOVES = (_NO_MOVE, "resign", "win")
+
+#: The order of the pieces in hand in an sfen; and one kind of them, with its number.
+_HAND_ORDER = "RBGSNLPrbgsnlp"
+_IN_HAND = re.compile(rf"(\d*)([{_HAND_ORDER}])", re.ASCII)
 
 _NUMBER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 
@@ -59,8 +66,14 @@ Book = Mapping[str, Sequence[BookMove]]
 
 
 def book_key(sfen: str) -> str:
-    """Removes the move number from an sfen: a position may be reached at any move."""
-    return " ".join(sfen.split()[:3])
+    """Removes the move number from an sfen: a position may be reached at any move.
+
+    The pieces in hand get one order, as boards write them: some programs have another one.
+    """
+    board, turn, hands = sfen.split()[:3]
+    pieces = sorted(_IN_HAND.findall(hands), key=lambda found: _HAND_ORDER.find(found[1]))
+    ordered = "".join(f"{'' if count == '1' else count}{piece}" for count, piece in pieces)
+    return f"{board} {turn} {ordered or hands}"
 
 
 def read_book(path: str | os.PathLike[str]) -> Book:
@@ -72,7 +85,8 @@ def read_book(path: str | os.PathLike[str]) -> Book:
     book: dict[str, list[BookMove]] = {}
     moves: list[BookMove] | None = None
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        # Not splitlines(): comments may contain characters at which it splits, too.
+        lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").split("\n")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BookError(
@@ -80,7 +94,7 @@ def read_book(path: str | os.PathLike[str]) -> Book:
         ) from None
     for number, line in enumerate(lines, 1):
         words = line.split()
-        if not words or line.startswith(("#", "//")):
+        if not words or words[0].startswith(("#", "//", _END_OF_TEXT)):
             continue
         if words[0] == "sfen" and len(words) > 3:
             moves = book.setdefault(book_key(" ".join(words[1:])), [])

@@ -67,9 +67,6 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     if clock == Clock():
         return None
     remaining, increment, byoyomi = _seconds_of(clock)
-    if not (remaining or byoyomi):
-        # ShogiHome takes the increment off the clock that it sends: the side has only that.
-        remaining = increment
     moves = _moves_left(go, _MOVES_LEFT + max(0, _OPENING_PLIES - ply))
     # Without a reserve, the clock would soon run down to the margin before each increment.
     reserve = min(_RESERVE_PART * increment, _MOST_RESERVE, remaining / 2)
@@ -114,10 +111,13 @@ def half_of_the_time(go: Go, color: int) -> float | None:
 
 
 def _seconds_of(clock: Clock) -> tuple[float, float, float]:
-    """Returns the remaining time, the increment and the byoyomi in seconds."""
+    """Returns the remaining time, the increment and the byoyomi of this move in seconds."""
     remaining, increment, byoyomi = (
         max(0, number or 0) / 1000 for number in dataclasses.astuple(clock)
     )
+    if not (remaining or byoyomi):
+        # ShogiHome takes the increment off the clock that it sends: the side has only that.
+        remaining = increment
     return remaining, increment, byoyomi
 
 

@@ -46,9 +46,11 @@ def average(network: Any, other: Any, weight: float) -> None:
             f"the networks {name_of(network)} and {name_of(other)} differ in kind or size, so they "
             "have no mean. Name two models of one network."
         )
-    for key, array in arrays.items():
-        if array.dtype.kind == "f":
-            array[...] = weight * array + (1 - weight) * others[key]
+    means = {
+        key: weight * array + (1 - weight) * others[key] if array.dtype.kind == "f" else array
+        for key, array in arrays.items()
+    }
+    chainer.serializers.NpzDeserializer(means).load(network)
 
 
 def normalizations_of(network: Any) -> list[Any]:

@@ -19,7 +19,6 @@ reads or replaces the files calls it first; :func:`load_pair` does so itself.
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import Any
 
@@ -27,7 +26,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
-from pydlshogi.files import next_to, replace
+from pydlshogi.files import is_disk_full, next_to, replace
 from pydlshogi.network.model_file import (
     MARK,
     is_finite,
@@ -119,8 +118,7 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
 
 def _advice(error: OSError) -> str:
     """Says what to do about an error of the system."""
-    # Windows has no EDQUOT on every version of Python.
-    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+    if is_disk_full(error):
         return "Free some space"
     if error.filename2 and isinstance(error, PermissionError):
         # Windows refuses to rename over a file that is open.

@@ -16,6 +16,9 @@ from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.policy_target import PLAYED
 from pydlshogi.training.value_target import ValueTarget
 
+#: Latest end of a cosine. A state file stores it in 64 bits.
+_LATEST_END = 2**62
+
 logger = logging.getLogger(__name__)
 
 hooks = chainer.optimizer_hooks
@@ -185,6 +188,7 @@ def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> 
     end = None
     if recipe.lr_schedule == "cosine":
         end = recipe.lr_iterations or (last if resumed_end is None else resumed_end)
+        end = min(end, _LATEST_END)
     until = last if end is None else min(end, last)
     if recipe.warmup >= until:
         logger.warning(

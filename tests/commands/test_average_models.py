@@ -5,7 +5,9 @@ import pytest
 from network_helpers import make_trained
 
 from pydlshogi.commands.average_models import main
+from pydlshogi.network import own
 from pydlshogi.network.model_file import arrays_of, load_network, save_model
+from pydlshogi.network.registry import make_network
 
 GAMES = "kifu/kifulist_test.txt"
 
@@ -95,6 +97,28 @@ def test_a_weight_is_a_share(tmp_path, capsys, weight):
     with pytest.raises(SystemExit):
         main(["a", "b", "c", f"--weight={weight}"])
     assert "is not a number from 0 to 1" in capsys.readouterr().err
+
+
+def test_a_users_own_number_is_averaged(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(own, "_known", {})
+    monkeypatch.setattr(own, "_modules", {})
+    code = """
+from pydlshogi.network.policy import PolicyNetwork
+class Scaled(PolicyNetwork):
+    def __init__(self, channels=8):
+        super().__init__(channels)
+        self.add_persistent("scale", 1.0)
+"""
+    (tmp_path / "mine.py").write_text(code)
+    name = own.use(tmp_path / "mine.py")
+    for number in (1, 3):
+        network = make_network(name)
+        network.scale = float(number)
+        save_model(tmp_path / str(number), network)
+    files = [tmp_path / name for name in ("1", "3", "new")]
+    status, printed = run(capsys, *files, "--network", f"{tmp_path / 'mine.py'}:Scaled")
+    assert status == 0, printed.err
+    assert load_network(tmp_path / "new").scale == 2
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_the_games_are_read(tmp_path, capsys):

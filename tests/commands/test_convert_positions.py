@@ -174,6 +174,7 @@ def test_nothing_is_written_where_nothing_can_be(folder, capsys):
         (["a.hcpe", "a.hcpe"], "OUT a.hcpe is the same file as IN. Choose another name."),
         ([".", "a.hcpe"], "a.hcpe is one of the files to read. Name another output file."),
         (["list.txt", "list.txt/b.psv"], "list.txt"),
+        (["a.shard", "b.psv"], "a.shard is a shard, which this program cannot read. Name its"),
         (["a.tar.gz", "b.psv"], "the command line names it, but it is packed; unpack it first."),
     ],
 )

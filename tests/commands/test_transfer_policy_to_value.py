@@ -116,6 +116,11 @@ def test_without_a_seed_two_runs_have_different_heads():
             "model_policy: the hidden layers of a policy_value_resnet",
         ),
         ("policy", ["--network", "policy_value_hand1x1_bn"], "another --network, or add --unfold."),
+        (
+            "value",
+            ["--network", "policy_value"],
+            "model_policy: a value network has no policy head. Choose a model that has one.",
+        ),
         (None, [], "model file model_policy does not exist"),
     ],
 )

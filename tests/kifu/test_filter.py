@@ -290,6 +290,7 @@ def test_bad_input_is_one_sentence(folder, monkeypatch, capsys, arguments, words
     "flags",
     [
         ["--result", "MATE"],
+        ["--result", "TORYO,"],
         ["--min_rating", "nan"],
         ["--delete", "--copy_to", "x"],
         ["--player", " "],

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pydlshogi.commands import make_positions, train_policy
-from pydlshogi.kifu import sharding, shards
+from pydlshogi.kifu import shard_progress, sharding, shards
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
-from pydlshogi.kifu.sharding import ShardingError
+from pydlshogi.kifu.shard_progress import ShardingError
 from pydlshogi.kifu.shards import Shard, ShardError
 from pydlshogi.kifu.sources import KifuError, read_list
 
@@ -201,13 +201,13 @@ def test_other_files_do_not_mix(kifu_list, capsys):
 
 @pytest.mark.parametrize(
     ("module", "name", "value"),
-    [("shards", "MAGIC", b"pydlshogi shard 1\n"), ("sharding", "CACHE_VERSION", 0)],
+    [("shards", "MAGIC", b"pydlshogi shard 1\n"), ("shard_progress", "CACHE_VERSION", 0)],
 )
 def test_shards_of_another_version_are_not_continued(
     kifu_list, monkeypatch, capsys, module, name, value
 ):
     with monkeypatch.context() as other:
-        other.setattr(sharding, name, value)
+        other.setattr(shard_progress, name, value)
         if module == "shards":
             other.setattr(shards, name, value)
         assert make_positions.main(["train.txt", "out"]) == 0
@@ -345,3 +345,67 @@ def test_another_list_in_the_folder_of_the_shards_is_kept(kifu_list, capsys):
     assert Path("out/list.txt.old").read_text() == "mine\n"
     assert not Path("out/list.txt.old2").exists()
     assert capsys.readouterr().err.count("is kept as") == 1
+
+
+# Files that were missing
+
+
+@pytest.mark.parametrize("missing", [0, 3, 6])
+def test_files_that_were_missing_are_added_later(kifu_list, monkeypatch, capsys, missing):
+    monkeypatch.setattr(sharding, "_GROUP_FILES", 2)
+    names = kifu_list.read_text().split()
+    Path("away").mkdir()
+    for name in names[missing : missing + 2]:
+        shutil.move(name, f"away/{name}")
+    written = []
+    write = sharding.write_shard
+    monkeypatch.setattr(
+        sharding, "write_shard", lambda path, *rest: written.append(path.name) or write(path, *rest)
+    )
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert "missing or cannot be used: " in capsys.readouterr().err
+    for name in os.listdir("away"):
+        shutil.move(f"away/{name}", name)
+    written.clear()
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert content(Path("out")) == read_positions(kifu_list)[0].tobytes()
+    assert "missing" not in capsys.readouterr().err
+    # The groups before the first missing file are not made again.
+    assert {int(name[:5]) for name in written} == set(range(missing // 2, 4))
+    assert {path.name for path in Path("out").glob("*.shard")} == set(
+        Path("out/list.txt").read_text().split()
+    )
+
+
+def test_a_folder_that_was_missing_is_added_later(kifu_list, monkeypatch):
+    monkeypatch.setattr(sharding, "_GROUP_FILES", 2)
+    names = kifu_list.read_text().split()
+    kifu_list.write_text("\n".join([*names[:2], "disk", *names[5:]]))
+    assert make_positions.main(["train.txt", "out"]) == 0
+    Path("disk").mkdir()
+    for name in names[2:5]:
+        shutil.move(name, f"disk/{name}")
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert content(Path("out")) == read_positions(kifu_list)[0].tobytes()
+
+
+def test_another_change_is_refused_also_if_files_were_missing(kifu_list, capsys):
+    names = kifu_list.read_text().split()
+    Path(names[3]).rename("away")
+    assert make_positions.main(["train.txt", "out"]) == 0
+    Path("away").rename(names[3])
+    Path(names[1]).write_bytes(Path(names[2]).read_bytes())
+    capsys.readouterr()
+    assert make_positions.main(["train.txt", "out"]) == 1
+    assert "a file or an option changed since" in capsys.readouterr().err
+
+
+def test_a_list_that_the_user_has_changed_is_kept(kifu_list, capsys):
+    assert make_positions.main(["train.txt", "out"]) == 0
+    with open("out/list.txt", "a") as file:
+        file.write("more.csa\n")
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert "kept as out/list.txt.old" in capsys.readouterr().err
+    assert "more.csa" in Path("out/list.txt.old").read_text()
+    assert make_positions.main(["train.txt", "out"]) == 0
+    assert "kept as" not in capsys.readouterr().err

@@ -210,6 +210,15 @@ def test_folders_that_cannot_be_searched_are_told(games, monkeypatch, capsys):
     assert "2016 (Permission denied) is left out" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no file of Windows has such a name")
+def test_a_name_that_no_list_can_hold_is_told(games, capsys):
+    (games / "a\nb.csa").touch()
+    assert make_kifu_list.main([str(games), str(games.parent / "x")]) == 1
+    error = capsys.readouterr().err
+    assert r"'games/a\nb.csa' contains a line break" in error and error.count("\n") == 1
+    assert not list(games.parent.glob("x*"))
+
+
 @pytest.mark.parametrize("ratio", ["-0.1", "1.1", "nan", "most"])
 def test_ratio_out_of_range(games, tmp_path, ratio):
     with pytest.raises(SystemExit) as stop:

@@ -64,6 +64,8 @@ for line in map(bytes.decode, sys.stdin.buffer):
         say("info string no model"); print("error: no model", file=sys.stderr); sys.exit(1)
     if behaviour == "mutters at " + word:
         print("warning", file=sys.stderr); say("info string no model. Train one."); sys.exit(1)
+    if behaviour == "grumbles at " + word:
+        sys.stderr.buffer.write("失敗\n".encode("cp932")); sys.exit(1)
     if behaviour == "waits at " + word: say("info string no model. Train one."); time.sleep(60)
     if word == "usi":
         say("id name 偽")
@@ -434,6 +436,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
         ("complains at isready", "with status 1 (no model. Train one)."),
         ("mutters at isready", "with status 1 (no model. Train one; warning)."),
         ("says it twice at isready", "with status 1 (no model)."),
+        ("grumbles at usi", "ended at 'usi' with status 1 (失敗)."),
         ("waits at isready", "did not answer 'isready' within 2 s (no model. Train one)."),
         ("resign;Hash=16", "has no option 'Hash'. It has: Level, Style, Book, Title, Motto."),
         (

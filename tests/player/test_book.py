@@ -58,6 +58,21 @@ def test_what_is_written_is_read_again(tmp_path):
     assert (tmp_path / "again.db").read_text().startswith("#YANEURAOU-DB2016 1.00\nsfen ")
 
 
+@pytest.mark.parametrize("line", ["# a\u0085b", "// a\u2028b", "# a\x0cb", "  # a", "\x1a"])
+def test_comments_may_have_any_character(tmp_path, line):
+    path = tmp_path / "book.db"
+    path.write_text(f"#YANEURAOU-DB2016 1.00\n{line}\nsfen {START} 1\n7g7f\n", encoding="utf-8")
+    assert read_book(path)[START] == [BookMove("7g7f")]
+
+
+@pytest.mark.parametrize(
+    "hands, ordered", [("2PRB", "RB2P"), ("p1S10P2b", "S10P2bp"), ("-", "-"), ("rR", "Rr")]
+)
+def test_the_order_of_the_pieces_in_hand_does_not_matter(hands, ordered):
+    board = "4k4/9/9/9/9/9/9/9/4K4 b"
+    assert book_key(f"{board} {hands} 1") == f"{board} {ordered}"
+
+
 def test_the_move_number_does_not_matter():
     assert book_key(f"{START} 1") == book_key(f"{START} 17") == START
 

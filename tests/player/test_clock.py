@@ -211,7 +211,7 @@ def test_the_time_ends_at_the_budget():
         ("btime 60000 binc 1000 wtime 9", 1.5),
         # Some GUIs add the increment after the move, so it cannot be spent on it.
         ("btime 600 binc 10000 wtime 9", 0.3),
-        ("btime 0 binc 10000 wtime 9", 0),
+        ("btime 0 binc 10000 wtime 9", 5.0),
         ("btime -5 wtime 9", 0),
         # The GUI gives a limit, but not that of the side to move.
         ("wtime 9", 0),

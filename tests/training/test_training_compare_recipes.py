@@ -251,9 +251,10 @@ def test_what_cannot_go_on_gets_one_sentence(folder, capsys, recipes, options, n
     assert not Path("out/a/model").exists()
 
 
-def test_an_option_that_does_not_exist_is_named_with_its_line(folder, capsys):
+@pytest.mark.parametrize("option", ["--speed 3", "--help", "-h"])
+def test_an_option_that_does_not_exist_is_named_with_its_line(folder, capsys, option):
     with pytest.raises(SystemExit) as status:
-        call("a\nb --speed 3")
+        call(f"a\nb {option}")
     assert status.value.code == 2
     assert "recipes.txt, line 2: error: " in capsys.readouterr().err.splitlines()[-1]
 

@@ -128,6 +128,13 @@ def test_a_log_may_continue_a_log_with_notes(tmp_path, content):
     check_log("")
 
 
+def test_a_model_that_is_given_as_the_state_too_is_named(folder, capsys):
+    Path("m").touch()
+    assert main(["train.txt", "test.txt", "--model", "m", "-m", "m", "-r", "./m"]) == 1
+    error = capsys.readouterr().err
+    assert "--initmodel and --resume are the same file, ./m. Give --resume the state" in error
+
+
 @pytest.mark.parametrize("option", ["--model", "--state", "--log", "--report"])
 @pytest.mark.parametrize("name", ["train", "test"])
 def test_the_cache_of_a_list_is_not_overwritten(folder, capsys, option, name):

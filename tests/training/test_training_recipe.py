@@ -117,6 +117,11 @@ def test_a_rate_that_comes_to_nothing_is_warned_of(recipe, words, caplog):
     assert words in caplog.text
 
 
+def test_a_cosine_without_an_end_in_practice_fits_into_a_state_file():
+    schedule = make_schedule(Recipe(lr_schedule="cosine", lr_iterations=10**30), 120)
+    assert numpy.array(schedule.end).dtype.kind == "i"
+
+
 def test_every_option_changes_what_is_learned(tmp_path):
     models = []
     for name, recipe in RECIPES.items():

@@ -102,6 +102,21 @@ def test_a_line_of_multipv_ends_in_the_mate():
     assert len(line.moves) == plies + 1
 
 
+def test_the_moves_of_a_mate_are_searched_only_once(monkeypatch):
+    sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b 2G 1"
+    search = make_search(root_mate=False)
+    run(search, 40, sfen)
+    node = Node()
+    node.mate, node.proof = (from_usi("G*5b"),), Proof(WIN, 3)
+    search.tree.root = node
+    asked = []
+    monkeypatch.setattr(
+        "pydlshogi.uct.line.mate_line", lambda *args, **options: asked.append(args) or [1, 2, 3]
+    )
+    assert [best_lines(search, 1)[0].moves for _ in range(3)] == [[1, 2, 3]] * 3
+    assert len(asked) == 1
+
+
 def test_the_move_to_play_is_checked_though_it_has_few_visits():
     sfen, blunder, plies = BLUNDERS[0]
     search = fond_search(sfen, blunder, visits=3)

@@ -628,7 +628,7 @@ def test_the_windows_launcher_starts_what_is_there_and_keeps_errors(name):
     text = (REPOSITORY / "bat" / f"{name}.bat").read_bytes().decode("ascii")
     assert text.count("\r\n") == text.count("\n")
     lines = text.split("\r\n")
-    assert 'cd /d "%~dp0"' in lines
+    assert 'cd /d "%~dp0" || exit /b 1' in lines
     assert (REPOSITORY / "bat" / ".." / f"{name}_usi.py").exists()
     assert lines[-2] == f'"%PYTHON%" ..\\{name}_usi.py %* 2>>"%LOG%"'
     assert "nul" not in text.lower().split()
