@@ -42,6 +42,15 @@ def required_font() -> Path:
     return path
 
 
+def family_of(path: Path) -> str:
+    """Makes a font file known to matplotlib, and returns the name of its family."""
+    from matplotlib import font_manager
+
+    if all(font.fname != str(path) for font in font_manager.fontManager.ttflist):
+        font_manager.fontManager.addfont(str(path))
+    return font_manager.FontProperties(fname=str(path)).get_name()
+
+
 def font_subset(text: str) -> bytes | None:
     """Returns a WOFF file with the characters of a text; None without the font.
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from pydlshogi.drawing.font import INSTALL, required_font
+from pydlshogi.drawing.font import INSTALL, family_of, required_font
 from pydlshogi.figure import no_matplotlib
 
 
@@ -27,16 +27,11 @@ def japanese_figure(width: float, height: float) -> Iterator[Any]:
     """
     try:
         import matplotlib
-        from matplotlib import font_manager
         from matplotlib.figure import Figure
     except ImportError:
         raise no_matplotlib(INSTALL) from None
-    path = str(required_font())
-    if all(font.fname != path for font in font_manager.fontManager.ttflist):
-        font_manager.fontManager.addfont(path)
-    family = font_manager.FontProperties(fname=path).get_name()
     settings: Any = {
-        "font.family": [family],
+        "font.family": [family_of(required_font())],
         "axes.unicode_minus": False,
         "text.parse_math": False,  # a name may have dollar signs
         "svg.fonttype": "path",

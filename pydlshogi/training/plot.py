@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydlshogi.drawing.font import family_of, font_path
 from pydlshogi.errors import UserError
 from pydlshogi.figure import new_figure, no_matplotlib, save_figure
 from pydlshogi.text import decode
@@ -71,6 +72,12 @@ _VALUE_AXES = (
 # A line with at most so many points gets a dot at each.
 _FEW = 10
 
+# Kinds of points that the legend of several curves explains.
+_KINDS = 3
+
+# Longest name in a legend and in a title, in characters.
+_LONGEST_NAME, _LONGEST_IN_TITLE = 90, 40
+
 # What an accuracy of the moves means: level, text, place of the text from left to right.
 # The first is the mean of 1 / legal moves in the 30 games of kifu/test. The others are results in
 # model/README.md.
@@ -91,18 +98,19 @@ def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
     policies, dotted lines show known levels of accuracy.
 
     Results during an epoch are a line. Validations are marks: a dot for the test set, a
-    cross for the mean training loss of the epoch. If the log has a second accuracy or
-    value losses of networks with two heads, they get axes of their own. Runs that train a value
-    alone are drawn there, too.
+    cross for the mean training loss of the epoch. Each curve has a color. If the log has a second
+    accuracy or value losses of networks with two heads, they get axes of their own. Runs that
+    train a value alone are drawn there, too.
 
     Args:
         figure: Empty ``matplotlib.figure.Figure``.
         curves: Curves by their names in the legend.
     """
-    rows = [*_AXES, *(row for row in _VALUE_AXES if _has_points(curves, row))]
+    rows = _rows(curves)
     place = "positions" if all(map(_tells_positions, curves.values())) else "iteration"
-    figure.suptitle(_title(curves))
-    for axes, row in zip(figure.subplots(len(rows), 1, sharex=True), rows):
+    figure.suptitle(_title(curves), fontfamily=_families(curves))
+    all_axes = figure.subplots(len(rows), 1, sharex=True)
+    for axes, row in zip(all_axes, rows):
         for index, (name, curve) in enumerate(curves.items()):
             prefix = f"{name}: " if len(curves) > 1 else ""
             drawn = _row_of(curve, row, rows)
@@ -114,12 +122,63 @@ def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
         if row.title == "accuracy" and all(map(_is_policy, curves.values())):
             _draw_levels(axes)
         axes.grid(alpha=0.3)
-        # The legend of several curves is long; inside the axes it would hide them.
-        beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(curves) > 1 else {}
-        axes.legend(fontsize="small", **beside)
+        if len(curves) == 1:
+            axes.legend(fontsize="small")
+    if len(curves) > 1:
+        _draw_legend(all_axes[0], curves)
     axes.set_xlabel("training positions" if place == "positions" else "iteration")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _rows(curves: Mapping[str, Curve]) -> list[Row]:
+    """Returns the rows of axes that curves need, from top to bottom."""
+    return [*_AXES, *(row for row in _VALUE_AXES if _has_points(curves, row))]
+
+
+def _draw_legend(axes: Any, curves: Mapping[str, Curve]) -> None:
+    """Draws the legend of several curves above the first axes: inside, it would hide them.
+
+    Each color and each kind of point is explained once, for all axes.
+    """
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=f"C{index % 10}", label=_literal(_shortened(name)))
+        for index, name in enumerate(curves)
+    ]
+    handles += [
+        Line2D([], [], color="gray", linestyle=line, marker=marker, label=label)
+        for line, marker, label in (
+            ("-", "", "during the training (accuracy: some test positions)"),
+            ("", "x", "training, mean of the epoch"),
+            ("", "o", "test set"),
+        )
+    ]
+    axes.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncol=_legend_columns(curves),
+        frameon=False,
+        prop={"family": _families(curves), "size": "small"},
+    )
+
+
+def _legend_columns(curves: Mapping[str, Curve]) -> int:
+    """Returns the number of columns of the legend; long names need the whole width."""
+    return 2 if max(map(len, curves)) <= _LONGEST_NAME // 2 else 1
+
+
+def _shortened(name: str, most: int = _LONGEST_NAME) -> str:
+    """Leaves out the middle of a long name: its ends tell files and runs apart."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
+
+
+def _families(names: Iterable[str]) -> list[str]:
+    """Returns the fonts of names: with other characters than ASCII, also the Japanese font."""
+    path = None if all(map(str.isascii, names)) else font_path()
+    return ["DejaVu Sans", *([family_of(path)] if path else [])]
 
 
 def _row_of(curve: Curve, row: Row, rows: Sequence[Row]) -> Row | None:
@@ -139,7 +198,8 @@ def _title(curves: Mapping[str, Curve]) -> str:
     """Names what was trained, as far as the logs tell it."""
     first, *others = {curve.network for curve in curves.values()}
     of = f" of {first}" if first and not others else ""
-    where = f" ({_literal(next(iter(curves)))})" if len(curves) == 1 else ""
+    name = _literal(_shortened(next(iter(curves)), _LONGEST_IN_TITLE))
+    where = f" ({name})" if len(curves) == 1 else ""
     return f"Training{of}: loss and accuracy{where}"
 
 
@@ -225,8 +285,11 @@ def _literal(label: str) -> str:
 
 
 def _size(curves: Mapping[str, Curve]) -> tuple[float, float]:
-    """Returns width and height in inches; the legend of several curves needs more width."""
-    return (9, 8) if len(curves) == 1 else (13, 8)
+    """Returns width and height in inches; the legend of several curves needs more height."""
+    if len(curves) == 1:
+        return 9, 8
+    lines = -(-(len(curves) + _KINDS) // _legend_columns(curves))
+    return 10, max(8, 0.5 + 2.2 * len(_rows(curves))) + 0.2 * lines
 
 
 def save(curves: Mapping[str, Curve], output: str | os.PathLike[str]) -> None:

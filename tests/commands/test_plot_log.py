@@ -1,8 +1,10 @@
 """utils/plot_log.py: from logs to a picture."""
 
+import itertools
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -97,11 +99,30 @@ def test_the_legend_of_several_logs_hides_no_curve(tmp_path):
     figure = Figure(figsize=(13, 8), layout="constrained")
     plot.draw(figure, {f"policy_hand1x1_{number}": curve for number in range(4)})
     FigureCanvasAgg(figure).draw()
-    for axes in figure.axes:
-        legend = axes.get_legend().get_window_extent()
-        assert legend.x0 >= axes.bbox.x1
-        assert legend.x1 <= figure.bbox.x1
-        assert axes.bbox.width > figure.bbox.width / 2
+    (legend,) = (axes.get_legend() for axes in figure.axes if axes.get_legend())
+    assert legend.get_window_extent().y0 >= figure.axes[0].bbox.y1
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert all(axes.bbox.height > figure.bbox.height / 4 for axes in figure.axes)
+
+
+@pytest.mark.parametrize("name", ["run{}", "a_long_folder/and_a_long_name/" * 4 + "{}", "棋譜{}"])
+@pytest.mark.parametrize("count", [2, 8, 20])
+def test_many_logs_of_two_heads_fit_into_the_picture(tmp_path, monkeypatch, name, count):
+    points = [log.ProgressPoint(1, n, 4 / n, 0.1, 3 / n, 0.6, 0.6) for n in (1, 2)]
+    (curve,) = log.read_log([log.READ_START, *itertools.chain(*map(log.format_progress, points))])
+    figures = []
+    monkeypatch.setattr(plot, "save_figure", lambda figure, output: figures.append(figure))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plot.save({name.format(n): curve for n in range(count)}, tmp_path / "x.png")
+        FigureCanvasAgg(figures[0]).draw()
+    axes = figures[0].axes
+    assert len(axes) == 4
+    legend = axes[0].get_legend().get_window_extent()
+    title = figures[0]._suptitle.get_window_extent()
+    assert title.y0 >= legend.y1 > legend.y0 >= axes[0].bbox.y1
+    assert 0 <= legend.x0 < legend.x1 <= figures[0].bbox.x1
+    assert all(one.bbox.height > 100 for one in axes)  # pixels, of 100 an inch
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are always text there")

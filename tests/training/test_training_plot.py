@@ -51,13 +51,17 @@ def test_names_stand_in_the_legend_as_they_are():
     figure = Figure(figsize=(13, 8), layout="constrained")
     plot.draw(figure, {name: curve for name in names})
     FigureCanvasAgg(figure).draw()
-    for axes in figure.axes:
-        texts = [text.get_text() for text in axes.get_legend().get_texts()]
-        assert len(texts) == len(names)
-        assert not any(map(is_math_text, texts))
-        # An even number of dollar signs would be a formula; drawn, "\$" is "$".
-        shown = [text.replace(r"\$", "$").strip().partition(": ")[0] for text in texts]
-        assert shown == names
+    legend, *others = (axes.get_legend() for axes in figure.axes)
+    assert others == [None] * len(others)
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert not any(map(is_math_text, texts))
+    # An even number of dollar signs would be a formula; drawn, "\$" is "$".
+    assert [text.replace(r"\$", "$").strip() for text in texts[: len(names)]] == names
+    assert [text.partition(" ")[0] for text in texts[len(names) :]] == [
+        "during",
+        "training,",
+        "test",
+    ]
 
 
 def figure_of(*runs):
