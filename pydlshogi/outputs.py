@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import filecmp
 import itertools
@@ -143,7 +144,8 @@ def check_book(path: str, header: str) -> None:
     Raises:
         OutputError: the file exists, is not empty and is no book.
     """
-    if _begin(path, len(header)) not in (b"", header.encode()):
+    begin = _begin(path, len(codecs.BOM_UTF8) + len(header)).removeprefix(codecs.BOM_UTF8)
+    if begin and not begin.startswith(header.encode()):
         raise OutputError(f"{path} exists and is not a book. Choose another name for the book.")
 
 

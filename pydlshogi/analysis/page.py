@@ -103,8 +103,10 @@ def summary_text(summary: Summary, color: int, language: str) -> str:
 
 def end_text(record: GameRecord, language: str) -> str:
     """Says how the game ended: the end mark, and who won."""
+    mark = f" ({record.end_mark})" if record.end_mark else ""
+    if record.is_drawn:
+        return word("draw", language) + mark
     if record.winner is None:
         return record.end_mark or ""
     side = word(("black", "white")[record.winner], language)
-    mark = f" ({record.end_mark})" if record.end_mark else ""
     return word("wins", language, side=side) + mark

@@ -13,10 +13,11 @@ import shogi
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.formats import is_binary, records_of
-from pydlshogi.kifu.game import DRAW, END_MARKS_FOR_BLACK, Game, Move, RecordError
+from pydlshogi.kifu.game import DRAW, END_MARKS_FOR_BLACK, Game, Move, NoMovesError, RecordError
 from pydlshogi.kifu.legality import board_of
 from pydlshogi.player.position import make_board
 from pydlshogi.rules import is_possible
+from pydlshogi.text import counted
 from pydlshogi.usi.protocol import CommandError
 
 # End marks of games that an illegal move decided.
@@ -53,10 +54,12 @@ class GameRecord:
         Raises:
             AnalysisError: the game is shorter.
         """
-        if ply is not None and not 0 <= ply <= len(self.moves):
+        last = len(self.moves)
+        if ply is not None and not 0 <= ply <= last:
+            remedy = f"Give a number from 0 to {last}" if last else "Leave --ply out"
             raise AnalysisError(
-                f"the game has {len(self.moves)} moves, so there is no position after move {ply}. "
-                f"Give a number from 0 to {len(self.moves)}."
+                f"the game has {counted(last, 'move')}, so there is no position after move {ply}. "
+                f"{remedy}."
             )
         board = copy_of(self.start)
         for move in self.moves[:ply]:
@@ -77,12 +80,15 @@ def copy_of(board: shogi.Board) -> shogi.Board:
     return shogi.Board(board.sfen())
 
 
-def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
+def read_record(
+    path: str | os.PathLike[str], number: int = 1, *, needs_moves: bool = True
+) -> GameRecord:
     """Reads a game from a CSA, KIF or KI2 file.
 
     Args:
         path: The file.
         number: Number of the game in the file, from 1.
+        needs_moves: Whether to refuse a record with a position alone, as a mating problem.
 
     Raises:
         AnalysisError: the file cannot be read, has no such game, or a move is impossible.
@@ -104,7 +110,13 @@ def read_record(path: str | os.PathLike[str], number: int = 1) -> GameRecord:
     if record is None:
         raise AnalysisError(f"record {name} has no game number {number}. Choose another number.")
     try:
-        return checked_game(record.parse())
+        try:
+            game = record.parse()
+        except NoMovesError as error:
+            if needs_moves or error.game is None:
+                raise
+            game = error.game
+        return checked_game(game)
     except RecordError as error:
         note = record.note(error.line, error.reason)
         remedy = "Correct that line, or choose" if error.line else "Choose"

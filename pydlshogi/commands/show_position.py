@@ -127,7 +127,7 @@ def _board(args: argparse.Namespace) -> shogi.Board:
     words = args.position
     is_file = len(words) == 1 and _names_a_file(words[0])
     if is_file:
-        return read_record(words[0], args.game).board(args.ply)
+        return read_record(words[0], args.game, needs_moves=False).board(args.ply)
     if args.game > 1:
         raise UserError("--game is for a file with several games. Leave it out for a position.")
     return read_position(" ".join(words)).board(args.ply)
@@ -135,4 +135,7 @@ def _board(args: argparse.Namespace) -> shogi.Board:
 
 def _names_a_file(word: str) -> bool:
     """Says whether a single word is meant as a file: an SFEN has blanks."""
-    return word not in _STARTS and (" " not in word or os.path.exists(word))
+    from pydlshogi.kifu.formats import RECORD_SUFFIXES
+
+    is_name = word.lower().endswith(RECORD_SUFFIXES) or os.path.exists(word)
+    return word not in _STARTS and (" " not in word or is_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,16 @@ from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.shapes import BLUE
 from pydlshogi.drawing.words import word
 from pydlshogi.figure import save_figure
+
+#: Width of the graph in inches.
+_WIDTH = 9.5
+
+#: Largest and smallest size of the title in points; and the widths of a Japanese and of another
+#: character, in parts of this size.
+_LARGEST, _SMALLEST, _WIDE, _NARROW = 12, 7, 1.0, 0.65
+
+#: Width of the number of a marked move, as a part of the graph's.
+_NUMBER_WIDTH = 0.03
 
 _OTHER, _LOSS = "#c9c2b4", "#c8102e"
 
@@ -53,9 +64,10 @@ def save_graph(course: Course, output: str | os.PathLike[str], *, language: str 
         for draw, values in ((_draw_wins, course.black_wins), (_draw_moves, course.probabilities))
         if any(value is not None for value in values)
     ]
-    with japanese_figure(9.5, 1.0 + 2.7 * max(1, len(drawers))) as figure:
+    with japanese_figure(_WIDTH, 1.0 + 2.7 * max(1, len(drawers))) as figure:
         figure.set_layout_engine("constrained")
-        figure.suptitle(course.title, fontsize=12)
+        title, size = _fitting(course.title)
+        figure.suptitle(title, fontsize=size)
         rows = figure.subplots(max(1, len(drawers)), 1, sharex=True, squeeze=False)[:, 0]
         for axes, draw in zip(rows, drawers):
             draw(axes, course, language)
@@ -64,6 +76,16 @@ def save_graph(course: Course, output: str | os.PathLike[str], *, language: str 
         rows[-1].xaxis.get_major_locator().set_params(integer=True)
         rows[-1].set_xlabel(word("move number", language))
         save_figure(figure, output)
+
+
+def _fitting(title: str) -> tuple[str, float]:
+    """Returns a title that is not wider than the graph, and its size in points."""
+    widths = [_WIDE if unicodedata.east_asian_width(sign) in "WFA" else _NARROW for sign in title]
+    most = 72 * (_WIDTH - 0.5) / sum(widths, _NARROW)
+    if most >= _SMALLEST:
+        return title, min(most, _LARGEST)
+    kept = int(len(title) * most / _SMALLEST) // 2
+    return f"{title[:kept]}…{title[-kept:]}", _SMALLEST
 
 
 def _draw_wins(axes: Any, course: Course, language: str) -> None:
@@ -77,10 +99,14 @@ def _draw_wins(axes: Any, course: Course, language: str) -> None:
                       alpha=0.12, interpolate=True, linewidth=0)  # fmt: skip
     axes.plot(plies, wins, color="#222222", linewidth=1.3)
     known = dict(points)
+    room = _NUMBER_WIDTH * max(1, len(course.black_wins) - 1)
+    last = {True: -room, False: -room}  # the last number above and below the line
     for ply in course.marked:
         above = ply > 0 and known[ply] > known.get(ply - 1, 50)
         axes.plot(ply, known[ply], "o", color=_LOSS, markersize=4.5)
-        axes.annotate(str(ply), (ply, known[ply]), xytext=(0, 5 if above else -5),
+        distance = 5 if ply - last[above] >= room else 14  # a number beside it is in its way
+        last[above] = ply if distance == 5 else -room
+        axes.annotate(str(ply), (ply, known[ply]), xytext=(0, distance if above else -distance),
                       textcoords="offset points", ha="center", color=_LOSS, fontsize=8,
                       va="bottom" if above else "top")  # fmt: skip
     axes.set_ylabel(word("win of black", language))

@@ -52,6 +52,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{side}: {count} of {total} moves are the model's first choice ({share:.0%})",
         "{side}：{total}手中{count}手がモデルの第1候補と一致（{share:.0%}）",
     ),
+    "draw": ("draw", "引き分け"),
     "wins": ("{side} wins", "{side}の勝ち"),
     "loss": ("mean loss of winning probability {loss:.1%}", "勝率の低下は1手平均{loss:.1%}"),
     "and": ("; ", "、"),

@@ -35,7 +35,7 @@ from pydlshogi.kifu.csa_board import (
     SQUARES,
     StartPosition,
 )
-from pydlshogi.kifu.game import Game, Move, RecordError, end_result
+from pydlshogi.kifu.game import Game, Move, NoMovesError, RecordError, end_result
 from pydlshogi.positions import DRAW, EVALUATION_MAX, HAND_NUM, LOSS, UNKNOWN, WIN
 from pydlshogi.text import UTF_16_REASON, is_utf_16, shown, without_end_of_file
 
@@ -141,7 +141,7 @@ def parse_game(record: bytes) -> Game:
         The game. Its moves may still be impossible on the board.
 
     Raises:
-        RecordError: a part of the record is not CSA, or there is no move.
+        RecordError: a part of the record is not CSA. ``NoMovesError`` if there is no move.
     """
     if is_utf_16(record):
         raise RecordError(0, UTF_16_REASON)
@@ -168,7 +168,7 @@ class _Parser:
             else:
                 self._read_line(line.rstrip(" \t"))
         if not self.game.moves:
-            raise RecordError(0, "it has no moves")
+            raise NoMovesError("it has no moves", None if self._turn is None else self.game)
         self._apply_summary()
 
     def _read_line(self, line: str) -> None:

@@ -54,6 +54,18 @@ class RecordError(UserError):
         self.reason = reason
 
 
+class NoMovesError(RecordError):
+    """A record without moves, for example a mating problem.
+
+    Attributes:
+        game: Its start position and names; None if it gives no position.
+    """
+
+    def __init__(self, reason: str, game: Game | None) -> None:
+        super().__init__(0, reason)
+        self.game = game
+
+
 class Move(NamedTuple):
     """A move, seen from the side that makes it.
 

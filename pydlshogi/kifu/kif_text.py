@@ -16,7 +16,7 @@ import shogi
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.csa_board import require_one_set
-from pydlshogi.kifu.game import Game, RecordError, end_result
+from pydlshogi.kifu.game import Game, NoMovesError, RecordError, end_result
 from pydlshogi.positions import DRAW, EVEN_GAME, HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
 from pydlshogi.text import UTF_16_REASON, is_utf_16, without_end_of_file
 
@@ -170,7 +170,7 @@ class RecordReader:
             text: The record.
 
         Raises:
-            RecordError: a line cannot be understood, or there is no move.
+            RecordError: a line cannot be understood. ``NoMovesError`` if there is no move.
         """
         self.game = Game()
         self._header = _Header(self.game)
@@ -183,7 +183,11 @@ class RecordReader:
                 break
             self._read_line(line)
         if not self.game.moves:
-            raise RecordError(0, "it has no moves of KIF or KI2")
+            if self._header.has_position():
+                self._start()
+            raise NoMovesError(
+                "it has no moves of KIF or KI2", self.game if self._started else None
+            )
         if self.game.end_mark is None and self.game.summary is not None:
             # Some programs write only the closing line, or their own word for the end.
             self.game.result = self.game.summary
@@ -303,6 +307,10 @@ class _Header:
                 for side, name in cells
             ]
         )
+
+    def has_position(self) -> bool:
+        """Says whether the lines name a handicap or draw a board."""
+        return bool(self._handicap or self._rows or self._has_frame)
 
     def start(self, number: int) -> None:
         """Sets the start position of the game, given the number of the first move's line."""

@@ -72,8 +72,12 @@ _VALUE_AXES = (
 # A line with at most so many points gets a dot at each.
 _FEW = 10
 
-# Kinds of points that the legend of several curves explains.
-_KINDS = 3
+# Kinds of points that the legend of several curves explains, and their style.
+_KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("during the training (accuracy: some test positions)", {}),
+    ("training, mean of the epoch", {"linestyle": "", "marker": "x"}),
+    ("test set", {"linestyle": "", "marker": "o"}),
+)
 
 # Longest name in a legend and in a title, in characters.
 _LONGEST_NAME, _LONGEST_IN_TITLE = 90, 40
@@ -147,14 +151,7 @@ def _draw_legend(axes: Any, curves: Mapping[str, Curve]) -> None:
         Line2D([], [], color=f"C{index % 10}", label=_literal(_shortened(name)))
         for index, name in enumerate(curves)
     ]
-    handles += [
-        Line2D([], [], color="gray", linestyle=line, marker=marker, label=label)
-        for line, marker, label in (
-            ("-", "", "during the training (accuracy: some test positions)"),
-            ("", "x", "training, mean of the epoch"),
-            ("", "o", "test set"),
-        )
-    ]
+    handles += [Line2D([], [], color="gray", label=label, **style) for label, style in _KINDS]
     axes.legend(
         handles=handles,
         loc="lower left",
@@ -288,7 +285,7 @@ def _size(curves: Mapping[str, Curve]) -> tuple[float, float]:
     """Returns width and height in inches; the legend of several curves needs more height."""
     if len(curves) == 1:
         return 9, 8
-    lines = -(-(len(curves) + _KINDS) // _legend_columns(curves))
+    lines = -(-(len(curves) + len(_KINDS)) // _legend_columns(curves))
     return 10, max(8, 0.5 + 2.2 * len(_rows(curves))) + 0.2 * lines
 
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import shogi
@@ -74,7 +75,10 @@ def test_the_options_change_the_picture(model, tmp_path):
     [
         (["no.csa"], "record no.csa cannot be read"),
         (["startpos", "moves", "7g7e"], "move 1, '7g7e', cannot be played"),
+        (["no game.KIF"], "record no game.KIF cannot be read"),
         ([str(GAME), "--ply", "110"], "has 109 moves"),
+        (["startpos", "moves", "7g7f", "--ply", "5"], "has 1 move, so there is no position"),
+        (["startpos", "--ply", "1"], "after move 1. Leave --ply out."),
         ([str(GAME), "--game", "2"], "no game number 2"),
         (["startpos", "--game", "2"], "--game is for a file with several games"),
         (["startpos", "-m", "no_model"], "no_model"),
@@ -85,6 +89,49 @@ def test_a_mistake_is_one_sentence(arguments, message, tmp_path, capsys):
     assert line.startswith("show_position: error: ")
     assert message in line
     assert not (tmp_path / "a.png").exists()
+
+
+PROBLEM = """後手の持駒：なし
+  ９ ８ ７ ６ ５ ４ ３ ２ １
++---------------------------+
+| ・ ・ ・ ・v玉 ・ ・ ・ ・|一
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|二
+| ・ ・ ・ ・ 歩 ・ ・ ・ ・|三
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|四
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|五
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|六
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|七
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|八
+| ・ ・ ・ ・ 玉 ・ ・ ・ ・|九
++---------------------------+
+先手の持駒：金二
+"""
+SFEN = "4k4/9/4P4/9/9/9/9/9/4K4 b 2G 1"
+CSA_PROBLEM = "P-51OU\nP+53FU59OU\nP+00KI00KI\n+\n"
+
+
+@pytest.mark.parametrize("name, text", [("a.kif", PROBLEM), ("a.csa", CSA_PROBLEM)])
+def test_a_mating_problem_without_moves_is_shown(tmp_path, monkeypatch, capsys, name, text):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text, encoding="utf-8")
+    for number, position in enumerate(([name], SFEN.split())):
+        assert show_position.main([*position, "--board", "-o", f"{number}.png"]) == 0
+    assert Path("0.png").read_bytes() == Path("1.png").read_bytes()
+    assert "it has no moves" in fails(analyze_kifu.main, name, capsys=capsys)
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("a.kif", "先手：A\n", "it has no moves of KIF or KI2"),
+        ("a.kif", PROBLEM.replace("| ・ ・ ・ ・ 玉 ・ ・ ・ ・|九\n", ""), "nine rows"),
+        ("a.csa", "N+A\n", "it has no moves"),
+    ],
+)
+def test_a_record_without_moves_and_position_is_refused(tmp_path, capsys, name, text, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    options = ["--board", "-o", tmp_path / "a.png"]
+    assert message in fails(show_position.main, tmp_path / name, *options, capsys=capsys)
 
 
 def test_a_folder_may_have_the_name_of_a_start(tmp_path, monkeypatch):

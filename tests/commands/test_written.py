@@ -90,6 +90,9 @@ def test_a_book_replaces_nothing_but_a_book(folder, capsys):
     assert make_book.main([kifu_list.name, "c.csa"]) == 1
     assert "c.csa exists and is not a book" in capsys.readouterr().err
     assert (folder / "c.csa").read_text() == GAME
+    (folder / "b.db").write_text("\ufeff#YANEURAOU-DB2016 1.00\n", encoding="utf-8")
+    assert make_book.main([kifu_list.name, "b.db"]) == 0
+    assert "content is kept as b.db.old" in capsys.readouterr().err
     before = kifu_list.read_bytes()
     assert make_book.main([kifu_list.name, kifu_list.name]) == 1
     assert "is the same file as the kifu list" in capsys.readouterr().err

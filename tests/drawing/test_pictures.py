@@ -142,6 +142,38 @@ def test_a_graph_needs_only_what_is_known(wins, probabilities, tmp_path):
     assert "<text" not in (tmp_path / "new" / "g.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    "title", ["☗ A - ☖ B", "☗ " + "水匠" * 25 + " - ☖ " + "x" * 99, "あ" * 300]
+)
+def test_a_long_title_stays_in_the_picture(title, tmp_path, monkeypatch):
+    titles = []
+
+    def measured(figure, output):
+        figure.savefig(tmp_path / "a.png", dpi=100)
+        titles.append((figure._suptitle.get_text(), figure._suptitle.get_window_extent()))
+        assert 0 < titles[0][1].x0 < titles[0][1].x1 < figure.bbox.x1
+
+    monkeypatch.setattr("pydlshogi.drawing.graph.save_figure", measured)
+    save_graph(Course(title, [0.5, 0.6], [0.5], [1]), tmp_path / "a.png")
+    shown, extent = titles[0]
+    assert shown[:9] == title[:9] and shown[-9:] == title[-9:]
+    assert len(title) < 60 or extent.width > 450  # of 950
+
+
+def test_numbers_of_marked_moves_do_not_overlap(tmp_path, monkeypatch):
+    boxes = []
+
+    def measured(figure, output):
+        figure.savefig(tmp_path / "a.png", dpi=100)
+        boxes.extend(text.get_window_extent() for text in figure.axes[0].texts)
+
+    monkeypatch.setattr("pydlshogi.drawing.graph.save_figure", measured)
+    wins = [0.5] * 100 + [0.5, 0.3] * 5 + [0.3] * 90
+    save_graph(Course("t", wins, [None], [None], range(101, 110, 2)), tmp_path / "a.png")
+    assert len(boxes) == 5
+    assert not any(a.overlaps(b) for a, b in zip(boxes, boxes[1:]))
+
+
 @pytest.mark.parametrize("name", ["a.xyz", "file/a.png"])
 def test_a_picture_that_cannot_be_written_is_one_sentence(name, tmp_path):
     (tmp_path / "file").write_text("")
