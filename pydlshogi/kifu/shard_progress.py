@@ -127,14 +127,16 @@ def read_progress(folder: Path, task: Task) -> Progress:
         if not all(map(_NAME.fullmatch, progress.shards)):
             raise ValueError("another name")
         report = Report.from_plain(progress.report)
+        kept = dataclasses.replace(fresh, **(progress.before_missing or progress.so_far()))
+        may_complete = task.may_complete(progress.missing)
     except (KeyError, TypeError, ValueError):
         remedy = f"Delete {folder}, or choose" if has_shards else "Choose"
         raise ShardingError(f"{path} is damaged. {remedy} another folder.") from None
     if progress.mark != fresh.mark:
         if not has_shards:
             return fresh
-        if task.may_complete(progress.missing):
-            return dataclasses.replace(fresh, **(progress.before_missing or progress.so_far()))
+        if may_complete:
+            return kept
         raise ShardingError(
             f"{folder} holds shards of another list, or the list, a file or an option changed "
             "since, or another version of pydlshogi made it. Delete it, or choose another folder."

@@ -81,9 +81,8 @@ def make_shards(
             )
     progress = read_progress(folder, Task(sources, strict, size))
     continued = progress.groups > 0
-    if not continued:
-        # Before the first shard: the next run then knows which list the shards belong to.
-        write_progress(folder, progress)
+    # Before the first shard: the next run then knows which list the shards belong to.
+    write_progress(folder, progress)
     damaged = {_group_of(name) for name in _checked(progress.shards, folder)}
     for number, group in enumerate(_groups(sources)):
         if number >= progress.groups:
