@@ -433,7 +433,8 @@ ERRORS = {
     "not a model": ("train.txt test.txt -m train.txt", "train.txt"),
     "state": ("train.txt test.txt -m good -r missing", "missing"),
     "not a state": ("train.txt test.txt -m good -r train.txt", "train.txt"),
-    "model as state": ("train.txt test.txt -m good -r good", "state file good holds no state"),
+    "model as state": ("train.txt test.txt -m good -r good", "--resume are the same file, good."),
+    "another model as state": ("train.txt test.txt -m good -r copy", "copy holds no state"),
     "same file": ("train.txt test.txt --model a --state a", "--state a"),
     "model that waits": ("train.txt test.txt --model a --state a.next", "--model's new file"),
     "state over model": ("train.txt test.txt -m good --state good", "--initmodel"),
@@ -453,6 +454,7 @@ def test_what_cannot_go_on_gets_one_sentence(folder, small, capsys, name):
     (folder / "nothing.txt").write_text("nowhere.csa\n")
     chainer.serializers.save_npz("good", SmallPolicy())
     good = Path("good").read_bytes()
+    Path("copy").write_bytes(good)
     assert main([*words.split(), "--iterations", "1"]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert named in errors[-1]
