@@ -128,11 +128,12 @@ def read_progress(folder: Path, task: Task) -> Progress:
             raise ValueError("another name")
         report = Report.from_plain(progress.report)
         kept = dataclasses.replace(fresh, **(progress.before_missing or progress.so_far()))
-        may_complete = task.may_complete(progress.missing)
+        is_same = progress.mark == fresh.mark
+        may_complete = not is_same and task.may_complete(progress.missing)
     except (KeyError, TypeError, ValueError):
         remedy = f"Delete {folder}, or choose" if has_shards else "Choose"
         raise ShardingError(f"{path} is damaged. {remedy} another folder.") from None
-    if progress.mark != fresh.mark:
+    if not is_same:
         if not has_shards:
             return fresh
         if may_complete:

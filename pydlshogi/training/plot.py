@@ -72,11 +72,14 @@ _VALUE_AXES = (
 # A line with at most so many points gets a dot at each.
 _FEW = 10
 
+# What crosses and dots show.
+_MEAN, _TEST_SET = "training, mean of the epoch", "test set"
+
 # Kinds of points that the legend of several curves explains, and their style.
 _KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("during the training (accuracy: some test positions)", {}),
-    ("training, mean of the epoch", {"linestyle": "", "marker": "x"}),
-    ("test set", {"linestyle": "", "marker": "o"}),
+    (_MEAN, {"linestyle": "", "marker": "x"}),
+    (_TEST_SET, {"linestyle": "", "marker": "o"}),
 )
 
 # Longest name in a legend and in a title, in characters.
@@ -253,8 +256,8 @@ def _draw_curve(
     during = "training" if row.title.endswith("loss") else "some test positions"
     for points, attribute, style, label in (
         (curve.progress, row.progress, "-", during),
-        (curve.epochs, row.mean, "x", "training, mean of the epoch"),
-        (curve.epochs, row.tested, "o", "test set"),
+        (curve.epochs, row.mean, "x", _MEAN),
+        (curve.epochs, row.tested, "o", _TEST_SET),
     ):
         pairs = _pairs(points, attribute, place) if attribute else []
         if pairs:
