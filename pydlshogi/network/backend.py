@@ -14,6 +14,7 @@ can record it (:mod:`pydlshogi.network.gpu.recording`).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
@@ -50,8 +51,12 @@ Compute = Optional[Callable[[numpy.ndarray], Sequence[numpy.ndarray]]]
 #: int8 only if it is so many times faster than bfloat16. Less would not repay the rounding.
 _MUCH_FASTER, _FASTER = 1.5, 1.2
 
-#: Number of positions and of runs that ``auto`` compares. A search on a CPU has such batches.
-_POSITIONS, _RUNS = 8, 5
+#: Number of positions that ``auto`` gives to each backend. A search on a CPU has such batches.
+_POSITIONS = 8
+
+#: Largest and smallest number of runs of each backend. After some seconds, no further ones begin.
+#: With 5 runs on a busy computer, ``auto`` sometimes chose a backend of half the speed.
+_RUNS, _LEAST_RUNS, _SECONDS = 16, 5, 1.0
 
 
 class BackendError(UserError):
@@ -110,30 +115,41 @@ def _fastest(network: Network) -> tuple[str, Compute]:
     own = compile_network(network)
     if own is None:  # the network may compute what no conversion knows
         return OWN, None
-    chosen: tuple[str, Compute] = (OWN, own)
-    limit = _seconds(network, own) / _MUCH_FASTER
-    for candidate in (OPENVINO_BFLOAT16, OPENVINO_INT8):
+    candidates: dict[str, Any] = {OWN: own}
+    for name in (OPENVINO_BFLOAT16, OPENVINO_INT8):
         try:
-            forward = _openvino(candidate, network)
+            candidates[name] = _openvino(name, network)
         except BackendError:
             continue
-        seconds = _seconds(network, forward)
-        if seconds < limit:
-            chosen, limit = (candidate, forward), seconds / _FASTER
-    return chosen
+    seconds = _measure(network, candidates)
+    chosen, limit = OWN, seconds[OWN] / _MUCH_FASTER
+    for name in candidates:
+        if seconds[name] < limit:
+            chosen, limit = name, seconds[name] / _FASTER
+    return chosen, candidates[chosen]
 
 
-def _seconds(network: Network, forward: Any) -> float:
-    """Measures a function.
+def _measure(network: Network, candidates: dict[str, Any]) -> dict[str, float]:
+    """Measures functions in turns: other programs slow down some runs, and all candidates alike.
 
     Returns:
-        The least time of a few runs, in seconds. Other programs may slow down some of them.
+        The least time of a run, in seconds.
     """
     planes = numpy.zeros((_POSITIONS, network.plane_num, 9, 9), numpy.float32)
-    forward(planes)  # prepares its arrays
-    times = []
-    for _ in range(_RUNS):
-        start = time.perf_counter()
-        forward(planes)
-        times.append(time.perf_counter() - start)
-    return min(times)
+    for forward in candidates.values():
+        _seconds(forward, planes)  # the first run prepares its arrays
+    seconds = dict.fromkeys(candidates, math.inf)
+    end = time.perf_counter() + _SECONDS
+    for number in range(_RUNS):
+        if number >= _LEAST_RUNS and time.perf_counter() > end:
+            break
+        for name, forward in candidates.items():
+            seconds[name] = min(seconds[name], _seconds(forward, planes))
+    return seconds
+
+
+def _seconds(forward: Any, planes: numpy.ndarray) -> float:
+    """Measures a run of a function, in seconds."""
+    start = time.perf_counter()
+    forward(planes)
+    return time.perf_counter() - start

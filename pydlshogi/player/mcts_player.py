@@ -21,8 +21,9 @@ from pydlshogi.player.book import Book, BookError, BookMove, book_key, read_book
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_options import mcts_options
 from pydlshogi.player.network_player import NetworkPlayer, file_stamp
-from pydlshogi.player.search_info import info_lines
+from pydlshogi.player.search_info import Reports, info_lines, mate_info
 from pydlshogi.uct.boards import board_library, make_search_board
+from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.garbage_collector import no_garbage_collection
@@ -187,13 +188,18 @@ class MCTSPlayer(NetworkPlayer):
             megabytes = memory // 2
         else:
             megabytes = memory - tree.size // 10**6
+        search = MateSearch(self._make_game().board, megabytes)
+        reports = self._reports(timer, lambda: self.send(mate_info(search, timer.elapsed())))
 
         def is_stopped() -> bool:
             tree.free(_FREED)  # much faster than the mate search takes memory
+            reports.send_if_due()
             return timer.is_over() or (seconds is not None and timer.elapsed() >= seconds)
 
         with no_garbage_collection():
-            line = find_mate(self._make_game().board, is_stopped, megabytes)
+            line = find_mate(search, is_stopped)
+            self.send(mate_info(search, timer.elapsed(), line or ()))
+            search.free()
         if line is None:
             return "timeout"
         return " ".join(map(to_usi, line)) or "nomate"
@@ -250,15 +256,11 @@ class MCTSPlayer(NetworkPlayer):
             timer: The time of the search.
             visits_before: Visits of the root before the search.
         """
-        interval = self.options["PV_Interval"] / 1000
-        due = interval
+        root = self._search.root
+        reports = self._reports(timer, lambda: self._report(timer, root.visits - visits_before))
 
         def is_over() -> bool:
-            nonlocal due
-            root = self._search.root
-            if interval and timer.elapsed() >= due:
-                due = timer.elapsed() + interval
-                self._report(timer, root.visits - visits_before)
+            reports.send_if_due()
             has_answer = root.policy is not None
             return timer.is_over() and (has_answer or timer.is_late())
 
@@ -332,6 +334,10 @@ class MCTSPlayer(NetworkPlayer):
         if not shares.any():
             return None
         return rows[self.random().choice(len(rows), p=shares / shares.sum())].move
+
+    def _reports(self, timer: Timer, send: Callable[[], None]) -> Reports:
+        """Prepares the ``info`` lines during a search."""
+        return Reports(timer, self.options["PV_Interval"] / 1000, send)
 
     def _report(self, timer: Timer, nodes: int, played: int | None = None) -> None:
         """Sends the ``info`` lines; ``multipv 1`` is the move played, if it is given."""

@@ -83,11 +83,12 @@ class MateSearch:
         megabytes: Memory of the table.
 
     Attributes:
+        board: The board, with the position.
         nodes: Number of positions visited so far.
     """
 
     def __init__(self, board: SearchBoard, megabytes: int = 1024) -> None:
-        self._board = board
+        self.board = board
         self._capacity = megabytes * 10**6 // _ENTRY_BYTES
         self._root = board.key()
         self._table: dict[int, _Numbers] = {}
@@ -118,6 +119,10 @@ class MateSearch:
         if self._table[self._root].phi == 0:
             return True
         return None if self._was_too_deep else False
+
+    def fullness(self) -> float:
+        """Returns the used part of the memory, 1 for all of it."""
+        return (len(self._table) + self._kept) / max(1, self._capacity)
 
     def line(self) -> list[int]:
         """Returns the moves of the mate: the shortest attack against the longest defence.
@@ -160,7 +165,7 @@ class MateSearch:
 
     def _search(self, attacks: bool, phi_limit: int, delta_limit: int, plies: int) -> None:
         """Searches below a position until one of its numbers reaches its limit."""
-        key = self._board.key()
+        key = self.board.key()
         self._count_node()
         children = self._children(attacks) if plies else []
         self._was_too_deep |= not plies
@@ -259,7 +264,7 @@ class MateSearch:
 
     def _children(self, attacks: bool) -> list[tuple[int, int]]:
         """Lists the moves of the attacker or the defender, each with the key after it."""
-        board = self._board
+        board = self.board
         children = []
         for move in board.checks() if attacks else board.moves().tolist():
             board.push(move)
@@ -271,15 +276,15 @@ class MateSearch:
         """Counts a position; raises ``_Stopped`` if the search must end."""
         self.nodes += 1
         # A position takes 0.1 ms, or 10 ms with the board of python-shogi.
-        if len(self._table) + self._kept >= self._capacity or self._is_stopped():
+        if self.fullness() >= 1 or self._is_stopped():
             raise _Stopped
 
     def _push(self, move: int) -> None:
-        self._board.push(move)
+        self.board.push(move)
         self._pushed += 1
 
     def _pop(self) -> None:
-        self._board.pop()
+        self.board.pop()
         self._pushed -= 1
 
     def _take_back(self) -> None:

@@ -90,31 +90,24 @@ def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[li
     return [mate for mate in (shorter, line) if _ends_in_mate(board, mate)], is_complete
 
 
-def find_mate(
-    board: SearchBoard, is_stopped: Callable[[], bool], megabytes: int
-) -> list[int] | None:
+def find_mate(search: MateSearch, is_stopped: Callable[[], bool]) -> list[int] | None:
     """Searches a mate of any length.
 
     The board's own search comes first. It is fast but cannot be interrupted, so it runs in
     slices.
 
     Args:
-        board: The position; the side to move mates.
+        search: A search that has not begun.
         is_stopped: Says whether to stop; asked at every position, or between two slices.
-        megabytes: Memory of the search.
 
     Returns:
         The moves; empty if there is no mate; None if this is not known
         (:meth:`pydlshogi.uct.dfpn.MateSearch.run`).
     """
-    line = _search_slices(board, is_stopped)
+    line = _search_slices(search.board, is_stopped)
     if line is not None:
         return line
-    search = MateSearch(board, megabytes)
-    is_mate = search.run(is_stopped)
-    line = None if is_mate is None else search.line()
-    search.free()
-    return line
+    return None if search.run(is_stopped) is None else search.line()
 
 
 def _search_slices(board: SearchBoard, is_stopped: Callable[[], bool]) -> list[int] | None:

@@ -173,7 +173,7 @@ def test_a_processor_without_bfloat16_is_told(monkeypatch):
             return ["FP32", "INT8"]
 
     monkeypatch.setattr(openvino, "Core", Core)
-    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: own_is_slow(forward))
     with pytest.raises(BackendError) as caught:
         make_forward(OPENVINO_BFLOAT16, folded(), CPU)
     assert str(caught.value) == (
@@ -186,7 +186,7 @@ def test_a_processor_without_bfloat16_is_told(monkeypatch):
 @pytest.mark.parametrize("package", ["openvino", "onnx"])
 def test_without_its_packages_auto_is_own_and_openvino_says_what_to_install(monkeypatch, package):
     pytest.importorskip("openvino")
-    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: own_is_slow(forward))
     monkeypatch.setitem(sys.modules, package, None)  # it cannot be found
     assert make_forward(AUTO, folded(), CPU)[0] == OWN
     for name in (OPENVINO_FLOAT32, OPENVINO_BFLOAT16, OPENVINO_INT8):
@@ -257,7 +257,7 @@ def test_wrong_results_of_openvino_are_noticed(monkeypatch, backend, change):
     monkeypatch.setattr(
         OpenVINOProgram, "__call__", lambda self, x: [change(a) for a in compute(self, x)]
     )
-    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: own_is_slow(forward))
     with pytest.raises(BackendError, match="results in float32 differ"):
         make_forward(backend, folded(), CPU)
     assert make_forward(AUTO, folded(), CPU)[0] == OWN
@@ -271,7 +271,7 @@ def test_what_our_own_program_cannot_compute_is_left_to_chainer(monkeypatch):
             flat = chainer.functions.reshape(planes, (len(planes), -1))[:, :2187]
             return flat * (1 + 0.3 * float(getattr(planes, "array", planes).mean()))
 
-    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: own_is_slow(forward))
     assert make_forward(AUTO, Means(), CPU) == (OWN, None)
 
 
@@ -289,7 +289,7 @@ def test_openvino_refuses_numbers_that_are_not_finite_and_auto_leaves_them_to_th
 ):
     """A ReLU of OpenVINO hides nan: the player would not notice it."""
     pytest.importorskip("openvino")
-    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: own_is_slow(forward))
     network = folded()
     getattr(getattr(network, layer), array).array[...] = numpy.nan
     with pytest.raises(BackendError, match="the network gives numbers that are not finite"):
@@ -333,13 +333,47 @@ def test_auto_chooses_fewer_bits_only_where_they_are_much_faster(
 
     monkeypatch.setattr(backend_module, "compile_network", lambda network: OWN)
     monkeypatch.setattr(backend_module, "_openvino", make)
-    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: seconds[forward])
+    monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: seconds[forward])
     assert make_forward(AUTO, folded(), CPU) == (chosen, chosen)
+
+
+@pytest.mark.parametrize("disturbed", range(0, 18, 3))
+def test_auto_chooses_well_while_another_program_runs_for_a_while(monkeypatch, disturbed):
+    """Some runs in a row take five times as long, those of one backend or of both."""
+    runs = 0
+
+    def seconds(forward, planes):
+        nonlocal runs
+        runs += 1
+        return (0.1 if forward == OWN else 0.04) * (5 if disturbed <= runs < disturbed + 12 else 1)
+
+    monkeypatch.setattr(backend_module, "compile_network", lambda network: OWN)
+    monkeypatch.setattr(backend_module, "_openvino", lambda name, network: name)
+    monkeypatch.setattr(backend_module, "_seconds", seconds)
+    assert make_forward(AUTO, folded(), CPU)[0] == OPENVINO_BFLOAT16
+
+
+def test_auto_does_not_compare_for_long_on_a_slow_computer(monkeypatch):
+    now = 0.0
+    runs = []
+
+    def seconds(forward, planes):
+        nonlocal now
+        now += 0.4
+        runs.append(forward)
+        return 0.4
+
+    monkeypatch.setattr(backend_module, "compile_network", lambda network: OWN)
+    monkeypatch.setattr(backend_module, "_openvino", lambda name, network: name)
+    monkeypatch.setattr(backend_module, "_seconds", seconds)
+    monkeypatch.setattr(backend_module.time, "perf_counter", lambda: now)
+    assert make_forward(AUTO, folded(), CPU)[0] == OWN
+    assert runs.count(OWN) == 6  # one to prepare the arrays
 
 
 def test_auto_chooses_a_faster_openvino(monkeypatch):
     pytest.importorskip("openvino")
-    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: own_is_slow(forward))
     name, forward = make_forward(AUTO, folded(), CPU)
     assert name == (OPENVINO_BFLOAT16 if has_bfloat16() else OPENVINO_INT8)
     assert type(forward) is OpenVINOProgram
@@ -405,7 +439,7 @@ def test_filters_of_zeros_and_inputs_that_are_always_zero_stay_zero_in_int8():
 def test_a_network_that_int8_cannot_compute_exactly_is_refused(monkeypatch):
     """One filter is so much larger than the others that its inputs hide theirs."""
     pytest.importorskip("openvino")
-    monkeypatch.setattr(backend_module, "_seconds", lambda network, forward: own_is_slow(forward))
+    monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: own_is_slow(forward))
     network = folded()
     network.l5.W.array[0] *= 1e5
     network.l6.W.array[:, 0] *= 1e-5  # the next layer takes it back, so float32 is exact

@@ -24,6 +24,8 @@ from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_info import info_lines
 from pydlshogi.uct import boards
+from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import Line, best_lines
 from pydlshogi.uct.move import from_usi, to_usi
 from pydlshogi.uct.node import Node
@@ -999,12 +1001,17 @@ def test_find_mate():
 def test_find_mate_has_at_least_half_of_the_memory(monkeypatch, used, left):
     given = []
 
-    def find_mate(board, is_stopped, megabytes):
-        given.append(megabytes)
+    class Watched(MateSearch):
+        def __init__(self, board, megabytes):
+            super().__init__(board, megabytes)
+            given.append(megabytes)
+
+    def find_mate(search, is_stopped):
         while player._search.tree.can_shrink:
             assert not is_stopped()
         return []
 
+    monkeypatch.setattr("pydlshogi.player.mcts_player.MateSearch", Watched)
     monkeypatch.setattr("pydlshogi.player.mcts_player.find_mate", find_mate)
     player = make_player(USI_Hash=16)
     player.choose(Go(nodes=100))
@@ -1019,17 +1026,49 @@ def test_find_mate_has_at_least_half_of_the_memory(monkeypatch, used, left):
     assert used <= 0.5 or tree.size - missing < size / 10
 
 
-def test_find_mate_keeps_its_time(monkeypatch):
-    from pydlshogi.uct import dfpn
-    from pydlshogi.uct.cshogi_board import CshogiBoard
+@pytest.fixture
+def endless_mate_search(monkeypatch):
+    """No mate search ends without a stop."""
 
     def endless(self, is_stopped):
         while not is_stopped():
+            self.nodes += 1
             time.sleep(0.001)
 
-    player = make_player()
     monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], False))
-    monkeypatch.setattr(dfpn.MateSearch, "run", endless)
+    monkeypatch.setattr(MateSearch, "run", endless)
+
+
+def test_a_mate_search_shows_its_progress_and_the_mate(endless_mate_search):
+    player = make_player(PV_Interval=50)
+    player.said.clear()
+    assert player.find_mate(Go(mate=True, mate_ms=400)) == "timeout"
+    pattern = r"info time (\d+) nodes (\d+) nps \d+ hashfull 0"
+    shown = [tuple(map(int, re.fullmatch(pattern, line).groups())) for line in player.said]
+    assert 3 <= len(shown) <= 9
+    assert shown == sorted(shown)
+    assert 0 < shown[0][1] < shown[-1][1]
+    assert 390 <= shown[-1][0] < 600
+
+
+def test_without_an_interval_a_mate_search_shows_only_its_end(endless_mate_search):
+    player = make_player(PV_Interval=0)
+    player.said.clear()
+    player.find_mate(Go(mate=True, mate_ms=200))
+    assert len(player.said) == 1
+
+
+def test_the_mate_is_shown_with_its_line():
+    player = make_player(MATE_IN_ONE)
+    player.said.clear()
+    assert player.find_mate(Go(mate=True)) == "G*5b"
+    (line,) = player.said
+    assert line.startswith("info depth 1 time ")
+    assert line.endswith(" score mate 1 pv G*5b")
+
+
+def test_find_mate_keeps_its_time(endless_mate_search):
+    player = make_player()
     start = time.perf_counter()
     assert player.find_mate(Go(mate=True, mate_ms=300)) == "timeout"
     assert 0.25 < time.perf_counter() - start < 0.6

@@ -201,11 +201,11 @@ def test_df_pn_stops_when_its_memory_is_full(hard):
 
 
 def test_no_mate_is_told_from_a_stopped_search():
-    assert find_mate(CshogiBoard(), never, 16) == []
-    assert find_mate(PythonShogiBoard(), never, 16) == []
-    assert find_mate(CshogiBoard("9/9/9/9/9/9/9/9/9 b G 1"), never, 16) == []
+    assert find_mate(MateSearch(CshogiBoard()), never) == []
+    assert find_mate(MateSearch(PythonShogiBoard()), never) == []
+    assert find_mate(MateSearch(CshogiBoard("9/9/9/9/9/9/9/9/9 b G 1")), never) == []
     middle = list(endgames(1, plies=40))[0]
-    assert find_mate(PythonShogiBoard(middle), lambda: True, 16) is None
+    assert find_mate(MateSearch(PythonShogiBoard(middle)), lambda: True) is None
 
 
 class SlicedBoard(CshogiBoard):
@@ -235,7 +235,7 @@ class SlicedBoard(CshogiBoard):
 def test_no_slice_of_a_mate_search_is_long(monkeypatch, node_seconds, most):
     board = SlicedBoard(node_seconds)
     monkeypatch.setattr(time, "perf_counter", lambda: board.now)
-    assert find_mate(board, never, 16) == []
+    assert find_mate(MateSearch(board), never) == []
     assert max(board.slices) == most
     assert board.slices == sorted(board.slices)
 
@@ -251,14 +251,14 @@ def test_a_mate_that_comes_after_the_limit_of_plies_is_not_reported():
 
 def test_a_mate_search_stops_between_two_slices():
     board = SlicedBoard()
-    find_mate(board, lambda: True, 16)
+    find_mate(MateSearch(board), lambda: True)
     assert board.slices == [1000]
 
 
 def test_mates_are_found_with_their_lines():
     found = 0
     for sfen in endgames(40, plies=5):
-        line = find_mate(CshogiBoard(sfen), lambda: True, 64)
+        line = find_mate(MateSearch(CshogiBoard(sfen)), lambda: True)
         if line:
             found += 1
             assert is_mating(sfen, line)
