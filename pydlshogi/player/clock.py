@@ -112,13 +112,13 @@ def half_of_the_time(go: Go, color: int) -> float | None:
 
 def _seconds_of(clock: Clock) -> tuple[float, float, float]:
     """Returns the remaining time, the increment and the byoyomi of this move in seconds."""
-    remaining, increment, byoyomi = (
-        max(0, number or 0) / 1000 for number in dataclasses.astuple(clock)
-    )
-    if not (remaining or byoyomi):
-        # ShogiHome takes the increment off the clock that it sends: the side has only that.
-        remaining = increment
-    return remaining, increment, byoyomi
+    remaining, increment, byoyomi = ((number or 0) / 1000 for number in dataclasses.astuple(clock))
+    increment, byoyomi = max(0.0, increment), max(0.0, byoyomi)
+    if remaining <= 0 and not byoyomi:
+        # ShogiHome takes the increment off the clock that it sends, even below zero. The side has
+        # both together.
+        remaining += increment
+    return max(0.0, remaining), increment, byoyomi
 
 
 def _moves_left(go: Go, guess: int) -> int:

@@ -21,7 +21,13 @@ from pydlshogi.player.book import Book, BookError, BookMove, book_key, read_book
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_options import mcts_options
 from pydlshogi.player.network_player import NetworkPlayer, file_stamp
-from pydlshogi.player.search_info import Reports, info_lines, mate_info
+from pydlshogi.player.search_info import (
+    Reports,
+    book_info,
+    info_lines,
+    mate_info,
+    why_unknown,
+)
 from pydlshogi.uct.boards import board_library, make_search_board
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
@@ -157,6 +163,7 @@ class MCTSPlayer(NetworkPlayer):
             self.send("info string the 27-point declaration holds")
             return "win"
         if not rules.has_legal_move(self.board):
+            self.send("info string the side to move has no legal move")
             return "resign"
         if not self._loaded:  # a GUI without isready
             self.prepare()
@@ -201,6 +208,7 @@ class MCTSPlayer(NetworkPlayer):
             self.send(mate_info(search, timer.elapsed(), line or ()))
             search.free()
         if line is None:
+            self.send(f"info string {why_unknown(search, go)}")
             return "timeout"
         return " ".join(map(to_usi, line)) or "nomate"
 
@@ -299,19 +307,20 @@ class MCTSPlayer(NetworkPlayer):
 
     def _bestmove(self, timer: Timer, nodes: int) -> str:
         """Shows the result and returns the text after ``bestmove``."""
-        drawn = self._drawn_by_visits()
-        self._report(timer, nodes, drawn)
         lines = best_lines(self._search, 1)
         if not lines:
             self.send("info string the network has not answered in time: the move is not searched")
             return to_usi(self._search.any_move())
-        best = lines[0]
+        best, drawn = lines[0], self._drawn_by_visits()
         threshold = self.options["resign_threshold"] / 100
-        if self._evaluator.has_value and best.expected() < threshold:
-            return "resign"
-        if drawn is not None and drawn != best.moves[0]:
+        resigns = self._evaluator.has_value and best.expected() < threshold
+        if drawn is not None and drawn != best.moves[0] and not resigns:
             self.send(f"info string random_plies: {to_usi(drawn)} is drawn by the visits")
             best = played_first(self._search, drawn, 1)[0]
+        # Some programs take the score from the line before bestmove.
+        self._report(timer, nodes, drawn)
+        if resigns:
+            return "resign"
         words = [to_usi(move) for move in best.moves[:2]]
         if len(words) == 1 or not self.options["USI_Ponder"]:
             return words[0]
@@ -447,7 +456,9 @@ class MCTSPlayer(NetworkPlayer):
     def _play_book(self, move: BookMove) -> str:
         """Shows a book move and returns the text after ``bestmove``."""
         self.send(f"info string book move {move.move}, played {move.times} times")
-        if self.options["USI_Ponder"] and self._is_legal_answer(move):
+        has_answer = self._is_legal_answer(move)
+        self.send(book_info(move if has_answer else move._replace(answer="")))
+        if self.options["USI_Ponder"] and has_answer:
             return f"{move.move} ponder {move.answer}"
         return move.move
 

@@ -6,17 +6,26 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Callable
 
+from pydlshogi.player.book import BookMove
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.strategy import score
-from pydlshogi.uct.dfpn import MateSearch
+from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.line import Line
 from pydlshogi.uct.move import to_usi
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
+from pydlshogi.usi.protocol import Go
+
+
+#: Seconds until the first report. The time until the next one doubles, up to the interval.
+_FIRST_REPORT = 0.1
 
 
 class Reports:
     """Sends ``info`` lines at regular intervals during a search.
+
+    In the first moments, reports come more often. A GUI that analyses each position for a second
+    records the last report before it sends ``stop``.
 
     Args:
         timer: The time of the search.
@@ -28,13 +37,15 @@ class Reports:
         self._timer = timer
         self._interval = interval
         self._send = send
-        self._due = interval or math.inf
+        self._due = min(interval, _FIRST_REPORT) or math.inf
 
     def send_if_due(self) -> None:
         """Sends a report, if the last one was sent long enough ago."""
         if self._timer.elapsed() >= self._due:
             self._send()
-            self._due = self._timer.elapsed() + self._interval
+            pause = min(self._interval, self._due)
+            # After a delay, the reports that were missed do not follow one another.
+            self._due = max(self._due + pause, self._timer.elapsed() + pause / 2)
 
 
 def info_lines(
@@ -71,6 +82,25 @@ def mate_info(search: MateSearch, seconds: float, mate: Sequence[int] = ()) -> s
         return f"info {effort}"
     pv = " ".join(map(to_usi, mate))
     return f"info depth {len(mate)} {effort} score mate {len(mate)} pv {pv}"
+
+
+def why_unknown(search: MateSearch, go: Go) -> str:
+    """Says why a mate search has ended without a result: some GUIs do not show ``timeout``."""
+    if search.fullness() >= 1:
+        return "it is unknown whether there is a mate: the memory of USI_Hash is full"
+    if go.stop.is_set():
+        return "it is unknown whether there is a mate: the search was stopped"
+    if search.was_too_deep:
+        return f"no mate in {MOST_PLIES} plies was found, and longer mates are not searched"
+    return f"it is unknown whether there is a mate: the {go.mate_ms} ms are over"
+
+
+def book_info(move: BookMove) -> str:
+    """Writes the ``info`` line of a book move; it has a score if a search has found one."""
+    depth = f"depth {move.depth} " if move.depth else ""
+    score_words = f"score cp {move.score} " if move.depth or move.score else ""
+    pv = f"{move.move} {move.answer}".rstrip()
+    return f"info {depth}time 0 nodes 0 multipv 1 {score_words}pv {pv}"
 
 
 def _effort(seconds: float, nodes: int, fullness: float) -> str:

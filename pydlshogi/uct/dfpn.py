@@ -85,6 +85,7 @@ class MateSearch:
     Attributes:
         board: The board, with the position.
         nodes: Number of positions visited so far.
+        was_too_deep: Whether the search has cut a line of ``MOST_PLIES`` plies.
     """
 
     def __init__(self, board: SearchBoard, megabytes: int = 1024) -> None:
@@ -97,7 +98,7 @@ class MateSearch:
         self._found_at = 0  # number of positions visited when something new was found
         self._path: set[int] = set()
         self._pushed = 0
-        self._was_too_deep = False
+        self.was_too_deep = False
         self.nodes = 0
 
     def run(self, is_stopped: Callable[[], bool]) -> bool | None:
@@ -118,7 +119,7 @@ class MateSearch:
             return None
         if self._table[self._root].phi == 0:
             return True
-        return None if self._was_too_deep else False
+        return None if self.was_too_deep else False
 
     def fullness(self) -> float:
         """Returns the used part of the memory, 1 for all of it."""
@@ -168,7 +169,7 @@ class MateSearch:
         key = self.board.key()
         self._count_node()
         children = self._children(attacks) if plies else []
-        self._was_too_deep |= not plies
+        self.was_too_deep |= not plies
         self._path.add(key)
         while True:
             best, second, numbers = self._sum_up(children, attacks)

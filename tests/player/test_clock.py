@@ -36,6 +36,22 @@ def test_an_increment_without_any_other_time_is_a_clock():
     assert budget(ply=0, remaining=0, increment=10_000) == Budget(4.8, 4.8, 9.95)
 
 
+@pytest.mark.parametrize(("base", "increment"), [(1, 3), (2, 5), (4, 10), (1, 60), (0.5, 1)])
+def test_the_first_move_fits_into_the_base_if_the_increment_is_longer(base, increment):
+    """ShogiHome sends the clock less the increment, here a negative number."""
+    remaining, increment = int(1000 * (base - increment)), 1000 * increment
+    found = budget(ply=0, remaining=remaining, increment=increment)
+    assert 0.1 * base < found.planned <= found.extended < found.last == base - 0.05
+    go = parse_go(f"btime {remaining} wtime 0 binc {increment} winc {increment}")[0]
+    assert go.black == Clock(remaining, increment, None)
+    assert half_of_the_time(go, 0) <= base / 2
+
+
+def test_a_clock_below_zero_without_an_increment_leaves_no_time():
+    assert budget(remaining=-500, increment=100).planned == 0
+    assert budget(remaining=-500, byoyomi=1000) == budget(remaining=0, byoyomi=1000)
+
+
 @pytest.mark.parametrize("increment", [1000, 2000, 5000, 10_000, 30_000])
 def test_each_move_of_a_game_with_increments_alone_has_time(increment):
     clock, seconds = increment, []

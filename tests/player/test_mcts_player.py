@@ -22,7 +22,7 @@ from pydlshogi.player.book import BookError, BookMove, write_book
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
-from pydlshogi.player.search_info import info_lines
+from pydlshogi.player.search_info import Reports, info_lines, why_unknown
 from pydlshogi.uct import boards
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
@@ -452,11 +452,24 @@ def test_info_comes_every_interval_and_at_the_end():
     player.choose(Go(movetime=900))
     times = [int(re.search(r" time (\d+)", line)[1]) for line in player.said if " time " in line]
     assert 4 <= len(times) <= 9
-    assert all(60 < b - a < 400 for a, b in zip(times[:-1], times[1:-1]))
+    assert all(40 < b - a < 400 for a, b in zip(times[:-1], times[1:-1]))
     player.said.clear()
     player.set(PV_Interval=0)
     player.choose(Go(movetime=500))
     assert len(player.said) == 1
+
+
+def test_the_first_lines_come_early_and_late_ones_on_time():
+    """ShogiHome's analysis takes the last line before ``stop``: not one of half the time."""
+    now, reported = 0.0, []
+    timer = SimpleNamespace(elapsed=lambda: now)
+    reports = Reports(timer, 0.5, lambda: reported.append(now))
+    while now < 60:
+        now += 0.013
+        reports.send_if_due()
+    expected = [0.1, 0.2, 0.4, 0.8, *(0.5 * number + 0.3 for number in range(2, 120))]
+    assert reported == pytest.approx(expected, abs=0.014)
+    assert Reports(timer, 0.05, print)._due == 0.05
 
 
 def test_nodes_never_decrease_when_a_batch_is_given_up():
@@ -897,6 +910,7 @@ def test_a_drawn_move_is_the_first_line_and_is_named_if_another_is_better():
         assert [move, ponder or None] == (pv[:2] if len(pv) > 1 else [*pv, None])
         assert len({line.split(" pv ")[1].split()[0] for line in lines}) == 4
         best = best_lines(player._search, 1)[0].moves[0]
+        assert " multipv 1 " in player.said[-1]
         named = f"info string random_plies: {move} is drawn by the visits" in player.said
         assert named == (move != to_usi(best))
         found.add(named)
@@ -940,6 +954,24 @@ def test_a_book_that_cannot_be_read_is_refused_at_every_isready(tmp_path):
     player.set(OwnBook="true")
     with pytest.raises(BookError, match="cannot be read"):
         player.prepare()
+
+
+@pytest.mark.parametrize(
+    ("move", "shown"),
+    [
+        (BookMove("9i9h", "1a1b", score=-30, depth=12), "depth 12 # score cp -30 pv 9i9h 1a1b"),
+        (BookMove("9i9h", "9i9h", times=7), "# pv 9i9h"),
+        (BookMove("9i9h", score=40), "# score cp 40 pv 9i9h"),
+    ],
+)
+def test_a_book_move_is_shown_as_a_line(tmp_path, move, shown):
+    """ShogiHome shows and keeps only scores of lines that begin with the move played."""
+    start = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
+    write_book(tmp_path / "book.db", {start: [move]})
+    player = make_player(Book_File=tmp_path / "book.db", USI_Ponder="false")
+    assert player.choose(Go(nodes=50)) == "9i9h"
+    assert player.said[-2] == f"info string book move 9i9h, played {move.times} times"
+    assert player.said[-1] == "info " + shown.replace("#", "time 0 nodes 0 multipv 1")
 
 
 def test_a_book_move_with_a_low_evaluation_is_not_played(tmp_path):
@@ -1044,8 +1076,11 @@ def test_a_mate_search_shows_its_progress_and_the_mate(endless_mate_search):
     player.said.clear()
     assert player.find_mate(Go(mate=True, mate_ms=400)) == "timeout"
     pattern = r"info time (\d+) nodes (\d+) nps \d+ hashfull 0"
+    assert player.said.pop() == (
+        "info string it is unknown whether there is a mate: the 400 ms are over"
+    )
     shown = [tuple(map(int, re.fullmatch(pattern, line).groups())) for line in player.said]
-    assert 3 <= len(shown) <= 9
+    assert 3 <= len(shown) <= 10
     assert shown == sorted(shown)
     assert 0 < shown[0][1] < shown[-1][1]
     assert 390 <= shown[-1][0] < 600
@@ -1055,7 +1090,21 @@ def test_without_an_interval_a_mate_search_shows_only_its_end(endless_mate_searc
     player = make_player(PV_Interval=0)
     player.said.clear()
     player.find_mate(Go(mate=True, mate_ms=200))
-    assert len(player.said) == 1
+    assert [line.split()[1] for line in player.said] == ["time", "string"]
+
+
+def test_a_mate_search_says_why_it_knows_no_result(endless_mate_search, monkeypatch):
+    player = make_player()
+    stopped = Go(mate=True)
+    stopped.stop.set()
+    assert player.find_mate(stopped) == "timeout"
+    assert player.said[-1].endswith(" unknown whether there is a mate: the search was stopped")
+    monkeypatch.setattr(MateSearch, "fullness", lambda self: 1.0)
+    assert player.find_mate(stopped) == "timeout"
+    assert player.said[-1].endswith(": the memory of USI_Hash is full")
+    monkeypatch.undo()
+    too_deep = SimpleNamespace(fullness=lambda: 0.5, was_too_deep=True)
+    assert why_unknown(too_deep, Go(mate=True)).startswith("no mate in 400 plies was found")
 
 
 def test_the_mate_is_shown_with_its_line():
