@@ -16,7 +16,6 @@ from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 from pydlshogi.usi.protocol import Go
 
-
 #: Seconds until the first report. The time until the next one doubles, up to the interval.
 _FIRST_REPORT = 0.1
 
