@@ -143,6 +143,15 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 os.unlink(entry)
 
 
+def file_stamp(path: Path) -> tuple[int, int] | None:
+    """Returns the modification time and the size of a file; None if there is no file."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 def shipped_model(name: str = "model_policy") -> Path:
     """Returns the path of a default model.
 

@@ -47,8 +47,9 @@ BACKENDS = AUTO, OWN, *_PRECISIONS
 #: float32. None stands for Chainer.
 Compute = Optional[Callable[[numpy.ndarray], Sequence[numpy.ndarray]]]
 
-#: ``auto`` chooses bfloat16 or int8 only if it is so many times faster than our own program, and
-#: int8 only if it is so many times faster than bfloat16. Less would not repay the rounding.
+#: ``auto`` chooses bfloat16 or int8 only if it is so many times faster than our own program. If it
+#: has chosen bfloat16, int8 must be so many times faster than that. Less would not repay the
+#: rounding.
 _MUCH_FASTER, _FASTER = 1.5, 1.2
 
 #: Number of positions that ``auto`` gives to each backend. A search on a CPU has such batches.

@@ -31,9 +31,9 @@ def make_book(positions: Iterable[Any], plies: int, least: int) -> Book:
 
     Args:
         positions: What ``read_kifu`` returns: the positions of game after game. Games from
-            another start position and positions without a move number are left out, because
-            they do not tell which side moves. So are games without their first position, as
-            far as the move numbers show where they begin. A game ends before an illegal move.
+            another start position and positions without a move number are left out. They do
+            not tell which side moves. Games without their first position are left out, too,
+            if the move numbers show where they begin. A game ends before an illegal move.
         plies: Number of moves of each game.
         least: A move must have been played so many times.
 

@@ -28,7 +28,7 @@ _SENDING = 0.05
 #: Longest wait for the network's first answer after an immediate stop, in seconds.
 _PATIENCE = 0.05
 
-#: The same after the network was loaded, in seconds. Then, the time is over in any case.
+#: The same if ``go`` itself had to load the network, in seconds. That has used up the time anyway.
 _FIRST_PATIENCE = 1.0
 
 
@@ -86,10 +86,11 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
 def half_of_the_time(go: Go, color: int) -> float | None:
     """Returns how long a player without a search may think: half of the time for this move.
 
-    The time for this move is ``movetime``, or the byoyomi, the increment and a thirtieth of the
-    remaining time, or more if ``moves_to_go`` is less. It never exceeds remaining time and
-    byoyomi, because some GUIs add the increment only after the move. The other half is a reserve
-    for steps that cannot be interrupted and for delays of the GUI.
+    The time for this move is ``movetime``. Without it, it is the byoyomi, the increment and a
+    thirtieth of the remaining time. If ``moves_to_go`` is less than 30, the share is larger. The
+    time never exceeds remaining time and byoyomi: some GUIs add the increment only after the
+    move. The other half is a reserve for steps that cannot be interrupted and for delays of the
+    GUI.
 
     Args:
         go: The command with the clocks.

@@ -6,7 +6,6 @@ Source of the idea: 「将棋AIで学ぶディープラーニング」, the chap
 from __future__ import annotations
 
 import dataclasses
-import heapq
 import weakref
 from collections.abc import Sequence
 from typing import Any, Callable
@@ -17,10 +16,12 @@ import shogi
 from pydlshogi import rules
 from pydlshogi.network.backend import OWN
 from pydlshogi.player.batches import default_batch_size, default_batches
-from pydlshogi.player.book import Book, BookError, BookMove, book_key, read_book
+from pydlshogi.player.book import BookError, BookMove
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_options import mcts_options
-from pydlshogi.player.network_player import NetworkPlayer, file_stamp
+from pydlshogi.player.network_player import NetworkPlayer
+from pydlshogi.player.opening_book import OpeningBook
+from pydlshogi.player.search_end import is_done, is_settled
 from pydlshogi.player.search_info import (
     Reports,
     book_info,
@@ -33,30 +34,19 @@ from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.garbage_collector import no_garbage_collection
-from pydlshogi.uct.line import Candidate, best_lines, candidates, line_of, played_first
+from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
+from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import Go
 
 __all__ = ["MCTSPlayer"]
 
-#: The choice is clear if the second move has at most this part of the best move's visits.
-_CLEAR = 0.6
-
-#: Part of the planned time after which a search may end early.
-_LEAST = 0.1
-
 #: The occurrence of a position that ends the game in the tree. In an analysis (``go infinite``),
 #: it is that of the rules.
 _OCCURRENCE_IN_GAME = 2
-
-#: A book move is not played if its evaluation is so many centipawns below the best one's. As the
-#: default of YaneuraOu.
-_BOOK_MARGIN = 30
 
 #: Most dropped nodes that are freed at each position of a mate search. Ten take 0.1 ms.
 _FREED = 10
@@ -65,7 +55,7 @@ _FREED = 10
 _UNLIMITED = 10**12
 
 #: Number of visits if a move has no limits, as in the book's players.
-_BOOK_PLAYOUTS = 300
+_DEFAULT_PLAYOUTS = 300
 
 
 class MCTSPlayer(NetworkPlayer):
@@ -73,7 +63,7 @@ class MCTSPlayer(NetworkPlayer):
 
     name = "mcts_player"
     default_options = staticmethod(mcts_options)
-    default_go = Go(nodes=_BOOK_PLAYOUTS)
+    default_go = Go(nodes=_DEFAULT_PLAYOUTS)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,8 +73,7 @@ class MCTSPlayer(NetworkPlayer):
         self._search = Search(lambda planes: player._run_network(planes), Settings())
         self._own_board = self.board  # made by this player, not by a script
         self._has_told_board = False
-        self._book: Book = {}
-        self._loaded_book: tuple[Any, ...] = ()
+        self._book = OpeningBook()
 
     def check_network(self) -> None:
         """Refuses a network without a policy head, and warns of one without a value head.
@@ -124,17 +113,12 @@ class MCTSPlayer(NetworkPlayer):
     def _load_book(self) -> None:
         """Reads the book, unless it is read already."""
         file = self.options["Book_File"]
-        path = self._folder / file
-        wanted = (path, file_stamp(path)) if file else ()
-        if wanted != self._loaded_book:
-            self._book, self._loaded_book = {}, ()
-            try:
-                self._book = read_book(path) if file else {}
-                self._loaded_book = wanted
-            except BookError as error:
-                if self.options["OwnBook"]:
-                    raise
-                self.send(f"info string {error}")
+        try:
+            self._book.load(self._folder / file if file else None)
+        except BookError as error:
+            if self.options["OwnBook"]:
+                raise
+            self.send(f"info string {error}")
 
     def new_game(self) -> None:
         """Forgets the tree; its memory is freed during the next search."""
@@ -168,13 +152,13 @@ class MCTSPlayer(NetworkPlayer):
         if not self._loaded:  # a GUI without isready
             self.prepare()
             timer.wait_for_first_answer()
-        book_move = None if go.infinite or go.ponder else self._book_move(go.searchmoves)
+        book_move = self._book_move(go)
         if book_move:
             return self._play_book(book_move)
         with no_garbage_collection():
             self._begin(go)
             nodes = self._run(go, timer)
-            return self._bestmove(timer, nodes)
+            return self._bestmove(go, timer, nodes)
 
     def is_endless(self, go: Go) -> bool:
         """Says whether only ``stop`` ends the search."""
@@ -183,19 +167,18 @@ class MCTSPlayer(NetworkPlayer):
         return not (go.has_limit or self.options["nodes"])
 
     def find_mate(self, go: Go) -> str:
-        """Searches a mate by df-pn, in the memory that the tree leaves.
+        """Searches a mate by df-pn, in the part of the tree's memory that is free.
 
-        If this is less than half of ``USI_Hash``, the tree is dropped, and the search has one half.
+        If this is less than half, the tree is dropped, and the search has one half.
         """
         seconds = None if go.mate_ms is None else go.mate_ms / 1000
         timer = Timer(Go(infinite=True, stop=go.stop, time=go.time), self.board.turn, 0, 0.0)
-        tree, memory = self._search.tree, self.options["USI_Hash"]
-        if tree.size > memory * 10**6 // 2:
+        tree, memory = self._search.tree, self._settings(go).tree_bytes()
+        free = memory - tree.size
+        if free < memory / 2:
             tree.clear()
-            megabytes = memory // 2
-        else:
-            megabytes = memory - tree.size // 10**6
-        search = MateSearch(self._make_game().board, megabytes)
+            free = memory / 2
+        search = MateSearch(self._make_game().board, int(free))
         reports = self._reports(timer, lambda: self.send(mate_info(search, timer.elapsed())))
 
         def is_stopped() -> bool:
@@ -245,8 +228,8 @@ class MCTSPlayer(NetworkPlayer):
         try:
             while not (
                 is_over()
-                or self._is_done(go, max_visits)
-                or self._is_settled(go, timer, visits_before)
+                or is_done(search, go, max_visits)
+                or is_settled(search.root, go, timer, search.root.visits - visits_before)
             ):
                 search.step(max_visits, is_over)
             search.finish(is_over)
@@ -274,51 +257,20 @@ class MCTSPlayer(NetworkPlayer):
 
         return is_over
 
-    def _is_done(self, go: Go, max_visits: int) -> bool:
-        """Says whether the result is proven or a limit other than the time is reached."""
-        search = self._search
-        root = search.root
-        if root.proof or root.visits >= max_visits:
-            return True
-        if root.policy is None:
-            return False  # without the network's answer, every move would be as good as another
-        return search.is_full() or (go.depth is not None and _reaches(search, go.depth))
-
-    def _is_settled(self, go: Go, timer: Timer, visits_before: int) -> bool:
-        """Says whether to move early, because the choice is clear or cannot change any more.
-
-        ``movetime`` is the time that the user wants the search to take. So it is used, unless only
-        one move does not lose.
-        """
-        budget, root = timer.budget(), self._search.root
-        if budget is None or root.policy is None or root.children is None:
-            return False
-        if not go.searchmoves and len(root.policy.moves) - _lost_moves(root) == 1:
-            return True
-        # Early in the search, the number of visits to come is unknown.
-        if go.movetime is not None or timer.spent() < _LEAST * budget.planned:
-            return False
-        (first, first_value), (second, second_value) = _favourites(root)
-        is_clear = second <= _CLEAR * first and second_value <= first_value
-        rate = (root.visits - visits_before) / max(timer.elapsed(), 1e-3)
-        # A choice that is not clear gets more time.
-        left = (budget.planned if is_clear else budget.extended) - timer.spent()
-        return left <= 0 or first - second > rate * left
-
-    def _bestmove(self, timer: Timer, nodes: int) -> str:
+    def _bestmove(self, go: Go, timer: Timer, nodes: int) -> str:
         """Shows the result and returns the text after ``bestmove``."""
         lines = best_lines(self._search, 1)
         if not lines:
             self.send("info string the network has not answered in time: the move is not searched")
             return to_usi(self._search.any_move())
-        best, drawn = lines[0], self._drawn_by_visits()
+        best, picked = lines[0], None if go.infinite else self._picked_by_visits()
         threshold = self.options["resign_threshold"] / 100
         resigns = self._evaluator.has_value and best.expected() < threshold
-        if drawn is not None and drawn != best.moves[0] and not resigns:
-            self.send(f"info string random_plies: {to_usi(drawn)} is drawn by the visits")
-            best = played_first(self._search, drawn, 1)[0]
+        if picked is not None and picked != best.moves[0] and not resigns:
+            self.send(f"info string random_plies: {to_usi(picked)} is picked by the visits")
+            best = played_first(self._search, picked, 1)[0]
         # Some programs take the score from the line before bestmove.
-        self._report(timer, nodes, drawn)
+        self._report(timer, nodes, picked)
         if resigns:
             return "resign"
         words = [to_usi(move) for move in best.moves[:2]]
@@ -326,8 +278,8 @@ class MCTSPlayer(NetworkPlayer):
             return words[0]
         return f"{words[0]} ponder {words[1]}"
 
-    def _drawn_by_visits(self) -> int | None:
-        """Draws a move of the opening in proportion to the visits; None after the opening."""
+    def _picked_by_visits(self) -> int | None:
+        """Picks a random move, in proportion to the visits; None after ``random_plies`` moves."""
         root = self._search.root
         if self._ply() >= self.options["random_plies"] or root.proof:
             return None
@@ -436,72 +388,16 @@ class MCTSPlayer(NetworkPlayer):
             megabytes=options["USI_Hash"],
         )
 
-    # The book
-
-    def _book_move(self, searchmoves: Sequence[str]) -> BookMove | None:
-        """Draws a move of the book, by how often it was played."""
-        if not self.options["OwnBook"] or searchmoves:
+    def _book_move(self, go: Go) -> BookMove | None:
+        """Chooses a move of the book, unless ``go`` asks for an analysis or for certain moves."""
+        if not self.options["OwnBook"] or go.infinite or go.searchmoves:
             return None
-        legal = {move.usi() for move in rules.legal_moves(self.board)}
-        moves = [
-            move for move in self._book.get(book_key(self.board.sfen()), ()) if move.move in legal
-        ]
-        if not moves:
-            return None
-        best = max(move.score for move in moves)
-        moves = [move for move in moves if move.score >= best - _BOOK_MARGIN]
-        counts = numpy.array([max(1, move.times) for move in moves], numpy.float64)
-        return moves[self.random().choice(len(moves), p=counts / counts.sum())]
+        return self._book.choose(self.board, self.random())
 
     def _play_book(self, move: BookMove) -> str:
         """Shows a book move and returns the text after ``bestmove``."""
         self.send(f"info string book move {move.move}, played {move.times} times")
-        has_answer = self._is_legal_answer(move)
-        self.send(book_info(move if has_answer else move._replace(answer="")))
-        if self.options["USI_Ponder"] and has_answer:
+        self.send(book_info(move))
+        if self.options["USI_Ponder"] and move.answer:
             return f"{move.move} ponder {move.answer}"
         return move.move
-
-    def _is_legal_answer(self, move: BookMove) -> bool:
-        """Says whether the book's answer can be played: books of others contain errors."""
-        self.board.push(shogi.Move.from_usi(move.move))
-        legal = {answer.usi() for answer in rules.legal_moves(self.board)}
-        self.board.pop()
-        return move.answer in legal
-
-
-def _lost_moves(root: Node) -> int:
-    """Counts the moves that are proven to lose."""
-    return sum(map(_is_won, root.children or ()))
-
-
-def _is_won(node: Node) -> bool:
-    """Says whether the side to move at a node is proven to win."""
-    return bool(node.proof and node.proof.outcome == WIN)
-
-
-def _favourites(root: Node) -> list[tuple[int, float]]:
-    """Returns the visits and the mean value of the two most visited moves.
-
-    Moves that are proven to lose are left out: however often they were visited, they are not
-    played. Where there are fewer than two others, there are zeros.
-    """
-    children = zip(root.child_visits, root.child_totals, root.children or ())
-    visited = [
-        (visits, total / max(1, visits))
-        for visits, total, child in children
-        if not _is_won(child)  # by the opponent, who is to move there
-    ]
-    return heapq.nlargest(2, [*visited, (0, 0.0), (0, 0.0)])
-
-
-def _reaches(search: Search, depth: int) -> bool:
-    """Says whether the best line has ``depth`` moves, or ends in a draw and cannot get longer."""
-    moves = next((line.moves for line in best_lines(search, 1)), ())
-    if len(moves) >= depth:
-        return True
-    _, leaf = line_of(search.root)
-    # A leaf with a second visit and no moves was judged by the rules. If it is a proven win or
-    # loss, more visits lead away from it. A repetition can stay the best line for ever.
-    is_judged = leaf.policy is None and leaf.visits > 1
-    return is_judged and (leaf.proof is None or leaf.proof.outcome == DRAW)

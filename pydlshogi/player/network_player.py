@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, ClassVar
@@ -12,70 +10,26 @@ from typing import Any, Callable, ClassVar
 import numpy
 import shogi
 
-from pydlshogi import files, rules
+from pydlshogi import files
 from pydlshogi.device import DeviceError, select_device
-from pydlshogi.features import make_output_label
 from pydlshogi.network import own
 from pydlshogi.network.backend import OWN, BackendError
 from pydlshogi.network.cpu.threads import compute_with
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError, UnnamedNetwork
-from pydlshogi.player.clock import half_of_the_time
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
-from pydlshogi.player.strategy import boltzmann, greedy, score
 from pydlshogi.processors import processors, threads_of_environment
-from pydlshogi.rules import Repetition
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.process import PROGRAM_FOLDER
-from pydlshogi.usi.protocol import FatalError, Go, info
+from pydlshogi.usi.protocol import FatalError
 
 #: Environment variable with the default model.
 MODEL_VARIABLE = "PYDLSHOGI_MODEL"
 
-#: Probability of winning by a move that ends the game by repetition. Perpetual check
-#: loses, but only if a referee notices.
-_WINS = {Repetition.WIN: 1.0, Repetition.DRAW: 0.5}
-
-
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """A choice to make.
-
-    Attributes:
-        moves: The legal moves that ``go`` allows.
-        playable: The moves among them with the best result by repetition.
-        settled: Probability of winning by the moves that end the game by repetition.
-        is_over: Says whether the move is wanted now.
-    """
-
-    moves: list[shogi.Move]
-    playable: list[shogi.Move]
-    settled: dict[shogi.Move, float]
-    is_over: Callable[[], bool]
-
-
-@dataclasses.dataclass(frozen=True)
-class Choice:
-    """A move, and what the player thinks of the candidates.
-
-    Attributes:
-        move: The move to play.
-        ranking: The candidates, best first; ``move`` is among them.
-        probabilities: For each candidate the number that ``info string`` shows.
-        wins: Probability of winning by a move, as far as the network knows.
-        nodes: Number of positions that the network has evaluated.
-    """
-
-    move: shogi.Move
-    ranking: list[shogi.Move]
-    probabilities: dict[shogi.Move, float]
-    wins: dict[shogi.Move, float]
-    nodes: int
-
 
 class NetworkPlayer(EnginePlayer):
-    """A player with a network. A subclass implements :meth:`decide`.
+    """A player with a network. A subclass implements :meth:`choose`.
 
     Args:
         options: Options with the names of :func:`pydlshogi.player.options.network_options`.
@@ -106,10 +60,6 @@ class NetworkPlayer(EnginePlayer):
         self._rng = numpy.random.default_rng()
         self._seed = -1
 
-    def decide(self, task: Task) -> Choice:
-        """Chooses one of ``task.playable``."""
-        raise NotImplementedError
-
     def check_network(self) -> None:
         """Checks that the network has the heads that the player needs.
 
@@ -138,7 +88,7 @@ class NetworkPlayer(EnginePlayer):
         path = self.model_path()
         wanted = (
             path,
-            file_stamp(path),
+            files.file_stamp(path),
             self.options["device"],
             self.options["reload_model"],
             self.options["Threads"],
@@ -195,42 +145,6 @@ class NetworkPlayer(EnginePlayer):
         """Evaluates several positions: for them a GPU needs other kernels than for one."""
         self.evaluate_planes([self._evaluator.planes(shogi.Board())] * 2)
 
-    def choose(self, go: Go) -> str:
-        """Chooses a move: declares, mates, asks :meth:`decide`, or resigns."""
-        start = time.perf_counter() if go.time is None else go.time
-        board = self.board
-        if self.options["declaration_win"] and rules.can_declare_win(board):
-            self.send("info string the 27-point declaration holds")
-            return "win"
-        legal = rules.legal_moves(board)
-        if not legal:
-            return "resign"
-        moves = self._allowed(legal, go.searchmoves)
-        mate = rules.mate_in_one(board, moves) if self.options["mate_in_one"] else None
-        if mate:
-            self.send(info([mate.usi()], "mate 1", time_ms=_milliseconds_since(start), nodes=0))
-            return mate.usi()
-        if not self._loaded:  # a GUI without isready
-            self.prepare()
-        choice = self.decide(self._task(moves, go, start))
-        self._show(choice, start)
-        return "resign" if self._resigns(choice) else choice.move.usi()
-
-    def _task(self, moves: list[shogi.Move], go: Go, start: float) -> Task:
-        """Describes the choice to make."""
-        seconds = half_of_the_time(go, self.board.turn)
-
-        def is_over() -> bool:
-            late = seconds is not None and time.perf_counter() - start >= seconds
-            is_hit = go.ponder and not go.infinite and go.ponderhit.is_set()
-            return late or go.stop.is_set() or is_hit
-
-        return Task(moves, *self._without_bad_repetitions(moves), is_over)
-
-    def _resigns(self, choice: Choice) -> bool:
-        win = choice.wins.get(choice.move)
-        return win is not None and win < self.options["resign_threshold"] / 100
-
     def evaluate(self, board: shogi.Board) -> tuple[numpy.ndarray | None, float | None]:
         """Evaluates a position.
 
@@ -258,34 +172,12 @@ class NetworkPlayer(EnginePlayer):
             )
         return evaluation
 
-    def logits_of(self, moves: list[shogi.Move], logits: numpy.ndarray) -> numpy.ndarray:
-        """Returns the logits of moves, in their order.
-
-        Args:
-            moves: Moves in the position on the board.
-            logits: (2187,), the logit of every label.
-        """
-        return logits[[make_output_label(move, self.board.turn) for move in moves]]
-
-    def draw(self, logits: numpy.ndarray) -> int:
-        """Returns the index of a logit, as the options of the choice say."""
-        if not self._is_random():
-            return greedy(logits)
-        return boltzmann(logits, self.options["temperature"] / 100, self.random())
-
     def random(self) -> numpy.random.Generator:
         """Returns the random generator; a new value of ``random_seed`` starts it anew."""
         if self.options["random_seed"] != self._seed:
             self._seed = self.options["random_seed"]
             self._rng = numpy.random.default_rng(None if self._seed < 0 else self._seed)
         return self._rng
-
-    def _is_random(self) -> bool:
-        """Says whether this move is drawn: in the first ``random_plies`` moves of the game."""
-        plies = self.options["random_plies"]
-        if plies:
-            return self.board.move_number <= plies
-        return self.options["strategy"] == "boltzmann"
 
     def model_path(self) -> Path:
         """Returns the model file that the options choose."""
@@ -334,48 +226,6 @@ class NetworkPlayer(EnginePlayer):
             self.send("info string go searchmoves names no legal move: all are looked at")
         return moves or legal
 
-    def _without_bad_repetitions(
-        self, moves: list[shogi.Move]
-    ) -> tuple[list[shogi.Move], dict[shogi.Move, float]]:
-        """Removes moves that end the game by repetition if there are better ones.
-
-        A perpetual check, which loses, is always removed. A repetition that wins is always
-        taken. The option ``repetition`` decides about draws.
-
-        Returns:
-            The other moves; and the probability of winning by those moves that end the
-            game by repetition with a win or a draw.
-        """
-        if not rules.may_repeat(self.board):
-            return moves, {}
-        outcomes = {move: rules.repetition_after(self.board, move) for move in moves}
-        settled = {move: _WINS[outcome] for move, outcome in outcomes.items() if outcome in _WINS}
-        if self.options["repetition"] == "allow":
-            for move, outcome in outcomes.items():
-                outcomes[move] = Repetition.NONE if outcome == Repetition.DRAW else outcome
-        best = min(outcomes.values())
-        return [move for move, outcome in outcomes.items() if outcome == best], settled
-
-    def _show(self, choice: Choice, start: float) -> None:
-        """Shows as many candidates as the option ``MultiPV`` says.
-
-        ``info string`` lines come best first, as a person reads them. ``multipv 1`` is the
-        move played, and the last line: some programs look for that number, others take the
-        last line with a score. A move without an evaluation has no score.
-        """
-        count = self.options["MultiPV"]
-        shown = choice.ranking[:count]
-        if choice.move not in shown:
-            shown[-1] = choice.move
-        for move in shown:
-            self.send(f"info string {move.usi():5} : {choice.probabilities[move]:.5f}")
-        time_ms = _milliseconds_since(start)
-        lines = [choice.move, *(move for move in shown if move != choice.move)]
-        for rank in range(len(lines), 0, -1):
-            move = lines[rank - 1]
-            cp = f"cp {score(choice.wins[move])}" if move in choice.wins else None
-            self.send(info([move.usi()], cp, time_ms=time_ms, nodes=choice.nodes, multipv=rank))
-
 
 def _choose_device(name: str) -> Any:
     """Returns the device that the option ``device`` names.
@@ -391,16 +241,3 @@ def _choose_device(name: str) -> Any:
         raise FatalError(
             f"device {name} cannot be used: {error.reason}. Set the option device to auto or cpu."
         ) from None
-
-
-def file_stamp(path: Path) -> tuple[int, int] | None:
-    """Returns the modification time and the size of a file."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size
-
-
-def _milliseconds_since(start: float) -> int:
-    return int(1000 * (time.perf_counter() - start))

@@ -10,8 +10,8 @@ from typing import Callable
 import numpy
 import shogi
 
-from pydlshogi.player.network_player import Choice, NetworkPlayer, Task
 from pydlshogi.player.options import POLICY_VALUE_MODEL, search1_options
+from pydlshogi.player.shallow_player import Choice, ShallowPlayer, Task
 from pydlshogi.player.strategy import boltzmann, greedy, logit
 from pydlshogi.usi.protocol import FatalError
 
@@ -22,7 +22,7 @@ __all__ = ["Search1Player", "boltzmann", "greedy"]
 CHUNK = 32
 
 
-class Search1Player(NetworkPlayer):
+class Search1Player(ShallowPlayer):
     """Plays the move after which the opponent's probability of winning is lowest."""
 
     name = "search1_player"
@@ -51,7 +51,7 @@ class Search1Player(NetworkPlayer):
         wins = dict(zip(moves, ahead)) or {moves[0]: win}
         wins.update((move, task.settled[move]) for move in wins.keys() & task.settled.keys())
         ranking = sorted(wins, key=wins.__getitem__, reverse=True)
-        move = ranking[self.draw(numpy.array([logit(wins[move]) for move in ranking]))]
+        move = ranking[self.pick(numpy.array([logit(wins[move]) for move in ranking]))]
         return Choice(move, ranking, wins, wins, nodes=1 + len(ahead))
 
     def _in_order(self, moves: list[shogi.Move], logits: numpy.ndarray | None) -> list[shogi.Move]:

@@ -53,7 +53,10 @@ class SearchBoard(Protocol):
         """Says whether the side to move wins by the 27-point declaration."""
 
     def mate(self, plies: int) -> Mate | None:
-        """Finds the shortest mate in at most ``plies`` plies; None if there is none."""
+        """Finds a mate in at most ``plies`` plies, the shortest that the board's search finds.
+
+        None does not prove that there is no mate: a board may miss some.
+        """
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
         """Searches a mate by the board's df-pn search, which cannot be interrupted.
@@ -63,8 +66,8 @@ class SearchBoard(Protocol):
             plies: Longest mate.
 
         Returns:
-            The moves of a mate, empty if none was found; and whether the search was complete,
-            so that more nodes would not change the result.
+            The moves up to the mate, empty if none was found; and whether the search was
+            complete, so that more nodes would not change the result.
         """
 
     def write_planes(self, out: numpy.ndarray) -> None:
@@ -81,3 +84,19 @@ def take_back(board: SearchBoard, number: int) -> None:
     """Takes back a number of moves."""
     for _ in range(number):
         board.pop()
+
+
+def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
+    """Says whether moves are legal and end in mate.
+
+    No illegal move is played: cshogi's board ends the process at some of them.
+    """
+    played = 0
+    for move in moves:
+        if move not in board.moves():
+            break
+        board.push(move)
+        played += 1
+    is_mate = 0 < played == len(moves) and board.in_check() and not len(board.moves())
+    take_back(board, played)
+    return is_mate

@@ -9,7 +9,7 @@ import numpy
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
-from pydlshogi.uct.board import Mate
+from pydlshogi.uct.board import Mate, ends_in_mate
 from pydlshogi.uct.forced_mate import forced_mate
 from pydlshogi.uct.move import MOVE_NUM, from_usi
 
@@ -110,7 +110,9 @@ class CshogiBoard:
         search = cshogi.DfPn(depth=plies, nodes=nodes)
         if not search.search(board):
             return [], search.searched_node < nodes
-        return [move & _MOVE_MASK for move in search.get_pv(board)], True
+        moves = [move & _MOVE_MASK for move in search.get_pv(board)]
+        # The library may have lost the end of the line from its table.
+        return (moves, True) if ends_in_mate(self, moves) else ([], False)
 
     def _mate_in_one(self) -> int:
         """Tries all checks. cshogi's search misses some distant ones, and fails in check."""

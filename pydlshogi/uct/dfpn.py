@@ -80,7 +80,7 @@ class MateSearch:
 
     Args:
         board: The position; the side to move attacks.
-        megabytes: Memory of the table.
+        memory: Memory of the table in bytes.
 
     Attributes:
         board: The board, with the position.
@@ -88,9 +88,9 @@ class MateSearch:
         was_too_deep: Whether the search has cut a line of ``MOST_PLIES`` plies.
     """
 
-    def __init__(self, board: SearchBoard, megabytes: int = 1024) -> None:
+    def __init__(self, board: SearchBoard, memory: int = 10**9) -> None:
         self.board = board
-        self._capacity = megabytes * 10**6 // _ENTRY_BYTES
+        self._capacity = memory // _ENTRY_BYTES
         self._root = board.key()
         self._table: dict[int, _Numbers] = {}
         self._disproofs: dict[int, list[frozenset[int]]] = {}  # what they repeat, by position

@@ -28,7 +28,7 @@ CHECKMATED = Verdict(LOSS, Proof(LOSS, 0))
 
 
 def judge(game: Game, settings: Settings, is_root: bool) -> Verdict | None:
-    """Judges a position, first by repetition, then by declaration, then by a mate search.
+    """Judges a position, by repetition, declaration, a mate search, and the limit of plies.
 
     Args:
         game: The position with the moves that led to it.

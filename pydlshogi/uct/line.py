@@ -40,13 +40,11 @@ class Line(NamedTuple):
         moves: At least one.
         value: Probability that the side to move wins; of a proven draw its value by the settings.
         proof: The proven result for the side to move; None while it is unknown.
-        visits: Number of visits of its first move.
     """
 
     moves: list[int]
     value: float
     proof: Proof | None
-    visits: int
 
     def expected(self) -> float:
         """Returns the proven result: 0 lost, 0.5 drawn, 1 won; without a proof the value."""
@@ -80,14 +78,14 @@ def best_lines(search: Search, number: int) -> list[Line]:
     Returns:
         The best first. There is a single one if a mate search found a mate at the root. There
         is none without a legal move, or before the network has evaluated the root. A move
-        without a visit has no value of its own: it gets that of the root, or the lowest of
-        the visited moves without a proven result if that is less.
+        without a visit has no value of its own. It gets the lower of two values: that of the
+        root, and the lowest of the visited moves without a proven result.
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
         mate = _mate_moves(board, root)
         if mate:
-            return [Line(mate, 1.0, root.proof, root.visits)]
+            return [Line(mate, 1.0, root.proof)]
     lines: list[Line] = []
     for candidate in candidates(root)[:number]:
         moves = [candidate.move, *_continuation(board, candidate)]
@@ -96,7 +94,7 @@ def best_lines(search: Search, number: int) -> list[Line]:
             value = search.settings.draw_value(board.turn)
         elif not (proof or candidate.visits):
             value = min([value, *(line.value for line in lines if not line.proof)])
-        lines.append(Line(moves, value, proof, candidate.visits))
+        lines.append(Line(moves, value, proof))
     return lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Callable
 
-from pydlshogi.uct.board import SearchBoard, take_back
+from pydlshogi.uct.board import SearchBoard, ends_in_mate
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.forced_mate import forced_mate
 
@@ -23,7 +23,8 @@ _FIRST_SLICE, _LAST_SLICE = 1000, 4000
 
 #: The longest slice in seconds. A slice takes about twice as long as the one before. A slice
 #: begins only if its expected time is below this limit. A node takes 1 µs, or 16 µs with many
-#: pieces in hand.
+#: pieces in hand. The time is that of the processor: on a busy computer, the time by the clock
+#: ended the search of 72 of 900 positions after its first slice.
 _LONGEST = 0.04
 
 #: Slices of the library's search for ``go mate``.
@@ -59,9 +60,9 @@ class RootMate:
         """
         if self.is_complete:
             return []
-        start = time.perf_counter()
+        start = time.thread_time()
         mates, is_complete = long_mates(self._board, self._nodes, self._plies_left)
-        is_slow = 2 * (time.perf_counter() - start) > _LONGEST
+        is_slow = 2 * (time.thread_time() - start) > _LONGEST
         self._nodes *= 2
         self.is_complete = is_complete or is_slow or self._nodes > _LAST_SLICE
         moves = self._root_moves
@@ -87,7 +88,7 @@ def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[li
         return [], is_complete
     exact = _EXACT_PLIES if len(board.checks()) <= _MANY_CHECKS else _FAST_PLIES
     shorter = mate_line(board, min(len(line) - 2, exact))
-    return [mate for mate in (shorter, line) if _ends_in_mate(board, mate)], is_complete
+    return [shorter, line] if ends_in_mate(board, shorter) else [line], is_complete
 
 
 def find_mate(search: MateSearch, is_stopped: Callable[[], bool]) -> list[int] | None:
@@ -117,11 +118,11 @@ def _search_slices(board: SearchBoard, is_stopped: Callable[[], bool]) -> list[i
         The moves; empty if there is no mate; None if this is not known.
     """
     for nodes in _SLICES:
-        start = time.perf_counter()
+        start = time.thread_time()
         line, is_complete = board.search_mate(nodes, MOST_PLIES)
-        if _ends_in_mate(board, line) or (is_complete and not line):
+        if line or is_complete:
             return line
-        if is_complete or is_stopped() or 2 * (time.perf_counter() - start) > _LONGEST:
+        if is_stopped() or 2 * (time.thread_time() - start) > _LONGEST:
             return None
     return None
 
@@ -148,20 +149,3 @@ def mate_line(board: SearchBoard, plies: int, is_known: bool = False) -> list[in
         board.pop()
     board.pop()
     return [mate.move, *max(defences, key=len, default=[])]
-
-
-def _ends_in_mate(board: SearchBoard, line: list[int]) -> bool:
-    """Says whether a line is legal and ends in mate.
-
-    The library may lose the end of a line from its table, and cshogi's board ends the process at
-    some illegal moves.
-    """
-    played = 0
-    for move in line:
-        if move not in board.moves():
-            break
-        board.push(move)
-        played += 1
-    is_mate = 0 < played == len(line) and board.in_check() and not len(board.moves())
-    take_back(board, played)
-    return is_mate

@@ -13,9 +13,9 @@ class Policy:
     """The legal moves of a position, their probabilities, and the value of the position.
 
     :meth:`sort` computes the probabilities at the second visit, because most leaves are visited
-    only once. Nodes of the same position share a policy. Sorting it for one node changes it for all
-    of them. That is safe: a node refers to moves by their place only once it has children, and it
-    sorts its policy before it gets any.
+    only once. Nodes with the same input of the network share a policy. Sorting it for one node
+    changes it for all of them. That is safe: a node refers to moves by their place only once it
+    has children. It sorts its policy before it gets any.
 
     Args:
         moves: (n,) uint16, the legal moves.

@@ -97,8 +97,8 @@ class PythonShogiBoard:
 class _Hashes:
     """Keeps python-shogi's hashes of the positions from the start to the present one.
 
-    It takes the place of python-shogi's counter of positions, which would keep an entry for every
-    position that was ever on the board.
+    It takes the place of python-shogi's counter of positions. That one would keep an entry for
+    every position that was ever on the board.
 
     Args:
         first: Hash of the start position.

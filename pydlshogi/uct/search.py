@@ -174,7 +174,7 @@ class Search:
     def _change(self, settings: Settings) -> None:
         """Changes the settings."""
         if settings.temperature != self.settings.temperature:
-            self._cache.clear()
+            self._cache.clear()  # policies may be sorted with the probabilities of the old one
         self._cache.resize(settings.cache_positions())
         self.settings = settings
 

@@ -18,8 +18,8 @@ class Tree:
         start position ──_moves──> anchor ──_below──> root
                                      └── other replies, if the expected one is not played
 
-    The ponder search visits the root and what is below it, but not the anchor. So the visits of the
-    anchor do not count what this search has found, and the anchor never becomes the root again.
+    The ponder search visits the root and what is below it, but not the anchor. So the anchor lacks
+    the visits of this search, and never becomes the root again.
 
     Attributes:
         root: The position to search.

@@ -13,7 +13,7 @@ from pydlshogi.features import LABEL_NUM, make_input_features_from_board, make_o
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
-from pydlshogi.player import network_player
+from pydlshogi.player import shallow_player
 from pydlshogi.player.policy_player import PolicyPlayer
 from pydlshogi.player.search1_player import CHUNK, Search1Player
 from pydlshogi.usi.protocol import Clock, FatalError, Go
@@ -151,7 +151,7 @@ def test_search1_without_any_time_plays_the_likeliest_move(stop):
 
 def test_search1_keeps_to_the_clock_of_the_side_to_move(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(network_player.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(shallow_player.time, "perf_counter", lambda: now[0])
 
     def pass_time(asked):
         now[0] += 0.125

@@ -196,7 +196,7 @@ def test_df_pn_can_be_stopped_and_goes_on(hard):
 
 
 def test_df_pn_stops_when_its_memory_is_full(hard):
-    search = MateSearch(CshogiBoard(hard), megabytes=0)
+    search = MateSearch(CshogiBoard(hard), memory=0)
     assert search.run(never) is None
 
 
@@ -234,10 +234,23 @@ class SlicedBoard(CshogiBoard):
 )
 def test_no_slice_of_a_mate_search_is_long(monkeypatch, node_seconds, most):
     board = SlicedBoard(node_seconds)
-    monkeypatch.setattr(time, "perf_counter", lambda: board.now)
+    monkeypatch.setattr(time, "thread_time", lambda: board.now)
     assert find_mate(MateSearch(board), never) == []
     assert max(board.slices) == most
     assert board.slices == sorted(board.slices)
+
+
+def test_a_pause_of_the_process_does_not_end_a_mate_search():
+    class PausedBoard(SlicedBoard):
+        def search_mate(self, nodes, plies):
+            time.sleep(0.03)
+            return super().search_mate(nodes, plies)
+
+    board = PausedBoard()
+    search = RootMate(board, 31)
+    while not search.is_complete:
+        search.step()
+    assert board.slices == [1000, 2000, 4000]
 
 
 def test_a_mate_that_comes_after_the_limit_of_plies_is_not_reported():
@@ -320,7 +333,7 @@ def test_a_root_mate_begins_only_with_the_moves_to_choose_from(monkeypatch):
     monkeypatch.setattr("pydlshogi.uct.mate.mate_line", lambda board, plies: [excluded])
     line = RootMate(CshogiBoard(THREE), 31).step()
     assert is_mating(THREE, line)  # the shorter line does not mate
-    monkeypatch.setattr("pydlshogi.uct.mate._ends_in_mate", lambda board, line: bool(line))
+    monkeypatch.setattr("pydlshogi.uct.mate.ends_in_mate", lambda board, line: bool(line))
     assert RootMate(CshogiBoard(THREE), 31).step() == [excluded]
     assert RootMate(CshogiBoard(THREE), 31, frozenset(line)).step() == line
     board = CshogiBoard(THREE)

@@ -1,0 +1,99 @@
+"""When a search ends before its time is over."""
+
+from __future__ import annotations
+
+import heapq
+
+from pydlshogi.player.clock import Timer
+from pydlshogi.uct.line import best_lines, line_of
+from pydlshogi.uct.node import Node
+from pydlshogi.uct.proof import DRAW, WIN
+from pydlshogi.uct.search import Search
+from pydlshogi.usi.protocol import Go
+
+#: The choice is clear if the second move has at most this part of the best move's visits.
+_CLEAR = 0.6
+
+#: Part of the planned time after which a search may end early.
+_LEAST = 0.1
+
+
+def is_done(search: Search, go: Go, max_visits: int) -> bool:
+    """Says whether the result is proven or a limit other than the time is reached.
+
+    Args:
+        search: The search.
+        go: Its limits.
+        max_visits: Visits of the root at which to end.
+    """
+    root = search.root
+    if root.proof or root.visits >= max_visits:
+        return True
+    if root.policy is None:
+        return False  # without the network's answer, every move would be as good as another
+    return search.is_full() or (go.depth is not None and _reaches(search, go.depth))
+
+
+def is_settled(root: Node, go: Go, timer: Timer, nodes: int) -> bool:
+    """Says whether to move early, because the choice is clear or cannot change any more.
+
+    ``movetime`` is the time that the user wants the search to take. So it is used, unless only
+    one move does not lose.
+
+    Args:
+        root: The position searched.
+        go: The limits of the search.
+        timer: Its time.
+        nodes: Visits since ``go``.
+    """
+    budget = timer.budget()
+    if budget is None or root.policy is None or root.children is None:
+        return False
+    if not go.searchmoves and len(root.policy.moves) - _lost_moves(root) == 1:
+        return True
+    # Early in the search, the number of visits to come is unknown.
+    if go.movetime is not None or timer.spent() < _LEAST * budget.planned:
+        return False
+    (first, first_value), (second, second_value) = _favourites(root)
+    is_clear = second <= _CLEAR * first and second_value <= first_value
+    rate = nodes / max(timer.elapsed(), 1e-3)
+    # A choice that is not clear gets more time.
+    left = (budget.planned if is_clear else budget.extended) - timer.spent()
+    return left <= 0 or first - second > rate * left
+
+
+def _reaches(search: Search, depth: int) -> bool:
+    """Says whether the best line has ``depth`` moves, or ends in a draw and cannot get longer."""
+    moves = next((line.moves for line in best_lines(search, 1)), ())
+    if len(moves) >= depth:
+        return True
+    _, leaf = line_of(search.root)
+    # A leaf with a second visit and no moves was judged by the rules. If it is a proven win or
+    # loss, more visits lead away from it. A repetition can stay the best line for ever.
+    is_judged = leaf.policy is None and leaf.visits > 1
+    return is_judged and (leaf.proof is None or leaf.proof.outcome == DRAW)
+
+
+def _lost_moves(root: Node) -> int:
+    """Counts the moves that are proven to lose."""
+    return sum(map(_is_won, root.children or ()))
+
+
+def _is_won(node: Node) -> bool:
+    """Says whether the side to move at a node is proven to win."""
+    return bool(node.proof and node.proof.outcome == WIN)
+
+
+def _favourites(root: Node) -> list[tuple[int, float]]:
+    """Returns the visits and the mean value of the two most visited moves.
+
+    Moves that are proven to lose are left out: however often they were visited, they are not
+    played. Where there are fewer than two others, there are zeros.
+    """
+    children = zip(root.child_visits, root.child_totals, root.children or ())
+    visited = [
+        (visits, total / max(1, visits))
+        for visits, total, child in children
+        if not _is_won(child)  # by the opponent, who is to move there
+    ]
+    return heapq.nlargest(2, [*visited, (0, 0.0), (0, 0.0)])
