@@ -34,11 +34,12 @@ def launch(script):
     """Runs ``main`` of the module in ``pydlshogi/commands`` that is named like a script.
 
     Args:
-        script: Path of the script in the clone.
+        script: Path of the script in the clone, or of a link to it.
 
     Raises:
         SystemExit: Always, with the exit status of the program.
     """
+    script = os.path.realpath(script)
     name = os.path.splitext(os.path.basename(script))[0]
     # Removed, so that engines and workers started by the program can go over as well.
     has_gone_over = os.environ.pop(GONE_OVER, None) == VENV
@@ -84,6 +85,12 @@ def _remedy(has_gone_over):
 def _run(name):
     # type: (str) -> int
     """Runs a program in this Python and returns its exit status."""
+    if not os.path.exists(os.path.join(ROOT, "pydlshogi", "commands", name + ".py")):
+        return _fail(
+            name,
+            "The name of the file says which program it starts, and there is no program %s. "
+            "Give the file its old name, or make a link to it." % name,
+        )
     try:
         main = importlib.import_module("pydlshogi.commands." + name).main
         return int(main())
@@ -95,7 +102,7 @@ def _go_over(name, script):
     # type: (str, str) -> int
     """Runs a script in the Python of ``.venv``; returns only on Windows and on errors."""
     python = os.path.join(VENV, *(("Scripts", "python.exe") if _ON_WINDOWS else ("bin", "python")))
-    command = [python, os.path.realpath(script)] + sys.argv[1:]
+    command = [python, script] + sys.argv[1:]
     os.environ[GONE_OVER] = VENV
     try:
         if _ON_WINDOWS:  # there exec would not wait for the program

@@ -189,9 +189,10 @@ class MCTSPlayer(NetworkPlayer):
         with no_garbage_collection():
             line = find_mate(search, is_stopped)
             self.send(mate_info(search, timer.elapsed(), line or ()))
+            if line is None:
+                self.send(f"info string {why_unknown(search, go)}")
             search.free()
         if line is None:
-            self.send(f"info string {why_unknown(search, go)}")
             return "timeout"
         return " ".join(map(to_usi, line)) or "nomate"
 

@@ -115,9 +115,21 @@ def test_each_script_answers_help_from_another_folder(path, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 def test_a_link_to_a_script_starts_it(tmp_path):
-    (tmp_path / "match.py").symlink_to(ROOT / "utils" / "match.py")
-    result = run([sys.executable, tmp_path / "match.py", "--help"], cwd=tmp_path)
+    (tmp_path / "other name.py").symlink_to(ROOT / "utils" / "match.py")
+    result = run([sys.executable, tmp_path / "other name.py", "--help"], cwd=tmp_path)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_renamed_script_ends_with_one_sentence(tmp_path):
+    text = (ROOT / "utils" / "match.py").read_text(encoding="utf-8")
+    (tmp_path / "other.py").write_text(
+        text.replace("os.path.dirname(os.path.realpath(__file__))", repr(str(ROOT))),
+        encoding="utf-8",
+    )
+    result = run([sys.executable, tmp_path / "other.py", "--help"], cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("other: error: The name of the file says which program")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)

@@ -1075,6 +1075,16 @@ def test_find_mate_has_at_least_half_of_the_memory(monkeypatch, used, left):
     assert is_kept or tree.size - missing < size / 10
 
 
+def test_a_mate_search_says_that_its_memory_is_full(monkeypatch):
+    monkeypatch.setattr("pydlshogi.uct.dfpn._ENTRY_BYTES", 100_000)
+    monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], False))
+    many_checks = "4k4/9/9/9/9/9/9/9/4K4 b RB2G2S2N2L9Prb2g2s2n2l9p 1"
+    player = make_player(many_checks, USI_Hash=16)
+    assert player.find_mate(Go(mate=True)) == "timeout"
+    assert player.said[-2].split(" hashfull ")[1] == "1000"
+    assert player.said[-1].endswith(" a mate: the memory of USI_Hash is full")
+
+
 @pytest.fixture
 def endless_mate_search(monkeypatch):
     """No mate search ends without a stop."""
@@ -1110,16 +1120,12 @@ def test_without_an_interval_a_mate_search_shows_only_its_end(endless_mate_searc
     assert [line.split()[1] for line in player.said] == ["time", "string"]
 
 
-def test_a_mate_search_says_why_it_knows_no_result(endless_mate_search, monkeypatch):
+def test_a_mate_search_says_why_it_knows_no_result(endless_mate_search):
     player = make_player()
     stopped = Go(mate=True)
     stopped.stop.set()
     assert player.find_mate(stopped) == "timeout"
     assert player.said[-1].endswith(" unknown whether there is a mate: the search was stopped")
-    monkeypatch.setattr(MateSearch, "fullness", lambda self: 1.0)
-    assert player.find_mate(stopped) == "timeout"
-    assert player.said[-1].endswith(": the memory of USI_Hash is full")
-    monkeypatch.undo()
     too_deep = SimpleNamespace(fullness=lambda: 0.5, was_too_deep=True)
     assert why_unknown(too_deep, Go(mate=True)).startswith("no mate in 400 plies was found")
 
