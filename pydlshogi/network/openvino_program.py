@@ -104,12 +104,14 @@ class OpenVINOProgram:
         model = self._core.read_model(io.BytesIO(onnx_model))
         self._outputs = range(len(model.outputs))
         self._request = self._compile(with_inputs(model) if precision == INT8 else model)
-        self._check(network, FLOAT32)
+        planes = planes_of_random_games(_CHECKED, network.plane_num, _MOVES_BETWEEN)
+        expected = outputs_in_play(network, planes)
+        self._check(planes, expected, FLOAT32)
         if precision == INT8:
             quantize(_import("openvino"), model, self._largest_inputs(network.plane_num))
         if precision != FLOAT32:
             self._request = self._compile(model, has_bfloat16)
-            self._check(network, precision)
+            self._check(planes, expected, precision)
 
     def _compile(self, model: Any, bfloat16: bool = False) -> Any:
         """Returns an inference request of a model."""
@@ -126,19 +128,18 @@ class OpenVINOProgram:
         tensors = self._request.output_tensors[len(self._outputs) :]
         return [float(tensor.data.max()) for tensor in tensors]
 
-    def _check(self, network: Network, precision: str) -> None:
+    def _check(self, planes: numpy.ndarray, expected: list[numpy.ndarray], precision: str) -> None:
         """Compares the outputs with those of the network.
 
         Raises:
             OpenVINOError: they differ, or those of the network are not finite. OpenVINO may turn
                 such numbers into others, which nobody would notice.
         """
-        planes = planes_of_random_games(_CHECKED, network.plane_num, _MOVES_BETWEEN)
         tolerance = _TOLERANCES[precision]
-        for found, expected in zip(self(planes), outputs_in_play(network, planes)):
-            if not numpy.isfinite(expected).all():
+        for found, right in zip(self(planes), expected):
+            if not numpy.isfinite(right).all():
                 raise OpenVINOError("the network gives numbers that are not finite.")
-            difference = largest_difference(found, expected)
+            difference = largest_difference(found, right)
             if not difference <= tolerance:
                 raise OpenVINOError(
                     f"OpenVINO's results in {precision} differ from the network's by "
