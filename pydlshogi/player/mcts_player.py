@@ -173,7 +173,7 @@ class MCTSPlayer(NetworkPlayer):
         """
         seconds = None if go.mate_ms is None else go.mate_ms / 1000
         timer = Timer(Go(infinite=True, stop=go.stop, time=go.time), self.board.turn, 0, 0.0)
-        tree, memory = self._search.tree, self._settings(go).tree_bytes()
+        tree, memory = self._search.tree, Settings(megabytes=self.options["USI_Hash"]).tree_bytes()
         free = memory - tree.size
         if free < memory / 2:
             tree.clear()

@@ -32,6 +32,7 @@ USI_LINE = re.compile(
     r"|usiok|readyok|info string .*"
     r"|info depth \d+ seldepth \d+ time \d+ nodes \d+ nps \d+ hashfull \d+ multipv \d+"
     rf"({SCORE})? pv \S+( \S+)*"
+    r"|info (depth \d+ )?time \d+ nodes \d+ nps \d+ hashfull \d+( score mate \d+ pv \S+( \S+)*)?"
     r"|bestmove (resign|win|\S+( ponder \S+)?)|checkmate (nomate|timeout|\S+( \S+)*)",
     re.ASCII,
 )
@@ -231,11 +232,12 @@ def test_each_go_has_one_answer_whatever_follows_it(engine):
 def test_go_mate(shared_engine):
     engine = shared_engine
     engine.send(MATE)
-    assert engine.ask("go mate infinite", "checkmate") == ["checkmate G*5b"]
+    shown, answer = engine.ask("go mate infinite", "checkmate")
+    assert shown.endswith(" score mate 1 pv G*5b") and answer == "checkmate G*5b"
     engine.send("position startpos")
-    assert engine.ask("go mate 5000", "checkmate") == ["checkmate nomate"]
+    assert engine.ask("go mate 5000", "checkmate")[1:] == ["checkmate nomate"]
     engine.send(MATED)
-    assert engine.ask("go mate 100", "checkmate") == ["checkmate nomate"]
+    assert engine.ask("go mate 100", "checkmate")[1:] == ["checkmate nomate"]
 
 
 def test_resign_when_mated_or_without_a_move_and_not_at_a_repetition(shared_engine):
@@ -332,7 +334,7 @@ def test_isready_after_ponderhit_does_not_wait_for_the_search(shared_engine):
 def test_isready_does_not_release_a_move_that_waits_for_stop(shared_engine):
     engine = shared_engine
     engine.send(MATED, "go infinite")
-    time.sleep(0.2)
+    assert engine.until("info string")[-1].endswith("the side to move has no legal move")
     assert engine.ask("isready", "readyok") == ["readyok"]
     assert engine.ask("stop", "bestmove") == ["bestmove resign"]
 
