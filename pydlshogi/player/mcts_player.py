@@ -179,7 +179,7 @@ class MCTSPlayer(NetworkPlayer):
             tree.clear()
             free = memory / 2
         search = MateSearch(self._make_game().board, int(free))
-        reports = self._reports(timer, lambda: self.send(mate_info(search, timer.elapsed())))
+        reports = self._make_reports(timer, lambda: self.send(mate_info(search, timer.elapsed())))
 
         def is_stopped() -> bool:
             tree.free(_FREED)  # much faster than the mate search takes memory
@@ -249,7 +249,9 @@ class MCTSPlayer(NetworkPlayer):
             visits_before: Visits of the root before the search.
         """
         root = self._search.root
-        reports = self._reports(timer, lambda: self._report(timer, root.visits - visits_before))
+        reports = self._make_reports(
+            timer, lambda: self._report(timer, root.visits - visits_before)
+        )
 
         def is_over() -> bool:
             reports.send_if_due()
@@ -264,7 +266,8 @@ class MCTSPlayer(NetworkPlayer):
         if not lines:
             self.send("info string the network has not answered in time: the move is not searched")
             return to_usi(self._search.any_move())
-        best, picked = lines[0], None if go.infinite else self._picked_by_visits()
+        best = lines[0]
+        picked = None if go.infinite else self._picked_by_visits()
         threshold = self.options["resign_threshold"] / 100
         resigns = self._evaluator.has_value and best.expected() < threshold
         if picked is not None and picked != best.moves[0] and not resigns:
@@ -297,7 +300,7 @@ class MCTSPlayer(NetworkPlayer):
             return None
         return rows[self.random().choice(len(rows), p=shares / shares.sum())].move
 
-    def _reports(self, timer: Timer, send: Callable[[], None]) -> Reports:
+    def _make_reports(self, timer: Timer, send: Callable[[], None]) -> Reports:
         """Prepares the ``info`` lines during a search."""
         return Reports(timer, self.options["PV_Interval"] / 1000, send)
 
