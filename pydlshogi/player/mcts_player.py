@@ -15,12 +15,11 @@ import shogi
 
 from pydlshogi import rules
 from pydlshogi.network.backend import OWN
-from pydlshogi.player.batches import default_batch_size, default_batches
-from pydlshogi.player.book import BookError, BookMove
+from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.player.clock import Timer
-from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.player.engine_options import mcts_options, search_numbers
 from pydlshogi.player.network_player import NetworkPlayer
-from pydlshogi.player.opening_book import OpeningBook
+from pydlshogi.player.opening_book import BookError, BookMove, OpeningBook
 from pydlshogi.player.search_end import is_done, is_settled
 from pydlshogi.player.search_info import (
     Reports,
@@ -373,16 +372,8 @@ class MCTSPlayer(NetworkPlayer):
         color = self.board.turn
         value = options["Draw_Value_White" if color else "Draw_Value_Black"] / 1000
         return Settings(
-            c_init=options["C_init"] / 100,
-            c_base=options["C_base"],
-            c_init_root=options["C_init_root"] / 100,
-            c_base_root=options["C_base_root"],
-            fpu_reduction=options["C_fpu_reduction"] / 100,
-            fpu_reduction_root=options["C_fpu_reduction_root"] / 100,
-            temperature=options["Softmax_Temperature"] / 100,
             batch_size=self._batch_size(),
             batches=default_batches(self.device, self._evaluator.backend),
-            mate_plies=options["mate_plies"],
             root_mate=options["Mate_Root_Search"],
             line_mate=options["Mate_PV_Search"],
             declaration=options["declaration_win"],
@@ -390,6 +381,7 @@ class MCTSPlayer(NetworkPlayer):
             draw_ply=draw_ply,
             occurrences=LAST_OCCURRENCE if go.infinite else _OCCURRENCE_IN_GAME,
             megabytes=options["USI_Hash"],
+            **search_numbers(options),  # type: ignore[arg-type]
         )
 
     def _book_move(self, go: Go) -> BookMove | None:

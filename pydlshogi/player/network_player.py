@@ -17,8 +17,8 @@ from pydlshogi.network.backend import OWN, BackendError
 from pydlshogi.network.cpu.threads import compute_with
 from pydlshogi.network.evaluator import Evaluation, Evaluator
 from pydlshogi.network.model_file import ModelFileError, UnnamedNetwork
+from pydlshogi.player.engine_options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.engine_player import EnginePlayer
-from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.processors import processors, threads_of_environment
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.process import PROGRAM_FOLDER
@@ -32,7 +32,7 @@ class NetworkPlayer(EnginePlayer):
     """A player with a network. A subclass implements :meth:`choose`.
 
     Args:
-        options: Options with the names of :func:`pydlshogi.player.options.network_options`.
+        options: Options with the names of :func:`pydlshogi.player.engine_options.network_options`.
         send: Sends one line to the GUI.
         folder: Relative paths in the option ``modelfile`` start here.
         model: The default model. Without it the environment variable ``PYDLSHOGI_MODEL``

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Callable
 
-from pydlshogi.player.book import BookMove
 from pydlshogi.player.clock import Timer
+from pydlshogi.player.opening_book import BookMove
 from pydlshogi.player.strategy import score
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.line import Line

@@ -18,9 +18,9 @@ from uct_helpers import FakeNetwork, endgames, searched
 from pydlshogi import files
 from pydlshogi.network.evaluator import Evaluation
 from pydlshogi.player import search_info
-from pydlshogi.player.book import BookError, BookMove, write_book
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_player import MCTSPlayer
+from pydlshogi.player.opening_book import BookError, BookMove, write_book
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_end import is_settled
 from pydlshogi.player.search_info import Reports, info_lines, why_unknown
@@ -1159,7 +1159,7 @@ class FakeGpu(CpuDevice):
 def test_a_cpu_computes_four_positions_in_each_thread_and_at_most_sixteen(
     monkeypatch, threads, size
 ):
-    monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: threads)
+    monkeypatch.setattr("pydlshogi.player.batch_sizes.get_threads", lambda: threads)
     player = make_player()
     player.choose(Go(nodes=400))
     assert max(player._evaluator._network.batches) == size
@@ -1167,7 +1167,7 @@ def test_a_cpu_computes_four_positions_in_each_thread_and_at_most_sixteen(
 
 @pytest.mark.parametrize(("threads", "size"), [(1, 8), (2, 16), (64, 32)])
 def test_in_bfloat16_a_thread_computes_eight_positions(monkeypatch, threads, size):
-    monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: threads)
+    monkeypatch.setattr("pydlshogi.player.batch_sizes.get_threads", lambda: threads)
     monkeypatch.setattr(FakeEvaluator, "backend", "openvino_bfloat16")
     player = make_player()
     assert "info string the network is computed by openvino_bfloat16" in player.said

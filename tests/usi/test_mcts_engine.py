@@ -12,7 +12,7 @@ import numpy
 import pytest
 from network_helpers import narrow
 
-from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.player.engine_options import mcts_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "mcts_player_usi.py"
@@ -104,7 +104,7 @@ def test_usi_is_answered_at_once_and_without_heavy_imports(start):
     program.send("setoption name USI_Hash value 256", "setoption name MultiPV value 2")
     assert program.leave("quit") == 0
     imported = {line.split("|")[-1].strip() for line in program.stderr.decode().splitlines()}
-    assert "pydlshogi.player.mcts_options" in imported
+    assert "pydlshogi.player.engine_options" in imported
     assert not imported & {"numpy", "shogi", "cshogi", "chainer", "cupy"}
     assert all(USI_LINE.fullmatch(answer) for answer in answers)
     names = {line.split()[2] for line in answers if line.startswith("option")}

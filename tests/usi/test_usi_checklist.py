@@ -18,7 +18,7 @@ import pytest
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.player.options import policy_options
+from pydlshogi.player.engine_options import policy_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"

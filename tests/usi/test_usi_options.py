@@ -2,7 +2,7 @@
 
 import pytest
 
-from pydlshogi.player.options import default_threads, policy_options, search1_options
+from pydlshogi.player.engine_options import default_threads, policy_options, search1_options
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
 from pydlshogi.usi.protocol import CommandError
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydlshogi.usi import protocol
-from pydlshogi.usi.dialogue_log import DialogueLog
-from pydlshogi.usi.output import Output
+from pydlshogi.usi.output import DialogueLog, Output
 from pydlshogi.usi.protocol import Clock, CommandError, Go
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pydlshogi.player.book import BookError, BookMove, book_key, read_book, write_book
+from pydlshogi.player.opening_book import BookError, BookMove, book_key, read_book, write_book
 
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
 
