@@ -20,7 +20,7 @@ from pydlshogi.network.model_file import ModelFileError, UnnamedNetwork
 from pydlshogi.player.engine_options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.processors import processors, threads_of_environment
-from pydlshogi.usi.options import Options
+from pydlshogi.usi.options import Options, unquoted
 from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import FatalError
 
@@ -188,7 +188,7 @@ class NetworkPlayer(EnginePlayer):
         if self._default_model:
             return self._default_model
         if os.environ.get(MODEL_VARIABLE):
-            return self._folder / os.environ[MODEL_VARIABLE]
+            return self._folder / unquoted(os.environ[MODEL_VARIABLE])  # set X="a b" keeps quotes
         return self.default_path()
 
     def default_path(self) -> Path:
