@@ -57,21 +57,24 @@ class Budget:
     last: float
 
 
-def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
+def make_budget(
+    go: Go, color: int, ply: int, margin: float, for_delays: float = 0.0
+) -> Budget | None:
     """Plans the time for a move.
 
     Args:
         go: The command with the clocks.
         color: The side to move, 0 for Black, 1 for White.
         ply: Number of plies played.
-        margin: Reserve for delays of the GUI and of the system, in seconds.
+        margin: Reserve for usual delays of the GUI and of the system, in seconds.
+        for_delays: Reserve for the delays that were seen, in seconds.
 
     Returns:
         The budget; None where there is no limit.
     """
     if go.movetime is not None:
         seconds = go.movetime / 1000
-        planned = seconds - min(margin, seconds / 2)
+        planned = seconds - _kept(seconds, margin, for_delays)
         return Budget(planned, planned, _last(seconds))
     clock = go.clock(color)
     if clock == Clock():
@@ -81,16 +84,23 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     # Without a reserve, the clock would soon run down to the margin before each increment.
     reserve = min(_RESERVE_PART * increment, _MOST_RESERVE, remaining / 2)
     share = (remaining - reserve) / moves + increment
-    # At least half of the time is for the search, unless an increment is too small to restore the
-    # margin.
-    if not 0 < increment < margin:
-        margin = min(margin, (remaining - reserve + byoyomi) / 2)
+    # A part of the time is for the search, unless an increment is too small to restore the margin.
+    if 0 < increment < margin + for_delays:
+        margin += for_delays
+    else:
+        margin = _kept(remaining - reserve + byoyomi, margin, for_delays)
     # Some GUIs add the increment only after the move, so it is no part of the limit.
     limit = max(0.0, remaining - reserve + byoyomi - margin)
     # The share is well below the limit. With an increment of 0.1 s, a margin would take all of it.
     planned = min(limit, max(share, byoyomi - min(margin, byoyomi / 2)))
     extended = min(limit, _EXTENSION * planned)
     return Budget(planned, extended, _last(remaining + byoyomi))
+
+
+def _kept(seconds: float, margin: float, for_delays: float) -> float:
+    """Returns the part of some seconds that the search must not use: at most three quarters."""
+    margin = min(margin, seconds / 2)
+    return margin + min(for_delays, (seconds - margin) / 2)
 
 
 def half_of_the_time(go: Go, color: int) -> float | None:
@@ -207,8 +217,8 @@ class Timer:
 
     def _plan(self) -> None:
         """Makes the budget, with a reserve for the delays."""
-        margin = self._margin + self._delays.reserve(self._delay)
-        budgets = (make_budget(go, self._color, self._ply, margin) for go in self._clocks)
+        numbers = self._color, self._ply, self._margin, self._delays.reserve(self._delay)
+        budgets = (make_budget(go, *numbers) for go in self._clocks)
         self._budget = next(filter(None, budgets), None)
         go = self._go
         is_limited = self._budget or go.nodes is not None or go.depth is not None or go.infinite

@@ -298,7 +298,7 @@ def test_the_margin_grows_with_the_delays_seen(fake):
     usual = think(fake, Delays())
     used = [think(fake, delays, delay=0.15) for _ in range(30)]
     assert max(used) < usual
-    assert min(used) >= 0.5  # half of the time is for the search
+    assert min(used) >= 0.35  # half of what the usual margin leaves is for the search
 
 
 def test_a_delay_that_ends_leaves_a_larger_margin_for_some_moves(fake):
