@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy
+
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
@@ -54,6 +56,12 @@ class Network(chainer.Chain):
             network with sizes must override this method: its model files could not be loaded.
         """
         return {}
+
+
+def arrays_of(network: Any) -> dict[str, Any]:
+    """Returns the arrays that a model file of a network has, by key."""
+    content = chainer.serializers.npz.serialize(network)
+    return {key: numpy.asarray(value) for key, value in content.items()}
 
 
 def output_arrays(network: Network, planes: Any) -> list[Any]:

@@ -50,7 +50,7 @@ _SIZES = {
 # Networks that compute the same function of the same parameters.
 _FORM_OF = {"policy_hand1x1_unpool": "policy_hand1x1"}
 
-#: Networks that ``transfer_policy_to_value --unfold`` makes (:mod:`pydlshogi.network.unfold`).
+#: Networks that ``transfer_policy_to_value --unfold`` makes (:mod:`pydlshogi.model_files.unfold`).
 UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn", "policy_value_history_bn")
 
 #: All names.
@@ -140,7 +140,7 @@ def _complete(network: Any) -> None:
 
 def _check_stored(network: Any, name: str, sizes: Mapping[str, int]) -> None:
     """Refuses sizes of a user's network that no program could read from its model file."""
-    from pydlshogi.network.model_file import arrays_of
+    from pydlshogi.network.network import arrays_of
 
     known = inspect.signature(type(network)).parameters
     stored = sizes_in(name, arrays_of(network))

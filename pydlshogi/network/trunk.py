@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydlshogi.features import PLANE_NUM
-from pydlshogi.network.convolution import Convolution2D
+from pydlshogi.layers.convolution import Convolution2D
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import MOST_CHANNELS
 
