@@ -46,14 +46,8 @@ class BatchNormalization(L.BatchNormalization):
         """Normalizes x; in training also updates the running statistics.
 
         Args:
-            x: (batch, channels, height, width), in any memory order; fastest in the order of
-                :class:`pydlshogi.layers.convolution.Convolution2D`. Also (batch,
-                channels), as after a linear layer.
-            **kwargs: As for ``chainer.links.BatchNormalization``. If there are any, Chainer
-                computes.
-
-        Returns:
-            chainer.Variable of the same shape.
+            x: (batch, channels, height, width) in any memory order, or (batch, channels).
+            **kwargs: As for ``chainer.links.BatchNormalization``, which then computes.
         """
         x = chainer.as_variable(x)
         shared = self.ranks is not None and bool(chainer.config.train)

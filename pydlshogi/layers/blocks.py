@@ -29,15 +29,7 @@ _PIECES, _HANDS, _RECENT = (
 
 
 def planes_of(x: Any, numbers: tuple[int, ...]) -> Any:
-    """Returns some planes of the input.
-
-    Args:
-        x: (batch, planes, …), Variable or array.
-        numbers: Numbers of the planes.
-
-    Returns:
-        (batch, len(numbers), …), Variable or array like ``x``.
-    """
+    """Returns the planes of some numbers from a Variable or array (batch, planes, …)."""
     xp = chainer.backend.get_array_module(x)
     return x[:, _index(numbers, None if xp is numpy else xp.cuda.Device().id)]
 
@@ -132,14 +124,7 @@ class PiecesAndHands(chainer.Chain):
         return self.pieces(planes_of(x, _PIECES)) + self.uniform(planes_of(x, _HANDS))
 
     def uniform(self, x: Any) -> Any:
-        """Convolves constant planes, as 9×9 boards.
-
-        Args:
-            x: (batch, planes, 9, 9).
-
-        Returns:
-            (batch, outputs, 9, 9) Variable.
-        """
+        """Convolves constant planes (batch, planes, 9, 9)."""
         return self.hands(x)
 
 

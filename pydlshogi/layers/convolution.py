@@ -58,13 +58,7 @@ _in_thread = threading.local()
 
 
 def set_convolution(name: str) -> None:
-    """Chooses how the layers of this process are computed from now on.
-
-    The choice holds for convolutions, linear layers and batch normalization. Networks that
-    exist already follow it too.
-
-    Args:
-        name: One of :data:`CONVOLUTIONS`.
+    """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on.
 
     Raises:
         ValueError: the name is unknown.
@@ -89,10 +83,7 @@ def get_convolution() -> str:
 
 @contextlib.contextmanager
 def using_convolution(name: str) -> Iterator[None]:
-    """Chooses a method for this thread while the context is open.
-
-    Args:
-        name: One of :data:`CONVOLUTIONS`.
+    """Chooses one of :data:`CONVOLUTIONS` for this thread while the context is open.
 
     Raises:
         ValueError: the name is unknown.
@@ -109,16 +100,13 @@ def using_convolution(name: str) -> Iterator[None]:
 def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
     """Convolves boards with 3×3 or 1×1 filters; the padding keeps the size of the boards.
 
+    Chainer computes other dtypes than float32, other boards or filters, and raises the errors.
+
     Args:
         x: (batch, channels in, height, width), in any memory order; Variable or array.
         W: (channels out, channels in, 3, 3) or (channels out, channels in, 1, 1).
         b: (channels out,), or None.
-        relu: Whether to apply ReLU to the result; fused, it costs almost nothing.
-
-    Returns:
-        chainer.Variable (batch, channels out, height, width).
-        ``chainer.functions.convolution_2d`` computes the cases that this module does not
-        know (other dtypes than float32, other boards or filters) and raises the errors.
+        relu: Whether to apply ReLU to the result.
     """
     inputs = [chainer.as_variable(v) for v in (x, W, b) if v is not None]
     method = _method(*(v.array for v in inputs))

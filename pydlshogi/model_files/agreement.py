@@ -17,15 +17,7 @@ _MOST_MOVES = 150
 
 
 def outputs_in_play(network: Network, planes: numpy.ndarray) -> list[numpy.ndarray]:
-    """Computes the outputs of a network by Chainer, as in play.
-
-    Args:
-        network: The network, on the CPU.
-        planes: (n, plane_num, 9, 9) float32.
-
-    Returns:
-        Logits before values, float32; only those of the heads that the network has.
-    """
+    """Computes the outputs of a network on the CPU by Chainer, as in play: logits before values."""
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         outputs = split_output(network, network(planes))
     return [output.array for output in outputs if output is not None]

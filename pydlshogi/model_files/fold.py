@@ -52,14 +52,8 @@ class FoldError(UserError):
 def fold_for_play(network: Network) -> Network:
     """Makes a network without batch normalization that computes the same in play.
 
-    Args:
-        network: Any network, on the CPU; not changed. Links of other classes than this
-            package's keep their normalization.
-
-    Returns:
-        A network for play only: it cannot be trained further or saved. A network without batch
-        normalization, or folded already, is returned itself. Its outputs are those of ``network``
-        where ``chainer.config.train`` is False, except for rounding.
+    It is for play only: it cannot be trained further or saved. A network without batch
+    normalization is returned itself. Links of a user's classes keep theirs.
     """
     if not any(map(_pairs, network.links())):
         return network

@@ -177,15 +177,9 @@ def load_network(path: str | os.PathLike[str]) -> Network:
 
 
 def sizes_in_file(path: str | os.PathLike[str], name: str) -> dict[str, int]:
-    """Reads the sizes of a network from a model file, without making the network.
+    """Reads the keyword arguments of ``make_network`` from a model file.
 
-    Args:
-        path: As in :func:`load_model`.
-        name: Name of the network.
-
-    Returns:
-        Keyword arguments of ``make_network``. For a file of another network they may be
-        meaningless; :func:`load_model` then refuses the file.
+    For a file of another network they may be meaningless; :func:`load_model` then refuses it.
 
     Raises:
         ModelFileError: the file does not exist or is not an npz.

@@ -83,13 +83,9 @@ def label_numbers() -> numpy.ndarray:
 
 
 def to_dlshogi(planes: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Converts our planes to dlshogi's; the planes of attacks and of check stay 0.
+    """Converts planes (n, 104, 9, 9) to dlshogi's (n, 62, 9, 9) and (n, 57, 9, 9).
 
-    Args:
-        planes: (n, 104, 9, 9) float32.
-
-    Returns:
-        (n, 62, 9, 9) and (n, 57, 9, 9) float32.
+    The planes of attacks and of check stay 0.
     """
     count = len(planes)
     both = numpy.zeros((count, PLANES_1 + PLANES_2, SQUARE_NUM), numpy.float32)

@@ -121,15 +121,12 @@ class GraphBuilder:
 
 
 def export(network: Network, raw_values: bool = False) -> Any:
-    """Converts a network.
+    """Converts any network on the CPU to an ``onnx.ModelProto``.
 
     Args:
-        network: Any network, on the CPU; not changed.
+        network: The network; not changed.
         raw_values: Whether ``value`` is the output of the value head itself. Otherwise it is the
             probability of winning.
-
-    Returns:
-        ``onnx.ModelProto`` with the outputs of the heads that the network has.
 
     Raises:
         ExportError: the network uses a function that is not in the table, or onnx is missing.

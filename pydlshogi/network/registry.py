@@ -69,12 +69,7 @@ class UnknownSize(UserError, TypeError):
 
 
 def sizes_of(name: str) -> tuple[str, ...]:
-    """Returns the names of the sizes that a network of this package has.
-
-    Args:
-        name: One of :data:`NETWORKS`. The sizes of a user's class are not known: the arguments
-            of its constructor tell them.
-    """
+    """Returns the names of the sizes that a network of this package has."""
     return _SIZES.get(name, ("channels",))
 
 
@@ -155,14 +150,9 @@ def _check_stored(network: Any, name: str, sizes: Mapping[str, int]) -> None:
 
 
 def sizes_in(name: str, arrays: Mapping[str, Any]) -> dict[str, int]:
-    """Reads the sizes of a network from the arrays of its model file.
+    """Reads the keyword arguments of :func:`make_network` from the arrays of a model file.
 
-    Args:
-        name: Name of the network.
-        arrays: The arrays by key; they may be those of another network.
-
-    Returns:
-        Keyword arguments of :func:`make_network`; none where a user's class cannot read them.
+    The arrays may be those of another network. A user's class may not be able to read them.
 
     Raises:
         UnknownNetwork: no network has that name.

@@ -163,15 +163,9 @@ class Normalization(chainer.FunctionNode):
 def _merge(
     counts: numpy.ndarray, means: numpy.ndarray, squares: numpy.ndarray
 ) -> tuple[int, numpy.ndarray, numpy.ndarray]:
-    """Merges the moments of k parts of a batch.
+    """Merges the moments of k parts of a batch: numbers of rows (k, 1), means, sums of squares.
 
-    Args:
-        counts: (k, 1) numbers of rows, float64.
-        means: (k, channels).
-        squares: (k, channels) sums of the squared differences from the mean of the part.
-
-    Returns:
-        The same of the whole batch: number, (channels,) and (channels,) float64.
+    The sums (k, channels) are of the squared differences from the mean of the part.
     """
     count = int(counts.sum())
     mean = (counts * means).sum(axis=0) / count

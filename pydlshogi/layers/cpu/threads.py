@@ -28,13 +28,9 @@ _blas: list[Any] | None = None
 
 
 def set_threads(number: int | None) -> None:
-    """Chooses how many threads compute a layer on the CPU.
+    """Chooses how many threads compute a layer on the CPU; None for the default.
 
-    With the same number, two runs give bitwise equal results. With different numbers, the
-    results differ by rounding.
-
-    Args:
-        number: At least 1; None for the default of :func:`get_threads`.
+    With the same number, two runs are bitwise equal. With another one, they differ by rounding.
 
     Raises:
         ValueError: ``number`` is less than 1.
@@ -46,11 +42,7 @@ def set_threads(number: int | None) -> None:
 
 
 def get_threads() -> int:
-    """Returns how many threads compute a layer on the CPU.
-
-    Returns:
-        The number that :func:`set_threads` chose; else the environment variable
-        ``PYDLSHOGI_THREADS``; else :func:`pydlshogi.processors.processors`.
+    """Returns the number of :func:`set_threads`, of ``PYDLSHOGI_THREADS``, or of processors.
 
     Raises:
         ThreadsError: ``PYDLSHOGI_THREADS`` is not a whole number from 1 to ``MOST_THREADS``.
@@ -64,15 +56,11 @@ def shares(n: int, number: int) -> list[tuple[int, int]]:
 
 
 def plan(n: int, least: int, most: int) -> list[list[tuple[int, int]]]:
-    """Divides n boards among the threads, and each thread's boards among chunks.
+    """Divides n boards among the threads: for each, its chunks (start, stop) in order.
 
     Args:
         n: Number of boards, at least 1.
-        least: Smallest number of boards for one thread.
-        most: Largest number of boards in a chunk.
-
-    Returns:
-        For each thread a list of its chunks (start, stop), in order.
+        least, most: Fewest boards of a thread, most boards of a chunk.
     """
     threads = max(1, min(get_threads(), n // least))
     return [
@@ -149,11 +137,7 @@ class _Barrier:
         self._broken = False
 
     def wait(self, thread: int, number: int) -> None:
-        """Waits for the other threads.
-
-        Args:
-            thread: Number of the calling thread.
-            number: How often the thread has waited before.
+        """Waits for the other threads; ``number`` is how often this thread has waited before.
 
         Raises:
             threading.BrokenBarrierError: :meth:`abort` was called.
@@ -215,13 +199,7 @@ def blas_threads(number: int) -> Iterator[None]:
 
 
 def limit_blas() -> None:
-    """Limits BLAS to the threads of :func:`get_threads` from now on.
-
-    This is for Chainer's own functions, which do not compute in our threads.
-
-    Raises:
-        ThreadsError: as in :func:`get_threads`.
-    """
+    """Limits BLAS to :func:`get_threads`, for Chainer's own functions."""
     number = get_threads()
     with _lock:
         for library in _blas_libraries():
@@ -229,12 +207,9 @@ def limit_blas() -> None:
 
 
 def compute_with(number: int) -> None:
-    """Sets the number of threads from now on: of our threads, and of BLAS without them.
+    """Sets the number of threads, at least 1, of our threads and of BLAS without them.
 
     It waits until a computation in our threads has ended, which would restore BLAS's number.
-
-    Args:
-        number: At least 1.
     """
     set_threads(number)
     with _lock:
@@ -275,12 +250,7 @@ class Workspace(threading.local):
         self._arrays: dict[str, Any] = {}
 
     def __call__(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Returns the thread's float32 array of a name; its content is undefined.
-
-        Args:
-            name: The same name returns the same memory.
-            shape: Shape of the array.
-        """
+        """Returns the thread's float32 memory of a name in a shape; its content is undefined."""
         size = math.prod(shape)
         array = self._arrays.get(name)
         if array is None or array.size < size:

@@ -222,26 +222,14 @@ def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple
 
 
 def _transform(W: Any, filters: Any, rows: slice) -> None:
-    """Transforms some rows of the filters.
-
-    Args:
-        W: (rows, 9, columns): channels in and out for the output, out and in for gradients.
-        filters: (25, rows, columns), the result.
-        rows: Which rows.
-    """
+    """Transforms some rows of the filters W (rows, 9, columns) into (25, rows, columns)."""
     numpy.matmul(FILTER, W[rows], out=filters[:, rows].transpose(1, 0, 2))
 
 
 def _to_tiles(matrix: Any, x: Any, name: str = "tiles") -> Any:
-    """Applies a 15×9 matrix to the rows, then to the columns of boards.
+    """Applies a 15×9 matrix to the rows, then to the columns of boards x (9, 9, n).
 
-    Args:
-        matrix: SPREAD or GATHERᵀ.
-        x: (9, 9, n), n being boards times channels.
-        name: Name of the workspace array.
-
-    Returns:
-        (25, 9, n): point, tile, n.
+    Returns (25, 9, n): point, tile, n; n is boards times channels.
     """
     n = x.shape[-1]
     rows = _workspace("rows", (VALUES * TILES, SIDE, n))
@@ -252,13 +240,7 @@ def _to_tiles(matrix: Any, x: Any, name: str = "tiles") -> Any:
 
 
 def _from_tiles(matrix: Any, tiles: Any, y: Any) -> None:
-    """Applies a 9×15 matrix to the columns, then to the rows of tiles.
-
-    Args:
-        matrix: GATHER or SPREADᵀ.
-        tiles: (25, 9, n), n being boards times channels.
-        y: (9, 9, n), the result.
-    """
+    """Applies a 9×15 matrix to the columns, then to the rows of tiles (25, 9, n): y (9, 9, n)."""
     n = y.shape[-1]
     rows = _workspace("rows", (VALUES * TILES, SIDE, n))
     numpy.matmul(matrix, by_columns(tiles), out=rows.reshape(VALUES, TILES, SIDE, n))

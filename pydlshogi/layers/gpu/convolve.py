@@ -108,14 +108,10 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     """Convolves boards with 3×3 or 1×1 filters; the padding of the former is a square of zeros.
 
     Args:
-        x: (n, channels in, 9, 9) float32 of the GPU, in any memory order. With 1×1 filters,
-            the boards may have any size.
+        x: (n, channels in, 9, 9) float32 of the GPU; with 1×1 filters of any size.
         W: (channels out, channels in, 3, 3) or (channels out, channels in, 1, 1) float32.
         b: (channels out,) float32, or None.
         relu: Whether to apply ReLU to the result.
-
-    Returns:
-        (n, channels out, 9, 9) float32.
     """
     y = _convolve(x, W)
     if b is not None:
@@ -162,13 +158,9 @@ def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple
 
 
 def _convolve(boards: Any, W: Any, scale: float = 1.0) -> Any:
-    """Convolves boards (n, in, 9, 9) with filters (out, in, rows, columns), without a bias.
+    """Convolves boards (n, in, 9, 9) with filters (out, in, rows, columns) into (81·n, out).
 
-    Args:
-        scale: Factor of the boards while they are float16.
-
-    Returns:
-        (81·n, out) float32.
+    ``scale`` is a factor of the boards while they are float16.
     """
     filters = contiguous(W.transpose(2, 3, 1, 0)).reshape(-1, len(W))
     if W.shape[2:] == (1, 1):
@@ -191,13 +183,7 @@ def _filter_gradient(x: Any, W: Any, g: Any, scale: float) -> Any:
 def neighbours(boards: Any, dtype: Any = numpy.float32, scale: float = 1.0) -> Any:
     """Collects the nine neighbours of each square, row by row; zeros beyond the edge.
 
-    Args:
-        boards: (n, channels, 9, 9) float32 of the GPU.
-        dtype: dtype of the result, float32 or float16.
-        scale: Factor of all numbers.
-
-    Returns:
-        (81·n, 9·channels): board and square, then neighbour and channel.
+    Turns (n, channels, 9, 9) float32 into (81·n, 9·channels) of ``dtype``, times ``scale``.
     """
     xp = chainer.backend.get_array_module(boards)
     rows = to_rows(boards)

@@ -210,16 +210,7 @@ class Normalization(chainer.FunctionNode):
 
 
 def normalize(x: Any, link: Any, relu: bool) -> Any:
-    """Normalizes boards by the running statistics of a link, outside of training.
-
-    Args:
-        x: (n, channels, height, width) float32 of the GPU, in any memory order.
-        link: A ``chainer.links.BatchNormalization``.
-        relu: Whether to apply ReLU to the result.
-
-    Returns:
-        Array of the same shape.
-    """
+    """Normalizes boards (n, channels, height, width) of the GPU by a link's running statistics."""
     xp = chainer.backend.get_array_module(x)
     inverse = 1 / xp.sqrt(link.avg_var + numpy.float32(link.eps))
     return _apply(

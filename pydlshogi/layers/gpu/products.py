@@ -33,10 +33,7 @@ _chosen = "auto"
 
 
 def set_precision(name: str) -> None:
-    """Chooses the precision of this process from now on.
-
-    Args:
-        name: One of :data:`PRECISIONS`.
+    """Chooses one of :data:`PRECISIONS` for this process from now on.
 
     Raises:
         ValueError: the name is unknown.

@@ -1,8 +1,7 @@
 """Recordings: CUDA's graphs, which start many kernels with one call.
 
-A training step has hundreds of kernels, and Python starts them one by one. On an H100, a step
-takes 16 to 20 ms for 64 positions and for 512 (benchmarks/RESULTS.md): the time of Python, not of
-the GPU. A recording starts all kernels of a function again without Python.
+A training step has hundreds of kernels, and Python starts them one by one. With small batches, this
+takes longer than the kernels. A recording starts all kernels of a function again without Python.
 
 Recordings have not run on a real GPU yet. So the programs use them only if the environment variable
 ``PYDLSHOGI_RECORDING`` is 1. ``make gpu`` tests and measures them.
@@ -120,14 +119,9 @@ class Recording(Generic[_Result]):
 
 
 def can_record(network: Any, device: Any) -> bool:
-    """Says whether the work for a network is to be recorded.
+    """Says whether the work for a network on a ``chainer.backend.Device`` is to be recorded.
 
-    A user's network may draw random numbers, as for dropout. A recording would repeat them. So only
-    networks of this package are recorded.
-
-    Args:
-        network: A ``Network``.
-        device: The ``chainer.backend.Device`` that computes; a CPU records nothing.
+    A user's network may draw random numbers, as for dropout, which a recording would repeat.
     """
     is_wanted = os.environ.get(VARIABLE) == "1"
     is_ours = type(network).__module__.startswith(f"{__package__.partition('.')[0]}.")
