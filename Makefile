@@ -15,7 +15,7 @@ BEST := --network policy_hand1x1_bn --dirac --batchsize 64 --lr 0.03 --momentum 
 # The book's recipe is the default of train_policy.py.
 BOOK := --eval_interval 100
 
-# The extra with CuPy: cuda12, or cuda13 (docs/gpu.md). GPU_ARGS: options of utils/gpu_check.py.
+# The extra with CuPy: cuda12, or cuda13 (docs/gpu.md). GPU_ARGS: options of benchmarks/gpu_check.py.
 CUDA := cuda12
 GPU_ARGS :=
 
@@ -46,12 +46,12 @@ gpu:
 	@run() { \
 	    for python in $(BIN)/python $(PYTHON); do \
 	        if PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} "$$python" -c "import $(GPU_PACKAGES)$$1" 2>/dev/null; then \
-	            exec "$$python" utils/gpu_check.py $(GPU_ARGS); \
+	            exec "$$python" benchmarks/gpu_check.py $(GPU_ARGS); \
 	        fi; \
 	    done; \
 	}; \
 	run ", pytest, hypothesis, matplotlib"; \
-	$(MAKE) --no-print-directory $(VENV)/.for-gpu && exec $(BIN)/python utils/gpu_check.py $(GPU_ARGS); \
+	$(MAKE) --no-print-directory $(VENV)/.for-gpu && exec $(BIN)/python benchmarks/gpu_check.py $(GPU_ARGS); \
 	run ""; \
 	exit 1
 

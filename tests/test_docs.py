@@ -68,7 +68,7 @@ _DESCRIBED = {
     "utils/fold_bn.py": ("networks",),
     "utils/calibrate_value.py": ("recipes",),
     "utils/average_models.py": ("recipes",),
-    "utils/gpu_check.py": ("gpu",),
+    "benchmarks/gpu_check.py": ("gpu",),
     "utils/show_position.py": ("pictures",),
     "utils/analyze_kifu.py": ("analysis",),
     "utils/export_onnx.py": ("onnx",),
