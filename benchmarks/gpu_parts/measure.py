@@ -119,7 +119,8 @@ def rate(
 def _make_updater(gpu: int, network_name: str, batchsize: int, path: str, folder: Path) -> Any:
     """Makes the updater of a training run with momentum."""
     from pydlshogi.device import select_device
-    from pydlshogi.training.recipe import Recipe, make_optimizer
+    from pydlshogi.training.optimizer import make_optimizer
+    from pydlshogi.training.recipe import Recipe
     from pydlshogi.training.run import make_first_network
     from pydlshogi.training.trainer import Settings, Task, make_trainer
 

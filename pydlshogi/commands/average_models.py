@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name, positive_int, proportion
-from pydlshogi.commands.computation import add_computation, apply_computation
-from pydlshogi.commands.model_options import add_own_network, use_own_network
+from pydlshogi.commands.model_options import (
+    add_computation,
+    add_own_network,
+    apply_computation,
+    use_own_network,
+)
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep, load_games
 

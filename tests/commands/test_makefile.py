@@ -124,7 +124,12 @@ def test_make_gpu_without_internet_needs_no_packages_of_the_tests(clone, with_gp
     python.write_text(PYTHON + 'case "$*" in *pytest*) exit 1 ;; esac\n')
     result = make(clone, "gpu")
     assert result.returncode == 0
-    assert [call.split()[0] for call in calls(clone)] == ["-c", "-m", "-c", "benchmarks/gpu_check.py"]
+    assert [call.split()[0] for call in calls(clone)] == [
+        "-c",
+        "-m",
+        "-c",
+        "benchmarks/gpu_check.py",
+    ]
 
 
 @pytest.mark.skipif(
