@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from pydlshogi.network.backend import OPENVINO_BFLOAT16, OPENVINO_INT8, OWN
-from pydlshogi.network.cpu.threads import get_threads
+from pydlshogi.inference.backend import OPENVINO_BFLOAT16, OPENVINO_INT8, OWN
+from pydlshogi.layers.cpu.threads import get_threads
 
 #: Positions for each thread of a CPU, and most positions on a CPU. A thread is as fast with 4
 #: positions as with more. A search with larger batches selects more leaves before it knows the
@@ -28,7 +28,7 @@ _GPU_BATCH = 128
 def default_batch_size(device: Any, backend: str = OWN) -> int:
     """Returns the number of positions in a batch that suits a ``chainer.backend.Device``.
 
-    On a CPU it depends on the backend (:mod:`pydlshogi.network.backend`), too.
+    On a CPU it depends on the backend (:mod:`pydlshogi.inference.backend`), too.
     """
     if _is_gpu(device):
         return _GPU_BATCH

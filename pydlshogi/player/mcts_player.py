@@ -14,7 +14,7 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.network.backend import OWN
+from pydlshogi.inference.backend import OWN
 from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.player.clock import Delays, Timer
 from pydlshogi.player.engine_options import mcts_options, search_numbers
