@@ -291,9 +291,8 @@ class Dialogue(abc.ABC):
         answer = f"checkmate {self._mate_answer(go)}" if go.mate else f"bestmove {self._answer(go)}"
         if not signals.stop.is_set():  # after a stop, the clock of the next go is running
             self._free = time.perf_counter()
-        if signals.reason:
-            self._output.info_string(signals.reason)
         if go.mate:
+            self._tell_reason()
             self._output.send(answer)
             return
         self._held = answer
@@ -329,8 +328,14 @@ class Dialogue(abc.ABC):
     def _release(self) -> None:
         """Sends the move that was held back, if there is one."""
         if self._held is not None:
+            self._tell_reason()
             self._output.send(self._held)
             self._held = None
+
+    def _tell_reason(self) -> None:
+        """Says why the search was stopped, if the GUI has not asked for that."""
+        if self._signals.reason:
+            self._output.info_string(self._signals.reason)
 
     @contextlib.contextmanager
     def _signs_of_life(self) -> Iterator[None]:

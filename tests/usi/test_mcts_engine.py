@@ -248,6 +248,12 @@ def test_an_isready_that_ends_a_mate_search_says_why(engine):
     answers = engine.until("readyok")
     reason = "info string isready ended the search, because an option was set before it"
     assert answers[-3:] == [reason, "checkmate timeout", "readyok"]
+    engine.send(MATED, "go infinite")
+    engine.until("info string the side to move")
+    engine.send("setoption name MultiPV value 3", "isready")
+    assert engine.until("readyok") == [reason, "bestmove resign", "readyok"]
+    engine.send("setoption name MultiPV value 4", "isready")
+    assert engine.until("readyok") == ["readyok"]
 
 
 DECLARED = "position sfen KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1"
