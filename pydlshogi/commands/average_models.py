@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from pydlshogi.device import select_device
     from pydlshogi.kifu.cache import with_caches
-    from pydlshogi.network.model_file import load_network, save_derived_model
+    from pydlshogi.model_files.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
     from pydlshogi.outputs import check_model, prepare_outputs
     from pydlshogi.training.average import (

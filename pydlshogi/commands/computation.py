@@ -49,9 +49,9 @@ def apply_computation(args: argparse.Namespace) -> None:
     Raises:
         UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads.
     """
-    from pydlshogi.network.convolution import set_convolution
-    from pydlshogi.network.cpu.threads import limit_blas, set_threads
-    from pydlshogi.network.gpu.products import set_precision
+    from pydlshogi.layers.convolution import set_convolution
+    from pydlshogi.layers.cpu.threads import limit_blas, set_threads
+    from pydlshogi.layers.gpu.products import set_precision
 
     set_convolution(args.convolution)
     set_precision(args.precision)

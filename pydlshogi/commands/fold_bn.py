@@ -52,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.no_fold and (args.keep_value or not args.float16):
         parser.error("--no_fold needs --float16, and excludes --keep_value")
     # These modules import Chainer; a mistake in the options is reported without that delay.
-    from pydlshogi.network.fold import FoldError, fold
-    from pydlshogi.network.model_file import load_network, save_derived_model
+    from pydlshogi.model_files.fold import FoldError, fold
+    from pydlshogi.model_files.model_file import load_network, save_derived_model
     from pydlshogi.network.registry import name_of
     from pydlshogi.outputs import check_model
 

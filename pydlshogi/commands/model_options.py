@@ -71,7 +71,7 @@ def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
 
     Args:
         args: Parsed options of :func:`add_model`.
-        backend: What computes the network on a CPU (:mod:`pydlshogi.network.backend`).
+        backend: What computes the network on a CPU (:mod:`pydlshogi.inference.backend`).
 
     Raises:
         UserError: the model cannot be loaded, or the device cannot be used.
@@ -80,7 +80,7 @@ def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
     from pydlshogi.analysis.opinion import Network
     from pydlshogi.device import select_device
     from pydlshogi.files import best_shipped_model
-    from pydlshogi.network.evaluator import Evaluator
+    from pydlshogi.inference.evaluator import Evaluator
 
     device = select_device(args.gpu)
     apply_computation(args)

@@ -108,7 +108,7 @@ def _train(args: argparse.Namespace, ranks: Ranks) -> None:
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.commands.chosen_network import chosen_network
     from pydlshogi.commands.computation import apply_computation
-    from pydlshogi.network.cpu.threads import get_threads
+    from pydlshogi.layers.cpu.threads import get_threads
     from pydlshogi.processors import THREADS_VARIABLE
     from pydlshogi.training.run import run
 

@@ -69,9 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     import numpy
 
     from pydlshogi.kifu.cache import with_caches
-    from pydlshogi.network.fold import FoldError
-    from pydlshogi.network.model_file import UnnamedNetwork, load_network, save_derived_model
-    from pydlshogi.network.transfer import TransferError
+    from pydlshogi.model_files.fold import FoldError
+    from pydlshogi.model_files.model_file import UnnamedNetwork, load_network, save_derived_model
+    from pydlshogi.model_files.transfer import TransferError
     from pydlshogi.outputs import check_model, prepare_outputs
 
     try:
@@ -113,15 +113,15 @@ def _any_of(names: Sequence[str]) -> str:
 
 def _transfer(policy: Network, args: argparse.Namespace) -> Network:
     """Makes the new network without ``--unfold``."""
-    from pydlshogi.network.transfer import make_from_policy
+    from pydlshogi.model_files.transfer import make_from_policy
 
     return make_from_policy(policy, args.network)
 
 
 def _unfold(policy: Network, args: argparse.Namespace) -> Network:
     """Makes the new network with ``--unfold``. A wrong model is refused before the list is read."""
-    from pydlshogi.network.fold import fold
-    from pydlshogi.network.unfold import unfold
+    from pydlshogi.model_files.fold import fold
+    from pydlshogi.model_files.unfold import unfold
 
     plain = fold(policy, keep_value=policy.value_kind is not None)
     return unfold(plain, args.network, _some_planes(args.unfold))

@@ -17,7 +17,7 @@ from pydlshogi.gpu_check.trainings import (
     train_published,
     train_two_heads,
 )
-from pydlshogi.network.gpu.recording import VARIABLE
+from pydlshogi.layers.gpu.recording import VARIABLE
 
 _MODULES = "pydlshogi.gpu_check"
 
@@ -27,7 +27,10 @@ _GAMES = ROOT / "kifu" / "kifulist_test.txt"
 
 #: Tests marked ``gpu`` are in these files and folders. None of them needs cshogi.
 _TESTS = (
+    "tests/layers",
     "tests/network",
+    "tests/model_files",
+    "tests/inference",
     "tests/player",
     "tests/training",
     "tests/commands/test_evaluate_model.py",

@@ -18,8 +18,8 @@ import numpy
 
 from pydlshogi.device import select_device
 from pydlshogi.kifu.loading import load_positions
-from pydlshogi.network.cpu.threads import limit_blas
-from pydlshogi.network.gpu.products import set_precision
+from pydlshogi.layers.cpu.threads import limit_blas
+from pydlshogi.layers.gpu.products import set_precision
 from pydlshogi.training.evaluate import measure as evaluate
 from pydlshogi.training.recipe import Recipe, make_optimizer
 from pydlshogi.training.run import make_first_network

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pydlshogi.gpu_check.job import Job, PartError, pairs
-from pydlshogi.network.gpu.recording import VARIABLE
+from pydlshogi.layers.gpu.recording import VARIABLE
 
 #: The shipped networks, and the recipe that trains them best.
 _POLICY, _TWO_HEADS = "policy_hand1x1_bn", "policy_value_history_bn"
@@ -146,7 +146,7 @@ def _speed(
     """Measures a precision, and adds the result; None if that fails.
 
     Args:
-        recorded: Whether to record (:mod:`pydlshogi.network.gpu.recording`).
+        recorded: Whether to record (:mod:`pydlshogi.layers.gpu.recording`).
     """
     request = job.request
     seconds = "0.1" if request.is_rehearsal else "4"

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from pydlshogi.network.backend import OPENVINO_BFLOAT16, OPENVINO_INT8, OWN
-from pydlshogi.network.cpu.threads import get_threads
+from pydlshogi.inference.backend import OPENVINO_BFLOAT16, OPENVINO_INT8, OWN
+from pydlshogi.layers.cpu.threads import get_threads
 
 #: Positions for each thread of a CPU, and most positions on a CPU. A thread is as fast with 4
 #: positions as with more. A search with larger batches selects more leaves before it knows the
@@ -30,7 +30,7 @@ def default_batch_size(device: Any, backend: str = OWN) -> int:
 
     Args:
         device: The ``chainer.backend.Device`` that computes it.
-        backend: What computes it on a CPU (:mod:`pydlshogi.network.backend`).
+        backend: What computes it on a CPU (:mod:`pydlshogi.inference.backend`).
     """
     if _is_gpu(device):
         return _GPU_BATCH

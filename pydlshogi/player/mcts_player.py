@@ -14,7 +14,7 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.network.backend import OWN
+from pydlshogi.inference.backend import OWN
 from pydlshogi.player.batches import default_batch_size, default_batches
 from pydlshogi.player.book import BookError, BookMove
 from pydlshogi.player.clock import Timer

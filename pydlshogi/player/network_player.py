@@ -12,11 +12,11 @@ import shogi
 
 from pydlshogi import files
 from pydlshogi.device import DeviceError, select_device
+from pydlshogi.inference.backend import OWN, BackendError
+from pydlshogi.inference.evaluator import Evaluation, Evaluator
+from pydlshogi.layers.cpu.threads import compute_with
+from pydlshogi.model_files.model_file import ModelFileError, UnnamedNetwork
 from pydlshogi.network import own
-from pydlshogi.network.backend import OWN, BackendError
-from pydlshogi.network.cpu.threads import compute_with
-from pydlshogi.network.evaluator import Evaluation, Evaluator
-from pydlshogi.network.model_file import ModelFileError, UnnamedNetwork
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.processors import processors, threads_of_environment
@@ -80,7 +80,7 @@ class NetworkPlayer(EnginePlayer):
             )
 
     def backend(self) -> str:
-        """Returns what computes the network on a CPU (:mod:`pydlshogi.network.backend`)."""
+        """Returns what computes the network on a CPU (:mod:`pydlshogi.inference.backend`)."""
         return OWN
 
     def prepare(self) -> None:

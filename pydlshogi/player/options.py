@@ -26,7 +26,7 @@ _THREADS = 1
 #: Choices of ``device``: one word each, since GUIs cut them at a space.
 DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
 
-#: Choices of ``backend`` (:data:`pydlshogi.network.backend.BACKENDS`, which needs numpy).
+#: Choices of ``backend`` (:data:`pydlshogi.inference.backend.BACKENDS`, which needs numpy).
 BACKENDS = ("auto", "own", "openvino_float32", "openvino_bfloat16", "openvino_int8")
 
 #: No position has more legal moves.

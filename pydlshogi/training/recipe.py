@@ -30,7 +30,7 @@ class Recipe:
 
     Attributes:
         dirac: Whether the identity is added to the first weights
-            (:mod:`pydlshogi.network.dirac`), when the network is made.
+            (:mod:`pydlshogi.layers.dirac`), when the network is made.
         lr: Learning rate; the highest one if it changes.
         momentum: Share of the last step that is added to the next one, 0..1.
         nesterov: Momentum as in Chainer's ``NesterovAG``, which is not exactly Nesterov's

@@ -10,7 +10,7 @@ from pydlshogi.commands import (
     plot_log,
     transfer_policy_to_value,
 )
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.training import log
 

@@ -28,7 +28,7 @@ from pydlshogi.match.table import Row  # noqa: E402
 from pydlshogi.match.tournament import Tournament  # noqa: E402
 from pydlshogi.match.usi_client import UsiClient  # noqa: E402
 from pydlshogi.match.workers import Workers  # noqa: E402
-from pydlshogi.network.model_file import save_model  # noqa: E402
+from pydlshogi.model_files.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
 
 SCRIPT = str(Path(__file__).resolve().parents[2] / "utils" / "match.py")

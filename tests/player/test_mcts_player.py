@@ -16,7 +16,7 @@ import shogi
 from uct_helpers import FakeNetwork, endgames, searched
 
 from pydlshogi import files
-from pydlshogi.network.evaluator import Evaluation
+from pydlshogi.inference.evaluator import Evaluation
 from pydlshogi.player import search_info
 from pydlshogi.player.book import BookError, BookMove, write_book
 from pydlshogi.player.clock import Timer

@@ -5,13 +5,13 @@ import types
 import numpy
 import pytest
 
-from pydlshogi.network.backend import (
+from pydlshogi.inference.backend import (
     OPENVINO_BFLOAT16,
     OPENVINO_FLOAT32,
     OPENVINO_INT8,
     OWN,
 )
-from pydlshogi.network.cpu.threads import set_threads
+from pydlshogi.layers.cpu.threads import set_threads
 from pydlshogi.player.batches import default_batch_size, default_batches
 
 CPU, GPU = types.SimpleNamespace(xp=numpy), types.SimpleNamespace(xp=object())

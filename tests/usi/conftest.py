@@ -111,7 +111,7 @@ class ToyPlayer(EnginePlayer):
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
     """A narrow network of random weights, in a file whose path has spaces."""
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.policy import PolicyNetwork
 
     numpy.random.seed(20180824)

@@ -51,7 +51,7 @@ def no_value(tmp_path_factory):
 
 
 def save(tmp_path_factory, network):
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     numpy.random.seed(20261123)

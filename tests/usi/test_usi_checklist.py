@@ -99,7 +99,7 @@ def test_launch_nothing_but_usi_on_stdout(start, model_file):
     engine = start(
         patched(
             "import os, warnings",
-            "from pydlshogi.network import evaluator",
+            "from pydlshogi.inference import evaluator",
             "def noisy(*args, **kwargs):",
             "    print('printed')",
             "    os.write(1, b'written by a library in C\\n')",
@@ -124,7 +124,7 @@ def test_launch_libraries_find_standard_input_empty(start, model_file):
     engine = start(
         patched(
             "import os, subprocess",
-            "from pydlshogi.network import evaluator",
+            "from pydlshogi.inference import evaluator",
             "def curious(*args, **kwargs):",
             "    child = subprocess.run(['cat'], stdout=subprocess.PIPE, check=True)",
             "    print('read:', os.read(0, 9), sys.stdin.read(), child.stdout)",
@@ -150,7 +150,7 @@ def test_launch_without_standard_error(start, tmp_path):
         "def opened():",
         "    before()",
         # Not earlier: on new Linux systems, ctypes opens a file and would get the number 2.
-        "    from pydlshogi.network import evaluator",
+        "    from pydlshogi.inference import evaluator",
         "    evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
         "before, streams._open_standard_files = streams._open_standard_files, opened",
     )
@@ -276,7 +276,7 @@ def test_setoption_a_value_may_be_empty(ready):
 def test_isready_loads_only_what_changed(start, model_file):
     engine = start(
         patched(
-            "from pydlshogi.network import evaluator",
+            "from pydlshogi.inference import evaluator",
             "def counted(*args):",
             "    sys.stderr.write('loaded\\n')",
             "    return load(*args)",
@@ -409,14 +409,14 @@ def test_stop_gives_exactly_one_bestmove_for_each_go(shared):
 
 
 def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     save_model(tmp_path / "model", make_network("policy_value_small"))
     engine = start(
         patched(
             "import time",
-            "from pydlshogi.network.evaluator import Evaluator",
+            "from pydlshogi.inference.evaluator import Evaluator",
             "evaluate = Evaluator.evaluate",
             "Evaluator.evaluate = lambda *args: time.sleep(0.2) or evaluate(*args)",
             program="search1_player_usi",
@@ -446,7 +446,7 @@ def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(shared):
 
 NEVER_LOADED = patched(
     "import time",
-    "from pydlshogi.network import evaluator",
+    "from pydlshogi.inference import evaluator",
     "from pydlshogi.usi import dialogue",
     "dialogue.QUIT_GRACE = 0.2",
     "evaluator.load_network = lambda *args: time.sleep(3600)",
