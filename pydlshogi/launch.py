@@ -21,6 +21,10 @@ PROGRAMS = (
     (
         "Train a network",
         (
+            (
+                "train_kifu",
+                "train on a folder of records: lists, training and curve in one command",
+            ),
             ("train_policy", "train a network that predicts moves"),
             ("train_value", "train a network that predicts the result of the game"),
             ("train_policy_value", "train a network that predicts both"),
