@@ -372,8 +372,7 @@ def test_the_table_of_networks_is_complete_and_right() -> None:
 
 
 def test_every_option_of_an_engine_is_described_with_its_type() -> None:
-    from pydlshogi.player.mcts_options import mcts_options
-    from pydlshogi.player.options import policy_options, search1_options
+    from pydlshogi.player.engine_options import mcts_options, policy_options, search1_options
 
     engines = (policy_options(), search1_options(), mcts_options())
     lines = [line.split() for engine in engines for line in engine.declarations()]
@@ -384,7 +383,7 @@ def test_every_option_of_an_engine_is_described_with_its_type() -> None:
 
 
 def test_every_option_of_the_searching_engine_is_described_with_its_default() -> None:
-    from pydlshogi.player.mcts_options import mcts_options
+    from pydlshogi.player.engine_options import mcts_options
 
     lines = [line.split() for line in mcts_options().declarations()]
     declared = {line[2]: line[6] if len(line) > 6 else "" for line in lines}
