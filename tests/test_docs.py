@@ -64,6 +64,9 @@ _FOREIGN = {
     *("--host", "--port", "--gamename", "--id", "--password", "--keep-alive", "--options"),
 }
 
+#: Subcommands of convert_model.
+_KINDS = ("average", "calibrate", "fold_bn", "transfer")
+
 #: Programs whose options the pages must describe completely, and the pages that do so.
 _DESCRIBED = {
     "train_policy": ("training", "recipes", "parallel"),
@@ -165,12 +168,7 @@ def scripts() -> list[str]:
 
 def programs() -> list[str]:
     """All that takes options: programs of the package, subcommands, scripts that measure."""
-    subcommands = [
-        f"{program} {word}"
-        for program in NAMES
-        if program == "convert_model"
-        for word in re.search(r"{([\w,]+)}", help_of(program))[1].split(",")  # type: ignore[index]
-    ]
+    subcommands = [f"convert_model {kind}" for kind in _KINDS]
     measuring = [script for script in scripts() if script.startswith("benchmarks/")]
     return [*NAMES, *subcommands, *measuring]
 
