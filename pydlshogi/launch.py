@@ -21,10 +21,7 @@ PROGRAMS = (
     (
         "Train a network",
         (
-            (
-                "train_kifu",
-                "train on a folder of records: lists, training and curve in one command",
-            ),
+            ("train_kifu", "train on a folder of records: lists, training, curve in one command"),
             ("train_policy", "train a network that predicts moves"),
             ("train_value", "train a network that predicts the result of the game"),
             ("train_policy_value", "train a network that predicts both"),
@@ -47,9 +44,7 @@ PROGRAMS = (
     (
         "Convert models",
         (
-            ("average_models", "compute the weighted mean of two models"),
-            ("calibrate_value", "correct the values of a model by the results of games"),
-            ("fold_bn", "fold batch normalization into the convolutions"),
+            ("convert_model", "average, calibrate, fold_bn, transfer: make a model from others"),
             ("transfer_policy_to_value", "copy the layers of a policy network to a value network"),
             ("export_onnx", "convert a model to ONNX"),
         ),
@@ -61,7 +56,7 @@ PROGRAMS = (
             ("policy_player_usi", "the engine that plays the most probable move"),
             ("search1_player_usi", "the engine that looks one move ahead"),
             ("match", "play games between engines and print the results"),
-            ("make_book", "make an opening book from games"),
+            ("make_opening_book", "make an opening book from games"),
         ),
     ),
     (
@@ -193,7 +188,7 @@ def _remedy(has_gone_over):
 def _run(name):
     # type: (str) -> int
     """Runs a program in this Python and returns its exit status."""
-    if not os.path.exists(os.path.join(ROOT, "pydlshogi", "commands", name + ".py")):
+    if name not in NAMES:
         return _fail(
             name,
             "The name of the file says which program it starts, and there is no program %s. "
