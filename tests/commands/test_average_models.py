@@ -6,7 +6,6 @@ from network_helpers import make_trained
 
 from pydlshogi.commands import convert_model
 from pydlshogi.model_files.model_file import load_network, save_model
-from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network import own
 from pydlshogi.network.network import arrays_of
 from pydlshogi.network.registry import make_network
