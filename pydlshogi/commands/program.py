@@ -37,6 +37,9 @@ from pydlshogi.signals import ENDINGS, HANG_UP
 
 _Main = Callable[..., int]
 
+# Packages that pip knows by another name than Python.
+_NAMES_ON_PYPI = {"shogi": "python-shogi", "matplotlib_fontja": "matplotlib-fontja"}
+
 #: Exit status of a program whose standard output was closed: 128 + SIGPIPE, as in a shell.
 CLOSED_OUTPUT = 141
 
@@ -203,9 +206,10 @@ def out_of_memory(
 
 def missing_package(error: ModuleNotFoundError) -> str:
     """Says what to do when a Python package is not installed."""
+    package = (error.name or "").partition(".")[0]
     return (
-        f"the Python package {error.name} is not installed in {sys.executable}. "
-        "Install the packages as docs/install.md says, or use the .venv of the clone."
+        f"the Python package {package} is not installed in {sys.executable}. Install it: "
+        f"python -m pip install {_NAMES_ON_PYPI.get(package, package)}"
     )
 
 

@@ -393,7 +393,7 @@ def _world(size: int) -> Any:
         reason = str(error).partition("\n")[0]
         raise ParallelError(
             f"mpiexec started {size} processes, but MPI cannot be used ({reason}). "
-            'Install it: pip install "pydlshogi[mpi]".'
+            "Install it: python -m pip install mpi4py mpich (on Windows impi-rt in place of mpich)."
         ) from None
     world = MPI.COMM_WORLD
     if world.size != size:
