@@ -41,8 +41,9 @@ from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.positions import POSITION
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.loss import Loss
+from pydlshogi.training.optimizer import make_optimizer
 from pydlshogi.training.parallel import MPIRanks, join, synchronize
-from pydlshogi.training.recipe import Recipe, make_optimizer
+from pydlshogi.training.recipe import Recipe
 
 #: Bytes a second and seconds of latency of each link.
 LINKS = {

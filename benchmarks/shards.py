@@ -45,7 +45,8 @@ from pydlshogi.layers.cpu.threads import get_threads
 from pydlshogi.network.registry import make_network
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.loss import Loss
-from pydlshogi.training.recipe import Recipe, make_optimizer
+from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 GAMES = ROOT / "kifu" / "kifulist_train.txt"

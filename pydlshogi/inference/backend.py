@@ -73,17 +73,12 @@ class BackendError(UserError):
 
 
 def make_forward(name: str, network: Network, device: Any) -> tuple[str, Compute]:
-    """Makes the function that computes a network.
+    """Makes the function that computes a network, and names the backend that does so.
 
     Args:
         name: One of the table above.
-        network: The network, on the CPU and folded for play. Its arrays must not change
-            afterwards. OpenVINO uses as many threads as this package does now
-            (:func:`pydlshogi.layers.cpu.threads.get_threads`).
+        network: The network, on the CPU and folded for play; it must not change afterwards.
         device: The ``chainer.backend.Device`` that is to compute.
-
-    Returns:
-        The backend that computes, and its function.
 
     Raises:
         BackendError: ``name`` is a backend that cannot compute here.

@@ -204,12 +204,7 @@ class _Compiler:
         self._steps.append(Call(translate(function), arguments, self._new_slot(output)))
 
     def _argument(self, node: Any, array: Any) -> Any:
-        """Returns the argument of a call: a constant array, or the slot of a value.
-
-        Args:
-            node: An input of a function.
-            array: Its array in the trace.
-        """
+        """Returns the argument of a call: a constant array, or the slot of a value."""
         if self._graph.varies(node):
             return self._slot(node)
         is_parameter = node.creator_node is None

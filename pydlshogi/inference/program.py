@@ -89,14 +89,7 @@ class Program:
         self._cache = _Cache()
 
     def __call__(self, planes: Any) -> list[Any]:
-        """Computes the outputs.
-
-        Args:
-            planes: (n, channels, 9, 9), n at least 1.
-
-        Returns:
-            Arrays (n, …) float32, contiguous and not used again.
-        """
+        """Computes the outputs (n, …) float32 of planes (n, channels, 9, 9), n at least 1."""
         threads = get_threads()
         if threads > 1 and len(planes) <= _TOGETHER:
             return self._run_together(planes, threads)

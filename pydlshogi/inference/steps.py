@@ -89,13 +89,7 @@ class Step(Protocol):
     """A step of a program."""
 
     def calls(self, run: Run, thread: int, threads: int) -> list[Operation]:
-        """Returns what a thread has to do in each run.
-
-        Args:
-            run: The arrays.
-            thread: Number of the thread.
-            threads: Number of threads that share the step.
-        """
+        """Returns what one of some threads has to do in each run."""
 
 
 class Call:

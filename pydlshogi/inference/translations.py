@@ -18,13 +18,7 @@ class UnknownFunction(Exception):
 
 
 def translate(function: Any) -> Callable[..., Any]:
-    """Translates a function with one output.
-
-    Args:
-        function: A function of a trace of :data:`~pydlshogi.model_files.trace.BATCH` boards.
-
-    Returns:
-        A function of numpy arrays. Its result may be a view of them.
+    """Translates a function of a trace into one of numpy arrays, whose result may be a view.
 
     Raises:
         UnknownFunction: there is no translation.

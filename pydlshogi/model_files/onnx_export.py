@@ -200,12 +200,7 @@ class _Translation:
         self._arrays = arrays
 
     def name_of(self, node: Any, array: Any = None) -> str:
-        """Returns the name of a variable in the graph.
-
-        Args:
-            node: The ``VariableNode``.
-            array: Its array. It is added as a constant if no function made it.
-        """
+        """Returns the name of a ``VariableNode``; an array of no function becomes a constant."""
         if id(node) not in self._names:
             self._names[id(node)] = self._builder.constant(array)
         return self._names[id(node)]

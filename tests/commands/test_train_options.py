@@ -2,7 +2,7 @@
 
 import pytest
 
-from pydlshogi.commands.computation import apply_computation
+from pydlshogi.commands.model_options import apply_computation
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
 from pydlshogi.commands.train_policy import main
 from pydlshogi.layers.convolution import CONVOLUTIONS

@@ -16,8 +16,8 @@ from pydlshogi.layers.cpu import threads
 from pydlshogi.network.registry import make_network
 from pydlshogi.player import network_player
 from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.engine_options import policy_options
 from pydlshogi.player.mcts_player import MCTSPlayer
-from pydlshogi.player.options import policy_options
 from pydlshogi.player.policy_player import PolicyPlayer
 from pydlshogi.usi.protocol import FatalError, Go
 

@@ -19,8 +19,7 @@ from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.text import counted
 from pydlshogi.training import compare, trainer
-from pydlshogi.training.compare import CompareError, hold_out
-from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
+from pydlshogi.training.compare import CompareError, Row, format_markdown, format_tsv, hold_out
 from pydlshogi.training.log import Curve, EpochPoint, ProgressPoint, read_log
 
 SMALL = (

@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy
 import pytest
 
+from pydlshogi.player.engine_options import policy_options
 from pydlshogi.player.engine_player import EnginePlayer
-from pydlshogi.player.options import policy_options
-from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import Output
+from pydlshogi.usi.output import DialogueLog, Output
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"

@@ -18,7 +18,7 @@ import pytest
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.player.options import policy_options
+from pydlshogi.player.engine_options import policy_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
@@ -36,6 +36,7 @@ PATIENCE = 60
 USI_LINE = re.compile(
     r"id (name|author) \S.*|option name \S+ type (check|spin|combo|button|filename|string)\b.*"
     r"|usiok|readyok|info string .*"
+    r"|info depth 0 time 0 nodes 0 score mate (1|-0)"
     r"|info depth 1 time \d+ nodes \d+ multipv \d+ (score (cp -?\d+|mate -?\d+) )?pv \S+"
     r"|bestmove (\S+( ponder \S+)?)|checkmate notimplemented",
     re.ASCII,
@@ -146,13 +147,13 @@ def test_launch_without_standard_input(model_file):
 def test_launch_without_standard_error(start, tmp_path):
     noisy = patched(
         "import os",
-        "from pydlshogi.usi import streams",
+        "from pydlshogi.usi import process",
         "def opened():",
         "    before()",
         # Not earlier: on new Linux systems, ctypes opens a file and would get the number 2.
         "    from pydlshogi.inference import evaluator",
         "    evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
-        "before, streams._open_standard_files = streams._open_standard_files, opened",
+        "before, process._open_standard_files = process._open_standard_files, opened",
     )
     engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
     engine.send("isready")
@@ -387,6 +388,23 @@ def test_go_ponder_waits_even_when_mated(shared, position, release):
     shared.send(position, "go ponder btime 1000 wtime 1000")
     assert not bestmoves(shared.obey())
     assert len(bestmoves(shared.ask(release, "bestmove"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("position", "score", "answer"),
+    [
+        (MATED, "mate -0", "resign"),
+        (STALEMATE, "mate -0", "resign"),
+        ("position sfen KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1", "mate 1", "win"),
+    ],
+    ids=["mated", "stalemate", "declaration"],
+)
+def test_an_analysis_of_a_position_that_has_ended_has_a_score(shared, position, score, answer):
+    shared.send(position, "go infinite")
+    answers = shared.obey()
+    assert answers[0] == f"info depth 0 time 0 nodes 0 score {score}"
+    assert any(" pv " in line for line in answers) == (answer == "win")
+    assert bestmoves(shared.ask("stop", "bestmove")) == [answer]
 
 
 def test_go_mate_is_never_answered_by_bestmove(shared):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from pydlshogi import table
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 
@@ -57,7 +58,7 @@ class Table:
         Raises:
             OSError: a file cannot be written.
         """
-        for name, text in (("table.md", self.markdown()), (_TSV, self._tsv())):
+        for name, text in (("table.md", self.markdown()), (_TSV, table.tsv(_TITLES, self._all()))):
             with write_beside(self._folder / name) as file:
                 file.write(text.encode("utf-8"))
 
@@ -72,14 +73,7 @@ class Table:
 
     def markdown(self) -> str:
         """Formats the table in Markdown."""
-        lines = [f"| {' | '.join(_TITLES)} |", "|---|---|---|"]
-        for row in self._all():
-            cells = [cell.replace("|", "\\|") for cell in row]
-            lines.append(f"| {' | '.join(cells)} |")
-        return "\n".join(lines) + "\n"
-
-    def _tsv(self) -> str:
-        return "".join(_line(row) + "\n" for row in (_TITLES, *self._all()))
+        return table.markdown(_TITLES, self._all(), texts=(0, 1, 2))
 
     def _all(self) -> list[Row]:
         return [row for rows in self._rows.values() for row in rows]
@@ -115,11 +109,7 @@ def _has_table(folder: Path) -> bool:
     if not path.is_file():
         return False
     with path.open(encoding="utf-8", errors="replace") as lines:
-        return lines.readline().rstrip("\n") == _line(_TITLES)
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "\t".join(cells)
+        return lines.readline() == table.tsv(_TITLES, ())
 
 
 def _one_line(text: str) -> str:

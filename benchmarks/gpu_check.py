@@ -1,13 +1,25 @@
-"""The program gpu_check: tests, speed, training and play on a GPU, in one table."""
+#!/usr/bin/env python3
+"""Tests, speed, training and play on a GPU, in one table: what ``make gpu`` runs.
+
+python benchmarks/gpu_check.py
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shutil
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+if __name__ == "__main__":
+    sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+from gpu_parts.job import ROOT, Job, PartError, Request
+from gpu_parts.parts import PARTS
+from gpu_parts.table import OUTCOME, Row, Table, claim
 
 from pydlshogi.commands.arguments import (
     ArgumentParser,
@@ -21,9 +33,6 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 
-if TYPE_CHECKING:
-    from pydlshogi.gpu_check.job import Request
-
 
 class CannotCheck(UserError):
     """The check cannot start here."""
@@ -31,8 +40,6 @@ class CannotCheck(UserError):
 
 def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
-    from pydlshogi.gpu_check.parts import PARTS
-
     parser = ArgumentParser(
         prog="gpu_check",
         description="Runs on an NVIDIA GPU: the tests marked gpu, the benchmark, four trainings, "
@@ -107,14 +114,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     args = parser.parse_args(argv)
     names = _parts(parser, args.parts)
-    from pydlshogi.gpu_check.check import check
-    from pydlshogi.gpu_check.job import ROOT
     from pydlshogi.lock import lock_outputs
 
-    if not (ROOT / "tests").is_dir():
-        raise CannotCheck(
-            f"{ROOT} has no folder tests. Run utils/gpu_check.py of a clone of the repository."
-        )
     if args.gpu >= 0:
         _require_gpu(args.gpu)
     request = _request(args)
@@ -125,7 +126,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parts(parser: argparse.ArgumentParser, text: str) -> list[str]:
     """Reads the names of the parts."""
-    from pydlshogi.gpu_check.parts import PARTS
 
     names = text.split(",")
     for name in names:
@@ -148,8 +148,6 @@ def _require_gpu(number: int) -> None:
 
 def _request(args: argparse.Namespace) -> Request:
     """Makes the folder and what the run is asked to do."""
-    from pydlshogi.gpu_check.job import Request
-    from pydlshogi.gpu_check.table import claim
 
     torch_python = shutil.which(args.torch_python) if args.torch_python else ""
     if torch_python is None:
@@ -178,7 +176,6 @@ def _request(args: argparse.Namespace) -> Request:
 
 def _list(name: str, given: str | None) -> Path:
     """Returns the path of a list: the given one, or that of the clone."""
-    from pydlshogi.gpu_check.job import ROOT
 
     path = Path(given).resolve() if given else ROOT / "kifu" / f"kifulist_{name}.txt"
     if not path.is_file():
@@ -188,9 +185,75 @@ def _list(name: str, given: str | None) -> Path:
 
 def _shortest_game(name: str, output: Path) -> Path:
     """Writes a list with the shortest game of the clone, for a rehearsal."""
-    from pydlshogi.gpu_check.job import ROOT
 
     path = output / f"rehearsal_{name}.txt"
     game = min((ROOT / "kifu" / name).glob("*.csa"), key=lambda path: path.stat().st_size)
     path.write_text(f"{game}\n", encoding="utf-8")
     return path
+
+
+class ChecksFailed(UserError):
+    """Some parts failed; the table names them."""
+
+
+def check(request: Request, names: Sequence[str]) -> None:
+    """Runs parts, and prints and writes their results.
+
+    Args:
+        request: What to do; its folder belongs to the check (:func:`gpu_parts.table.claim`).
+        names: The parts, among ``PARTS``.
+
+    Raises:
+        ChecksFailed: a part failed; all others have run, except after ``machine``.
+        KeyboardInterrupt: the run was interrupted; the table has the results so far.
+        OSError: the table cannot be written.
+    """
+    (request.output / "logs").mkdir(exist_ok=True)
+    table = Table(request.output)
+    end = time.monotonic() + 60 * request.minutes
+    weights = [PARTS[name].weight for name in names]
+    failed = []
+    try:
+        for number, name in enumerate(names):
+            share = weights[number] / sum(weights[number:])
+            seconds = max(0.0, end - time.monotonic()) * share
+            if not _run_part(Job(name, request, seconds), seconds, table):
+                failed.append(name)
+                if name == "machine":  # nothing else can work
+                    break
+    finally:
+        print(f"\n{table.markdown()}", flush=True)
+    if failed:
+        raise ChecksFailed(
+            f"{len(failed)} of {len(names)} parts failed: {', '.join(failed)}. "
+            f"{request.output / 'table.md'} says why, and the folder logs has their output."
+        )
+
+
+def _run_part(job: Job, seconds: float, table: Table) -> bool:
+    """Runs a part and writes its rows; returns whether it succeeded."""
+    print(f"{job.name} (at most {seconds:.0f} s)", flush=True)
+    start = time.monotonic()
+    outcome = "interrupted"
+    try:
+        outcome = _outcome(job)
+    finally:
+        outcome += f" ({time.monotonic() - start:.0f} s)"
+        print(f"  {outcome}", flush=True)
+        table.replace(job.name, [Row(job.name, OUTCOME, outcome), *job.rows])
+    return not outcome.startswith("FAILED")
+
+
+def _outcome(job: Job) -> str:
+    """Runs a part; an error of any kind becomes its outcome."""
+    try:
+        PARTS[job.name].run(job)
+    except PartError as error:
+        return f"FAILED: {error}"
+    except Exception as error:  # a fault of a part must not end the run
+        return f"FAILED: {type(error).__name__}: {error}"
+    return "done"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

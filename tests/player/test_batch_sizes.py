@@ -12,7 +12,7 @@ from pydlshogi.inference.backend import (
     OWN,
 )
 from pydlshogi.layers.cpu.threads import set_threads
-from pydlshogi.player.batches import default_batch_size, default_batches
+from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 
 CPU, GPU = types.SimpleNamespace(xp=numpy), types.SimpleNamespace(xp=object())
 

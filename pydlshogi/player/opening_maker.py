@@ -10,7 +10,7 @@ from typing import Any
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.player.book import Book, BookMove
+from pydlshogi.player.opening_book import Book, BookMove
 from pydlshogi.positions import HAND_NUM, PIECE_NUM, PLACEMENT_SIZE, opponents_view
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.move import label_table, to_usi
@@ -26,7 +26,7 @@ _START = shogi.STARTING_SFEN.rsplit(" ", 1)[0]
 _Played = tuple[str, str, str]
 
 
-def make_book(positions: Iterable[Any], plies: int, least: int) -> Book:
+def make_opening_book(positions: Iterable[Any], plies: int, least: int) -> Book:
     """Counts the moves of the openings.
 
     Args:

@@ -1,8 +1,11 @@
 """Opening books in YaneuraOu's text format."""
 
+import os
+import time
+
 import pytest
 
-from pydlshogi.player.book import BookError, BookMove, book_key, read_book, write_book
+from pydlshogi.player.opening_book import BookError, BookMove, book_key, read_book, write_book
 
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
 
@@ -91,3 +94,24 @@ def test_another_file_is_refused_with_its_line(tmp_path, text):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(BookError, match="missing.db cannot be read: No such file"):
         read_book(tmp_path / "missing.db")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link.db").symlink_to("/dev/zero")
+    for path in (tmp_path / "fifo", "/dev/zero", tmp_path / "link.db", tmp_path):
+        with pytest.raises(BookError, match="cannot be read: it is no plain file. Choose another"):
+            read_book(path)
+
+
+@pytest.mark.parametrize(
+    "line", [f"sfen {START[:-1]}{'1' * 60_000}P 1", "7g7f none 0 0 " + "1" * 60_000]
+)
+def test_a_line_that_is_too_long_is_refused_at_once(tmp_path, line):
+    path = tmp_path / "book.db"
+    path.write_text(f"sfen {START} 1\n# {'c' * 10**6}\n{line}\n")
+    start = time.process_time()
+    with pytest.raises(BookError, match="book.db, line 3: neither a position nor a move"):
+        read_book(path)
+    assert time.process_time() - start < 1

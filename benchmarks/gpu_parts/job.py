@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from gpu_parts.process import Ended, run
+from gpu_parts.table import Row
 from pydlshogi.errors import UserError
-from pydlshogi.gpu_check.checksums import make_room, note
-from pydlshogi.gpu_check.process import Ended, run
-from pydlshogi.gpu_check.table import Row
 from pydlshogi.launch import python_path
+from pydlshogi.outputs import keep_earlier
 
 #: Folder of the clone: the parts run its scripts and tests.
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,14 +82,12 @@ class Job:
 
     Attributes:
         rows: The results so far.
-        files: Files that the part writes. Large ones are divided at the end of the run.
     """
 
     def __init__(self, name: str, request: Request, seconds: float) -> None:
         self.name = name
         self.request = request
         self.rows: list[Row] = []
-        self.files: list[Path] = []
         self._end = time.monotonic() + seconds
 
     @property
@@ -103,27 +100,6 @@ class Job:
         row = Row(self.name, item, result)
         self.rows.append(row)
         print(f"  {item}: {result}", flush=True)
-
-    @contextlib.contextmanager
-    def writing(self, *paths: Path) -> Iterator[None]:
-        """Makes room for files that the block writes, and notes them afterwards.
-
-        Files of an earlier run are removed. Other files are kept under another name.
-
-        Raises:
-            OutputError: a file cannot be kept.
-            OSError: a file cannot be removed or read.
-        """
-        folder = self.request.output
-        for path in paths:
-            copy = make_room(folder, path)
-            if copy:
-                print(f"  {path} is not of an earlier check; it is kept as {copy}", flush=True)
-        try:
-            yield
-        finally:
-            note(folder, paths)
-            self.files.extend(paths)
 
     def run(
         self,
@@ -142,7 +118,6 @@ class Job:
         """
         name = "-".join(filter(None, (self.name, label)))
         log = self.request.output / "logs" / f"{name}.txt"
-        self.files.append(log)
         return run(
             [sys.executable, *map(str, command)],
             self.left * share,
@@ -167,6 +142,20 @@ class Job:
         if ended.status != 0:
             raise PartError(f"{label or self.name}: {ended.reason}")
         return ended.lines
+
+
+def keep(*paths: Path) -> None:
+    """Makes room for files that a part will write: an existing file becomes ``PATH.old``.
+
+    Raises:
+        OutputError: a file cannot be kept.
+        OSError: a file cannot be removed.
+    """
+    for path in paths:
+        copy = keep_earlier(os.fspath(path))
+        if copy:
+            print(f"  {path} exists already; it is kept as {copy}", flush=True)
+            path.unlink()
 
 
 def pairs(lines: Sequence[str]) -> list[tuple[str, str]]:

@@ -9,9 +9,9 @@ import pytest
 from cshogi import CSA
 
 from pydlshogi.commands import convert_positions
-from pydlshogi.commands.make_book import main
-from pydlshogi.player.book import book_key, read_book
-from pydlshogi.player.book_maker import make_book
+from pydlshogi.commands.make_opening_book import main
+from pydlshogi.player.opening_book import book_key, read_book
+from pydlshogi.player.opening_maker import make_opening_book
 from pydlshogi.read_kifu import read_kifu
 
 KIFU = Path(__file__).resolve().parents[2] / "kifu"
@@ -99,8 +99,8 @@ def test_a_game_ends_before_an_illegal_move(tmp_path):
 def test_a_game_without_its_first_position_is_left_out(tmp_path):
     even, handicap = (read_kifu(games(tmp_path, text)).array for text in (EVEN, HANDICAP))
     positions = numpy.concatenate([even, handicap[1:], even])
-    book = make_book(positions, plies=4, least=1)
-    assert set(book) == set(make_book(even, plies=4, least=1))
+    book = make_opening_book(positions, plies=4, least=1)
+    assert set(book) == set(make_opening_book(even, plies=4, least=1))
 
 
 @pytest.mark.filterwarnings("error")
