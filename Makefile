@@ -96,8 +96,9 @@ lint: $(VENV)/.for-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-wheel: $(VENV)/.for-lint
-	$(BIN)/python -m build --wheel --no-isolation
+wheel: $(VENV)/.setuptools
+	$(BIN)/python -m pip wheel $(PIP) --no-deps --wheel-dir dist .
+	@echo dist/*.whl
 
 gui-test:
 	@cat .ci/gui-test.txt
