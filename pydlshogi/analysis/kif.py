@@ -15,7 +15,7 @@ from pathlib import Path
 
 import shogi
 
-from pydlshogi.analysis.game import AnalyzedGame, AnalyzedMove
+from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove
 from pydlshogi.analysis.opinion import Opinion
 from pydlshogi.analysis.record import AnalysisError
 from pydlshogi.drawing.notation import PIECES, line_text, marked_move_text, move_text

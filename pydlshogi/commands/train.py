@@ -19,7 +19,7 @@ from pydlshogi.commands.train_options import (
     options_of,
 )
 from pydlshogi.errors import UserError
-from pydlshogi.training.launcher import end_together, first_speaks
+from pydlshogi.training.parallel import end_together, first_speaks
 
 if TYPE_CHECKING:
     from pydlshogi.training.parallel import Ranks

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import os
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import shogi
 
-from pydlshogi.drawing.diagram import Arrow, Diagram
+from pydlshogi.drawing.font import japanese_figure
 from pydlshogi.drawing.notation import FILES, RANKS, SIDES
-from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.shapes import (
     BLUE,
     BOARD,
@@ -22,6 +23,33 @@ from pydlshogi.drawing.shapes import (
 )
 from pydlshogi.drawing.words import word
 from pydlshogi.figure import save_figure
+
+
+class Arrow(NamedTuple):
+    """A move that a picture shows as an arrow, with its probability, 0 to 1."""
+
+    move: shogi.Move
+    probability: float
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A position and what to draw on it.
+
+    Attributes:
+        board: The position. The last move on its stack is marked.
+        title: Text above the board.
+        arrows: Moves of the side to move, the best first.
+        heat: Probability by square; squares that are left out stay plain.
+        black_win: Probability that Black wins; None to leave it out.
+    """
+
+    board: shogi.Board
+    title: str = ""
+    arrows: Sequence[Arrow] = ()
+    heat: Mapping[int, float] = field(default_factory=dict)
+    black_win: float | None = None
+
 
 #: Limits of the axes around the board, and inches for each unit.
 _X, _TOP, _INCHES = (-2.5, 12.0), 10.75, 0.62
@@ -60,7 +88,7 @@ def draw_board(axes: Any, diagram: Diagram, language: str = "en") -> None:
 
     Args:
         axes: Axes of matplotlib. Text that matplotlib itself writes needs the Japanese font
-            (:func:`pydlshogi.drawing.picture.japanese_figure`).
+            (:func:`pydlshogi.drawing.font.japanese_figure`).
         diagram: What it shows.
         language: Language of the words.
     """

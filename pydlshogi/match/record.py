@@ -1,8 +1,9 @@
-"""Game records of a match as CSA files."""
+"""Game records of a match as CSA files, and their pages."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING
 
 import shogi
 
+from pydlshogi.analysis.pictures import page_of_record
 from pydlshogi.analysis.record import checked_game
+from pydlshogi.drawing.page import write_page
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
+from pydlshogi.player.strategy import PONANZA_CONSTANT
 
 if TYPE_CHECKING:
-    from pydlshogi.match.game import PlayedGame
+    from pydlshogi.match.play import PlayedGame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,3 +96,29 @@ def read_outcome(path: Path) -> Outcome:
     if game.end_mark is None:
         raise RecordError(0, "the game has no end")
     return Outcome(game.winner, game.end_mark in FAULT_MARKS, len(game.moves))
+
+
+def write_match_page(
+    path: Path,
+    record: bytes,
+    seconds: Sequence[float],
+    evaluations: Sequence[int | None],
+    notes: Sequence[str],
+) -> None:
+    """Writes the page of a game.
+
+    Args:
+        record: The game as a CSA file, with at least one move.
+        seconds: The time of each move.
+        evaluations: Evaluation of each position, from the start, in centipawns for Black; None
+            if it is unknown.
+        notes: Lines to show.
+    """
+    wins = [None if value is None else _probability(value) for value in evaluations]
+    page = page_of_record(checked_game(parse_game(record)), seconds, wins, notes, "en")
+    write_page(page, path)
+
+
+def _probability(evaluation: int) -> float:
+    """Converts centipawns into the probability of winning, on the scale of our engines."""
+    return 1 / (1 + math.exp(-evaluation / PONANZA_CONSTANT))

@@ -12,11 +12,16 @@ from pydlshogi.files import write_beside
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.lock import lock_outputs
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.limit import Limit
 from pydlshogi.match.openings import Opening, draw_openings
-from pydlshogi.match.page import write_match_page
-from pydlshogi.match.record import Outcome, format_record, read_first_moves, read_outcome
+from pydlshogi.match.play import PlayedGame, play_game
+from pydlshogi.match.record import (
+    Outcome,
+    format_record,
+    read_first_moves,
+    read_outcome,
+    write_match_page,
+)
 from pydlshogi.match.referee import Verdict
 from pydlshogi.match.table import Row
 from pydlshogi.match.usi_client import UsiClient

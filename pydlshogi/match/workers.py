@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Callable
 
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.game import PlayedGame
+from pydlshogi.match.play import PlayedGame
 from pydlshogi.match.usi_client import EngineError, UsiClient
 
 #: Seconds between two looks at the threads.

@@ -1,4 +1,4 @@
-"""Training batches: the order of the positions, and their planes, labels and results."""
+"""Training batches: the order of the positions, perhaps mirrored; planes, labels and results."""
 
 from __future__ import annotations
 
@@ -8,15 +8,48 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import PLANE_NUM, make_input_planes
+from pydlshogi.features import MIRRORED_LABELS, MIRRORED_SQUARES, PLANE_NUM, make_input_planes
 from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.positions import POSITION
-from pydlshogi.training.mirror import mirror, mirror_targets
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.policy_target import targets_of
 from pydlshogi.training.recipe import PLAYED
 from pydlshogi.training.value_target import ValueTarget
+
+# ``recent`` in a position holds square + 1, and 0 for an unknown move.
+_RECENT = numpy.concatenate([[0], MIRRORED_SQUARES + 1]).astype(numpy.uint8)
+
+
+def mirror(positions: numpy.ndarray) -> numpy.ndarray:
+    """Mirrors positions together with their moves.
+
+    Args:
+        positions: ``POSITION`` array, (n,). It is not changed.
+
+    Returns:
+        ``POSITION`` array, (n,). Board, last moves and label are mirrored; the rest is the same.
+    """
+    mirrored = positions.copy()
+    mirrored["board"] = positions["board"][:, MIRRORED_SQUARES]
+    mirrored["recent"] = _RECENT[positions["recent"]]
+    mirrored["label"] = MIRRORED_LABELS[positions["label"]]
+    return mirrored
+
+
+def mirror_targets(targets: numpy.ndarray) -> numpy.ndarray:
+    """Mirrors targets of the policy.
+
+    Args:
+        targets: Labels (n,), or probabilities of all moves (n, 2187).
+
+    Returns:
+        The same for the mirrored positions, with the same dtype.
+    """
+    if targets.ndim == 1:
+        return MIRRORED_LABELS[targets].astype(targets.dtype)
+    return targets[:, MIRRORED_LABELS]
+
 
 # Independent streams of random numbers of one seed.
 _ORDER, _TEST, _MIRROR = range(3)
