@@ -21,7 +21,14 @@ from pydlshogi.network.cpu.normalization import Normalization
 from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.npz import read_npz
 from pydlshogi.network.plain_normalization import PlainNormalization
-from pydlshogi.training.parallel import ALONE, MPIRanks, ParallelError, Ranks, join
+from pydlshogi.training.parallel import (
+    ALONE,
+    MPIRanks,
+    ParallelError,
+    Ranks,
+    join,
+    launched,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKER = REPOSITORY / "tests/training_together.py"
@@ -165,12 +172,12 @@ def test_a_process_without_mpiexec_is_alone_and_imports_no_mpi():
 def test_the_launcher_is_recognized_by_its_variables(monkeypatch):
     for name in ("PMI_SIZE", "PMI_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"):
         monkeypatch.delenv(name, raising=False)
-    assert parallel.launched() == (0, 1)
+    assert launched() == (0, 1)
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
-    assert parallel.launched() == (3, 4)
+    assert launched() == (3, 4)
     monkeypatch.setenv("PMI_SIZE", "1")
-    assert parallel.launched() == (0, 1)
+    assert launched() == (0, 1)
     assert join() is ALONE
     with pytest.raises(ParallelError, match="this is one. Start the program with mpiexec"):
         join("naive")
