@@ -36,7 +36,7 @@ import numpy
 
 from pydlshogi.commands.arguments import positive_int
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.threads import set_threads
+from pydlshogi.layers.cpu.threads import set_threads
 from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.positions import POSITION
 from pydlshogi.training.batches import PlanesConverter

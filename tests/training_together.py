@@ -16,8 +16,8 @@ from training_helpers import SmallNetwork, SmallValueNetwork, TwoHeads, make_pos
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.visits import CANDIDATE, Visits
-from pydlshogi.network.convolution import set_convolution
-from pydlshogi.network.normalization import BatchNormalization
+from pydlshogi.layers.batch_normalization import BatchNormalization
+from pydlshogi.layers.convolution import set_convolution
 from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.checkpoint import load_pair

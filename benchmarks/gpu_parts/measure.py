@@ -101,8 +101,8 @@ def rate(
     """Prints the iterations a second, and the seconds of a validation on the whole test set."""
     import numpy
 
-    from pydlshogi.network.cpu.threads import limit_blas
-    from pydlshogi.network.gpu.products import set_precision
+    from pydlshogi.layers.cpu.threads import limit_blas
+    from pydlshogi.layers.gpu.products import set_precision
 
     numpy.seterr(all="ignore")
     set_precision(precision)

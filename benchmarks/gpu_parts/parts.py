@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Callable, NamedTuple
 
 from gpu_parts.job import ROOT, Job, PartError, keep, pairs
-from pydlshogi.network.gpu.recording import VARIABLE
+from pydlshogi.layers.gpu.recording import VARIABLE
 from pydlshogi.training.log import read_log
 
 #: The program that measures in processes of their own.
@@ -22,7 +22,10 @@ _GAMES = ROOT / "kifu" / "kifulist_test.txt"
 
 #: Tests marked ``gpu`` are in these files and folders. None of them needs cshogi.
 _TESTS = (
+    "tests/layers",
     "tests/network",
+    "tests/model_files",
+    "tests/inference",
     "tests/player",
     "tests/training",
     "tests/commands/test_evaluate_model.py",
@@ -41,11 +44,6 @@ _METHODS = {
     "tf32": ("--precision", "tf32"),
     "float16": ("--precision", "float16"),
 }
-
-
-def _program(name: str) -> tuple[str, str]:
-    """Returns the arguments of Python that start a program of the package."""
-    return "-c", f"from pydlshogi.commands.{name} import main; raise SystemExit(main())"
 
 
 def machine(job: Job) -> None:
@@ -83,7 +81,7 @@ def evaluation(job: Job) -> None:
 
 def _evaluate(job: Job, label: str, games: Path, *options: str) -> tuple[float, float]:
     """Returns loss and top-1 accuracy of the shipped model."""
-    command = (*_program("evaluate_model"), str(_MODEL), str(games), "--tsv", *options)
+    command = ("-m", "pydlshogi", "evaluate_model", str(_MODEL), str(games), "--tsv", *options)
     lines = job.must(label, *command)
     cells = next((line.split("\t") for line in lines if line.startswith("all\t")), None)
     if cells is None:
@@ -308,7 +306,7 @@ def _train_files(
     ended = job.run("", *command, share=0.9)
     if _add_results(job, files["log.txt"], ended.seconds):
         curve = (files["log.txt"], "--output", files["log.png"])
-        job.run("curve", *_program("plot_log"), *curve)
+        job.run("curve", "-m", "pydlshogi", "plot_log", *curve)
     if ended.status != 0:
         raise PartError(ended.reason)
     if not files["log.png"].exists():
@@ -353,7 +351,7 @@ def _speed(
     """Measures a precision, and adds the result; None if that fails.
 
     Args:
-        recorded: Whether to record (:mod:`pydlshogi.network.gpu.recording`).
+        recorded: Whether to record (:mod:`pydlshogi.layers.gpu.recording`).
     """
     request = job.request
     seconds = "0.1" if request.is_rehearsal else "4"

@@ -226,7 +226,7 @@ def _about(what: str) -> Iterator[None]:
 
 
 def _save(args: argparse.Namespace, network: Network) -> None:
-    from pydlshogi.network.model_file import save_derived_model
+    from pydlshogi.model_files.model_file import save_derived_model
 
     keep(_NAME, args.output, args.model)
     save_derived_model(args.output, network, args.model, half=args.float16)
@@ -241,7 +241,7 @@ def _average(args: argparse.Namespace) -> None:
 
     from pydlshogi.device import select_device
     from pydlshogi.kifu.cache import with_caches
-    from pydlshogi.network.model_file import load_network
+    from pydlshogi.model_files.model_file import load_network
     from pydlshogi.network.registry import name_of
     from pydlshogi.outputs import check_model, prepare_outputs
     from pydlshogi.training import average
@@ -287,7 +287,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     from pydlshogi.device import select_device
     from pydlshogi.features import WINS
     from pydlshogi.kifu.cache import with_caches
-    from pydlshogi.network.model_file import load_network
+    from pydlshogi.model_files.model_file import load_network
     from pydlshogi.network.registry import name_of
     from pydlshogi.outputs import check_model, prepare_outputs
     from pydlshogi.training import value_scale
@@ -321,8 +321,8 @@ def _fold(args: argparse.Namespace) -> None:
     """Writes a model as the book's network, or with 16 bits."""
     if args.no_fold and (args.keep_value or not args.float16):
         args.parser.error("--no_fold needs --float16, and excludes --keep_value")
-    from pydlshogi.network.fold import fold
-    from pydlshogi.network.model_file import load_network
+    from pydlshogi.model_files.fold import fold
+    from pydlshogi.model_files.model_file import load_network
     from pydlshogi.network.registry import name_of
     from pydlshogi.outputs import check_model
 
@@ -348,10 +348,10 @@ def transfer(args: argparse.Namespace, name: str = _NAME) -> None:
     import numpy
 
     from pydlshogi.kifu.cache import with_caches
-    from pydlshogi.network.fold import fold
-    from pydlshogi.network.model_file import UnnamedNetwork, load_network, save_derived_model
-    from pydlshogi.network.transfer import TransferError, make_from_policy
-    from pydlshogi.network.unfold import unfold
+    from pydlshogi.model_files.fold import fold
+    from pydlshogi.model_files.model_file import UnnamedNetwork, load_network, save_derived_model
+    from pydlshogi.model_files.transfer import TransferError, make_from_policy
+    from pydlshogi.model_files.unfold import unfold
     from pydlshogi.outputs import check_model, prepare_outputs
 
     try:

@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.device import select_device
-    from pydlshogi.network.model_file import load_network
+    from pydlshogi.model_files.model_file import load_network
     from pydlshogi.training import evaluate
     from pydlshogi.training.calibration import calibrate
 

@@ -56,9 +56,9 @@ def apply_computation(args: argparse.Namespace) -> None:
     Raises:
         UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads.
     """
-    from pydlshogi.network.convolution import set_convolution
-    from pydlshogi.network.cpu.threads import limit_blas, set_threads
-    from pydlshogi.network.gpu.products import set_precision
+    from pydlshogi.layers.convolution import set_convolution
+    from pydlshogi.layers.cpu.threads import limit_blas, set_threads
+    from pydlshogi.layers.gpu.products import set_precision
 
     set_convolution(args.convolution)
     set_precision(args.precision)
@@ -122,7 +122,7 @@ def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
 
     Args:
         args: Parsed options of :func:`add_model`.
-        backend: What computes the network on a CPU (:mod:`pydlshogi.network.backend`).
+        backend: What computes the network on a CPU (:mod:`pydlshogi.inference.backend`).
 
     Raises:
         UserError: the model cannot be loaded, or the device cannot be used.
@@ -131,7 +131,7 @@ def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
     from pydlshogi.analysis.opinion import Network
     from pydlshogi.device import select_device
     from pydlshogi.files import best_shipped_model
-    from pydlshogi.network.evaluator import Evaluator
+    from pydlshogi.inference.evaluator import Evaluator
 
     device = select_device(args.gpu)
     apply_computation(args)

@@ -111,7 +111,7 @@ def _log_of(ranks: Ranks) -> Iterator[None]:
 def _train(args: argparse.Namespace, ranks: Ranks) -> None:
     """Trains with the log open, so that errors are logged."""
     # These modules import Chainer; a wrong command line has been reported before.
-    from pydlshogi.network.cpu.threads import get_threads
+    from pydlshogi.layers.cpu.threads import get_threads
     from pydlshogi.processors import THREADS_VARIABLE
     from pydlshogi.training.run import run
 

@@ -22,7 +22,7 @@ from pydlshogi import table
 from pydlshogi.errors import UserError
 from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
-from pydlshogi.network.model_file import ModelFileError, load_network
+from pydlshogi.model_files.model_file import ModelFileError, load_network
 from pydlshogi.outputs import prepare_outputs
 from pydlshogi.text import counted
 from pydlshogi.training import log

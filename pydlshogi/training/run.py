@@ -17,8 +17,8 @@ from pydlshogi.device import select_device
 from pydlshogi.errors import UserError
 from pydlshogi.files import next_to
 from pydlshogi.kifu.mapped_positions import AnyPositions
-from pydlshogi.network.dirac import add_identity
-from pydlshogi.network.model_file import load_model, sizes_in_file
+from pydlshogi.layers.dirac import add_identity
+from pydlshogi.model_files.model_file import load_model, sizes_in_file
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.outputs import keep_earlier, real_path

@@ -36,7 +36,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
-from pydlshogi.network.npz import NpzError, read_npz
+from pydlshogi.model_files.npz import NpzError, read_npz
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import SHUFFLED
 from pydlshogi.training.recipe import Recipe

@@ -14,8 +14,8 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
-from pydlshogi.network.convolution import get_convolution
-from pydlshogi.network.gpu.recording import can_record
+from pydlshogi.layers.convolution import get_convolution
+from pydlshogi.layers.gpu.recording import can_record
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter

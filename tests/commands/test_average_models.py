@@ -5,8 +5,9 @@ import pytest
 from network_helpers import make_trained
 
 from pydlshogi.commands import convert_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network import own
-from pydlshogi.network.model_file import arrays_of, load_network, save_model
+from pydlshogi.network.network import arrays_of
 from pydlshogi.network.registry import make_network
 
 GAMES = "kifu/kifulist_test.txt"

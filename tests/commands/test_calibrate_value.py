@@ -7,7 +7,7 @@ import pytest
 from network_helpers import make_trained
 
 from pydlshogi.commands import convert_model
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 
 GAMES = "kifu/kifulist_test.txt"
 

@@ -9,7 +9,7 @@ from training_helpers import SmallValueNetwork, TwoHeads, make_network, make_pos
 from pydlshogi.commands import evaluate_model
 from pydlshogi.commands.evaluate_model import main
 from pydlshogi.compat import chainer
-from pydlshogi.network.model_file import save_model
+from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network as make_named_network
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import read_kifu

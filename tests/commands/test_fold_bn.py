@@ -8,8 +8,8 @@ from network_helpers import make_trained
 
 from pydlshogi.commands import convert_model
 from pydlshogi.compat import chainer
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network import own
-from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.registry import make_network
 

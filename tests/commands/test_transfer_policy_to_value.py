@@ -8,7 +8,7 @@ import pytest
 from pydlshogi.commands import convert_model, transfer_policy_to_value
 from pydlshogi.commands.convert_model import TARGETS
 from pydlshogi.compat import chainer
-from pydlshogi.network.model_file import MARK, load_network, save_model
+from pydlshogi.model_files.model_file import MARK, load_network, save_model
 from pydlshogi.network.registry import NETWORKS, UNFOLDABLE, make_network, name_of
 
 KIFU = Path(__file__).resolve().parents[2] / "kifu"

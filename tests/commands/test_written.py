@@ -5,12 +5,12 @@ from kifu_lists import GAME, write_list
 
 from pydlshogi.commands import (
     convert_model,
-    make_book,
     make_kifu_list,
+    make_opening_book,
     plot_log,
     transfer_policy_to_value,
 )
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.training import log
 
@@ -87,13 +87,13 @@ def test_plot_log_names_its_picture(folder, capsys):
 def test_a_book_replaces_nothing_but_a_book(folder, capsys):
     kifu_list = write_list(folder, a__csa=GAME, b__csa=GAME)
     (folder / "c.csa").write_text(GAME)
-    assert make_book.main([kifu_list.name, "c.csa"]) == 1
+    assert make_opening_book.main([kifu_list.name, "c.csa"]) == 1
     assert "c.csa exists and is not a book" in capsys.readouterr().err
     assert (folder / "c.csa").read_text() == GAME
     (folder / "b.db").write_text("\ufeff#YANEURAOU-DB2016 1.00\n", encoding="utf-8")
-    assert make_book.main([kifu_list.name, "b.db"]) == 0
+    assert make_opening_book.main([kifu_list.name, "b.db"]) == 0
     assert "content is kept as b.db.old" in capsys.readouterr().err
     before = kifu_list.read_bytes()
-    assert make_book.main([kifu_list.name, kifu_list.name]) == 1
+    assert make_opening_book.main([kifu_list.name, kifu_list.name]) == 1
     assert "is the same file as the kifu list" in capsys.readouterr().err
     assert kifu_list.read_bytes() == before

@@ -14,7 +14,7 @@ import pytest
 from training_helpers import assert_same_files, complaints
 
 from pydlshogi.commands.compare_recipes import build_parser, main, read_recipes
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.text import counted

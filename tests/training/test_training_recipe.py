@@ -15,7 +15,7 @@ from training_helpers import (
 
 from pydlshogi.commands.train_options import build_parser, recipe_of
 from pydlshogi.compat import chainer
-from pydlshogi.network.npz import read_npz
+from pydlshogi.model_files.npz import read_npz
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.checkpoint import load_pair

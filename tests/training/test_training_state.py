@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from training_helpers import SmallNetwork, make_positions
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.model_file import load_model, save_model
-from pydlshogi.network.npz import read_npz
+from pydlshogi.model_files.model_file import load_model, save_model
+from pydlshogi.model_files.npz import read_npz
 from pydlshogi.network.registry import make_network
 from pydlshogi.network.value_kind import WinLogit
 from pydlshogi.training.checkpoint import load_pair

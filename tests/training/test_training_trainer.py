@@ -26,7 +26,7 @@ from training_helpers import (
 )
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.npz import read_npz
+from pydlshogi.model_files.npz import read_npz
 from pydlshogi.training import log, plot
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import SaveError, load_pair

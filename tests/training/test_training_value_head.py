@@ -12,7 +12,7 @@ from pydlshogi.commands import train_policy, train_policy_value
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_planes
 from pydlshogi.kifu.loading import load_positions
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.training import log
 from pydlshogi.training.loss import Loss
