@@ -23,13 +23,9 @@ _LOSS, _MOST_MARKED = 0.08, 5
 
 
 def diagram_of(board: shogi.Board, opinion: Opinion | None, arrows: int, language: str) -> Diagram:
-    """Makes the diagram of a position.
+    """Makes the diagram of a position, with the moves before it on its stack.
 
-    Args:
-        board: The position, with the moves before it on its stack.
-        opinion: What a model thinks of it; None for the board alone.
-        arrows: Most arrows; 0 leaves out the heat map too.
-        language: "en" or "ja".
+    Without an opinion it is the board alone; without ``arrows`` there is no heat map either.
     """
     title = position_title(board, language)
     if opinion is None:
@@ -86,13 +82,7 @@ _SHOWN = 5
 
 
 def page_of_game(game: AnalyzedGame, notes: Sequence[str], language: str) -> GamePage:
-    """Makes the page of an analyzed game.
-
-    Args:
-        game: The game.
-        notes: Lines to show first; the summaries of both sides follow.
-        language: "en" or "ja".
-    """
+    """Makes the page of an analyzed game; the summaries of both sides follow the notes."""
     record = game.record
     positions = [
         _position(board, opinion, black_win)
@@ -117,12 +107,9 @@ def page_of_record(
     """Makes the page of a game that nobody has analyzed.
 
     Args:
-        record: The game.
         seconds: The time of each move; it may be shorter than the game.
         black_wins: Probability that Black wins in each position, from the start; None where it
             is unknown. It may be shorter than the game.
-        notes: Lines to show.
-        language: "en" or "ja".
     """
     unknown = [None] * (len(record.moves) + 1)
     wins = [*black_wins, *unknown]

@@ -26,14 +26,7 @@ _REPORT_TITLES = ("file", "reason", "detail")
 
 @dataclass(frozen=True)
 class Outputs:
-    """What to do with the result of a selection.
-
-    Attributes:
-        report: File for the table of what was left out, or None.
-        kifu_list: File for the list of what fits, or None.
-        copy_to: Folder to copy what fits to, or None.
-        delete: Whether to delete the files that do not fit.
-    """
+    """What to do with a selection: table of what was left out, list and folder of what fits."""
 
     report: Path | None = None
     kifu_list: Path | None = None

@@ -50,9 +50,6 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
 def apply_computation(args: argparse.Namespace) -> None:
     """Sets the convolution method, the precision and the number of threads of this process.
 
-    Args:
-        args: Parsed options of :func:`add_computation`.
-
     Raises:
         UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads.
     """
@@ -98,11 +95,7 @@ def _own_network(text: str) -> str:
 
 
 def use_own_network(args: argparse.Namespace) -> None:
-    """Makes the network of ``--network`` known.
-
-    Raises:
-        UserError: its file cannot be used.
-    """
+    """Makes the network of ``--network`` known; raises ``UserError`` if its file cannot be used."""
     if args.network:
         use(args.network)
 
@@ -118,11 +111,7 @@ def add_language(parser: argparse.ArgumentParser) -> None:
 
 
 def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
-    """Loads the model of the options.
-
-    Args:
-        args: Parsed options of :func:`add_model`.
-        backend: What computes the network on a CPU (:mod:`pydlshogi.inference.backend`).
+    """Loads the model of the options of :func:`add_model`; ``backend`` computes it on a CPU.
 
     Raises:
         UserError: the model cannot be loaded, or the device cannot be used.

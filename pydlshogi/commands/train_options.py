@@ -42,13 +42,9 @@ _RESNET = "policy_value_resnet"
 
 
 class TrainProgram(NamedTuple):
-    """One of the names of the training program.
+    """One of the names of the training program: its default network, and what it trains.
 
-    Attributes:
-        name: Name of the program.
-        network: Its default ``--network``, which also names its files ``model/model_NETWORK``
-            and ``model/state_NETWORK``.
-        trains: What it trains, for ``--help``.
+    The network also names its files ``model/model_NETWORK`` and ``model/state_NETWORK``.
     """
 
     name: str
@@ -279,11 +275,7 @@ def _network(text: str) -> str:
 
 
 def chosen_network(args: argparse.Namespace) -> str:
-    """Returns the name of a network; a file of the user is run first.
-
-    Args:
-        args: The parsed options ``--network``, ``--value_lambda`` and, of training programs,
-            ``--policy_target`` and ``--value_head_only``.
+    """Returns the name of the network of parsed options; a file of the user is run first.
 
     Raises:
         UserError: the file cannot be used, or its network lacks the head of an option.

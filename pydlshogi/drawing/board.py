@@ -34,11 +34,9 @@ class Arrow(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagram:
-    """A position and what to draw on it.
+    """A position and what to draw on it; the last move on its stack is marked.
 
     Attributes:
-        board: The position. The last move on its stack is marked.
-        title: Text above the board.
         arrows: Moves of the side to move, the best first.
         heat: Probability by square; squares that are left out stay plain.
         black_win: Probability that Black wins; None to leave it out.
@@ -67,12 +65,7 @@ _Point = tuple[float, float]
 
 
 def save_board(diagram: Diagram, output: str | os.PathLike[str], *, language: str = "en") -> None:
-    """Writes a board picture.
-
-    Args:
-        diagram: What it shows.
-        output: A .png, .svg or .pdf file.
-        language: Language of the words, "en" or "ja". Pieces and squares are Japanese.
+    """Writes a board picture: .png, .svg or .pdf, with words in "en" or "ja".
 
     Raises:
         DrawingError: the file cannot be written, or matplotlib or the font is missing.
@@ -84,14 +77,7 @@ def save_board(diagram: Diagram, output: str | os.PathLike[str], *, language: st
 
 
 def draw_board(axes: Any, diagram: Diagram, language: str = "en") -> None:
-    """Draws a board picture into empty axes.
-
-    Args:
-        axes: Axes of matplotlib. Text that matplotlib itself writes needs the Japanese font
-            (:func:`pydlshogi.drawing.font.japanese_figure`).
-        diagram: What it shows.
-        language: Language of the words.
-    """
+    """Draws a board picture into empty axes, in a figure of :func:`japanese_figure`."""
     axes.set(xlim=_X, ylim=(_bottom(diagram), _TOP), aspect="equal")
     axes.set_axis_off()
     _draw_squares(axes, diagram)

@@ -34,11 +34,7 @@ def font_path() -> Path | None:
 
 
 def required_font() -> Path:
-    """Returns the font file.
-
-    Raises:
-        DrawingError: the package is not installed.
-    """
+    """Returns the font file; raises ``DrawingError`` if the package is not installed."""
     path = font_path()
     if path is None:
         raise DrawingError(f"the Japanese font is not installed. Install it: {INSTALL}")
@@ -77,15 +73,9 @@ def font_subset(text: str) -> bytes | None:
 
 @contextlib.contextmanager
 def japanese_figure(width: float, height: float) -> Iterator[Any]:
-    """Makes an empty figure, in which text appears in the Japanese font.
+    """Makes an empty ``Figure`` (sizes in inches), in which text appears in the Japanese font.
 
     The settings of matplotlib hold while the context is open.
-
-    Args:
-        width, height: Size in inches.
-
-    Yields:
-        ``matplotlib.figure.Figure``.
 
     Raises:
         DrawingError: matplotlib or the font is not installed.

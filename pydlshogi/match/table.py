@@ -22,12 +22,9 @@ _TSV_TITLES = (
 
 @dataclass(frozen=True)
 class Row:
-    """Results of an engine against an opponent.
+    """Results of an engine against an opponent, by the number of the game.
 
-    Attributes:
-        engine: Name of the engine.
-        opponent: Name of the opponent.
-        outcomes: Outcome of each game by its number; the engine is Black in odd games.
+    The engine is Black in odd games.
     """
 
     engine: str

@@ -1,18 +1,9 @@
 """The λ-return: the evaluations of the rest of a game, and its result, as one expectation.
 
-The λ-return of a position is
+    G = (1 − λ) · (e(0) + λ·e(1) + … + λⁿ⁻¹·e(n−1)) + λⁿ · z
 
-    G = (1 − λ) · (e(0) + λ·e(1) + … + λⁿ⁻¹·e(n−1)) + λⁿ · z.
-
-- n is the number of positions from this one to the end of the game.
-- e(k) is the winning probability that the evaluation after k moves means.
-- z is the result.
-
-All values are for the side to move in this position. One evaluation is often wrong, and later
-evaluations include what happened next. The result is certain, but depends on many later moves.
-The λ-return averages them. A larger λ gives later positions and the result more weight. The mean
-also contains the evaluations of both players' engines.
-
+The game has n more positions, this one included; e(k) is the winning probability that the
+evaluation after k moves means, and z is the result, all for the side to move in this position.
 Source: R. Sutton and A. Barto, Reinforcement Learning, 2nd edition, chapter 12.
 """
 
@@ -33,17 +24,11 @@ _ROWS = 1 << 20
 def lambda_returns(
     positions: AnyPositions, td_lambda: float, eval_scale: float, rows: int = _ROWS
 ) -> numpy.ndarray:
-    """Computes the λ-returns of positions.
+    """Computes the λ-returns of positions; those of a game are in the order of its moves.
 
     A position without an evaluation is left out of the sum. Where the result is unknown, the
     game's last evaluation takes its place. The result also follows the last known position: after
     each position of an HCPE file, and in an HCPE3 file before a move that was not searched.
-
-    Args:
-        positions: n positions. Those of a game are in the order of its moves.
-        td_lambda: λ, from 0 to 1.
-        eval_scale: Centipawns at which the winning probability is sigmoid(1) = 0.73.
-        rows: Positions that are copied at a time, if they are in shards.
 
     Returns:
         (n,) float32, 0..1: probability that the side to move wins; nan where neither the result
@@ -70,14 +55,9 @@ def has_successors(positions: AnyPositions) -> bool:
 def _of_part(
     part: numpy.ndarray, size: int, following: float, td_lambda: float, eval_scale: float
 ) -> numpy.ndarray:
-    """Computes the λ-returns of ``size`` positions.
+    """Computes the λ-returns of the first ``size`` positions of a part.
 
-    Args:
-        part: The positions, and the one after them if there is one: ``POSITION`` array.
-        size: Number of the positions.
-        following: λ-return of the one after them.
-        td_lambda: λ.
-        eval_scale: As in :func:`lambda_returns`.
+    The part has one position more, if there is one; ``following`` is its λ-return.
     """
     wins = WINS[part["result"][:size]]
     known = part["evaluation"][:size] != NO_EVALUATION
@@ -104,16 +84,10 @@ def _of_part(
 
 
 def _follow(positions: numpy.ndarray) -> numpy.ndarray:
-    """Says which positions are followed by their successors in the same game.
+    """Says which positions, (n − 1,) bool, are followed by their successors in the same game.
 
     Position files may hold single positions in any order. So the number of the move is not
     enough: the last move must also end on the square of the move before.
-
-    Args:
-        positions: ``POSITION`` array, (n,).
-
-    Returns:
-        (n − 1,) bool.
     """
     before, after = positions[:-1], positions[1:]
     # Each square is seen from the side to move, so the same square has two numbers.

@@ -63,14 +63,10 @@ class FirstRankFailed(Exception):
 class Ranks:
     """The processes that train together, and the place of this one.
 
-    The methods of this base class are those of one process, which is rank 0 of 1. It sends,
-    weights and copies nothing.
+    The methods of this base class are those of one process, which is rank 0 of 1.
 
     Attributes:
-        rank: Number of this process, from 0.
-        size: Number of processes.
-        local_rank: Number of this process on its host, from 0.
-        local_size: Number of processes on this host.
+        local_rank, local_size: Number of this process on its host, and how many are there.
         idle: Whether the last :meth:`share` was empty.
         in_step: Whether every rank ends without help. Otherwise one that fails must end
             the others.
@@ -99,15 +95,9 @@ class Ranks:
         return numpy.ascontiguousarray(numbers, numpy.float64)[None]
 
     def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
-        """Computes the weights of this rank's mean losses.
+        """Computes the weights of this rank's mean losses from their numbers of positions.
 
-        Args:
-            counts: Number of positions of each loss on this rank; 0-dimensional arrays or
-                numbers.
-
-        Returns:
-            The weight of each loss, with which :meth:`merge_gradients` gives the gradients of
-            the mean over the whole batch; none if it is 1.
+        With them :meth:`merge_gradients` gives the gradients of the mean over the whole batch.
         """
         return {}
 
@@ -124,11 +114,7 @@ class Ranks:
         return number
 
     def on_first(self, function: Callable[[], _Result]) -> _Result:
-        """Calls a function on rank 0, and returns its result on every rank.
-
-        Raises:
-            FirstRankFailed: on the other ranks, if the function raised an error on rank 0.
-        """
+        """Calls a function on rank 0 and returns its result on all; or raises FirstRankFailed."""
         return function()
 
     def broadcast_array(self, array: numpy.ndarray | None) -> numpy.ndarray:
@@ -140,12 +126,7 @@ class Ranks:
         """Replaces the gradients by those of the whole batch; a hook of the optimizer."""
 
     def gpu(self, gpu: int | None) -> int | None:
-        """Returns the number of this rank's GPU.
-
-        Args:
-            gpu: The first GPU that the ranks of a host may use; None for GPU 0 if there is
-                one; negative for the CPU.
-        """
+        """Returns this rank's GPU; ``gpu`` is the first one that the ranks of a host may use."""
         return gpu
 
     @contextlib.contextmanager
@@ -154,21 +135,12 @@ class Ranks:
         yield
 
     def threads(self, allowed: int) -> int:
-        """Divides processors among the ranks that share them.
-
-        Args:
-            allowed: Number of processors that this process may use.
-        """
+        """Divides the processors that this process may use among the ranks that share them."""
         return allowed
 
 
 class MPIRanks(Ranks):
-    """The ranks of an MPI job.
-
-    Args:
-        communicator: A communicator of ChainerMN.
-        on_gpu: Whether the ranks compute on GPUs.
-    """
+    """The ranks of an MPI job, by a communicator of ChainerMN."""
 
     in_step = False
 
@@ -342,15 +314,11 @@ def synchronize(network: Any, ranks: Ranks) -> None:
 
 
 def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
-    """Joins the ranks that mpiexec started.
+    """Joins the ranks that mpiexec started; ``ALONE`` in a process that it did not start.
 
     Args:
         communicator: Name of a communicator of ChainerMN; None for ``pure_nccl`` on GPUs and
             ``naive`` on CPUs.
-        gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
-
-    Returns:
-        The ranks; ``ALONE`` in a process that mpiexec did not start.
 
     Raises:
         ParallelError: MPI is missing, mpiexec is of another MPI than mpi4py uses, or
@@ -469,11 +437,7 @@ def end_failures_with(end_all: Callable[[int, str], None]) -> None:
 
 
 def end_together(program: Callable[[], int]) -> int:
-    """Runs a program, and ends all ranks if it fails.
-
-    Args:
-        program: Returns its exit status, after it has reported its error.
-    """
+    """Runs a program, which returns its exit status, and ends all ranks if it fails."""
     try:
         status = program()
     except SystemExit as error:

@@ -20,14 +20,9 @@ from pydlshogi.training.recipe import VISITS
 
 
 def shares_of_visits(played: numpy.ndarray, visits: Visits) -> numpy.ndarray:
-    """Computes the probabilities of all moves from their visits.
+    """Computes the probabilities of all moves from their visits: (n, ``LABEL_NUM``) float32.
 
-    Args:
-        played: Label of the move played in each position, (n,).
-        visits: Visits of the positions.
-
-    Returns:
-        (n, ``LABEL_NUM``) float32; the sum of each row is 1.
+    A position without visits has its move played, one of the (n,) labels, alone.
     """
     targets = numpy.zeros((len(played), LABEL_NUM), numpy.float32)
     rows = numpy.repeat(numpy.arange(len(played)), numpy.diff(visits.starts))
@@ -41,13 +36,7 @@ def shares_of_visits(played: numpy.ndarray, visits: Visits) -> numpy.ndarray:
 
 
 def targets_of(kind: str, positions: Any, rows: numpy.ndarray, records: numpy.ndarray) -> Any:
-    """Makes the targets of positions.
-
-    Args:
-        kind: ``PLAYED`` or ``VISITS``.
-        positions: All positions; with ``VISITS``, of a class with ``visits_of``.
-        rows: Numbers of the positions, (n,).
-        records: ``POSITION`` array of these positions.
+    """Makes the targets of the positions ``rows``, whose ``POSITION`` array is ``records``.
 
     Returns:
         ``PLAYED``: labels, (n,) int32. ``VISITS``: as :func:`shares_of_visits`.

@@ -23,13 +23,8 @@ class ValueTarget:
     """Computes value_lambda · result + (1 − value_lambda) · sigmoid(evaluation / eval_scale).
 
     A position without an evaluation has the result as its target. A position whose result is
-    unknown has the evaluation alone, unless ``value_lambda`` is 1.
-
-    Attributes:
-        value_lambda: Weight of the result, 0..1. With 1 the evaluations are not used.
-        eval_scale: Centipawns at which the winning probability is sigmoid(1) = 0.73.
-        td_lambda: λ of the λ-return (:mod:`pydlshogi.training.lambda_return`), which takes the
-            place of the evaluation in :meth:`of`; 0 for the evaluation alone.
+    unknown has the evaluation alone, unless ``value_lambda`` is 1. With ``td_lambda``, the λ-return
+    (:mod:`pydlshogi.training.lambda_return`) takes the place of the evaluation in :meth:`of`.
     """
 
     value_lambda: float = 1.0
@@ -39,16 +34,11 @@ class ValueTarget:
     def of(
         self, positions: AnyPositions
     ) -> Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]:
-        """Prepares the targets of the positions of games.
-
-        The λ-returns of all positions are computed now, and take 4 bytes each.
-
-        Args:
-            positions: n positions. Those of a game are in the order of its moves.
+        """Prepares the targets of the positions of games, in the order of the moves.
 
         Returns:
-            Function of the numbers of some positions, (b,) integers 0..n-1, and of these
-            positions, ``POSITION`` array (b,), that computes their targets as :meth:`__call__`.
+            Function of the numbers of some positions, and of these positions, that computes their
+            targets as :meth:`__call__`. The λ-returns are computed now, and take 4 bytes each.
         """
         if not self.td_lambda or self.value_lambda == 1:
             return lambda rows, records: self(records)
@@ -56,13 +46,9 @@ class ValueTarget:
         return lambda rows, records: self._mix(_WINS[records["result"]], returns[rows])
 
     def __call__(self, records: numpy.ndarray) -> numpy.ndarray:
-        """Computes the targets of single positions; ``td_lambda`` has no effect.
+        """Computes the targets of single positions, (n,) float32; ``td_lambda`` has no effect.
 
-        Args:
-            records: ``POSITION`` array, (n,).
-
-        Returns:
-            (n,) float32, 0..1: probability that the side to move wins; nan if unknown.
+        They are probabilities that the side to move wins; nan if unknown.
         """
         wins = _WINS[records["result"]]
         if self.value_lambda == 1:
