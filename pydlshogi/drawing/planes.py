@@ -25,7 +25,7 @@ _INCHES = 0.088
 
 
 class Cell(NamedTuple):
-    """A plane's place in the picture, and its label: the piece, in hand with a number (``歩 3``)."""
+    """A plane's place in the picture, and its label: the piece, and in hand a number: ``歩 3``."""
 
     plane: int
     row: int

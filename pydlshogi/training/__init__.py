@@ -6,7 +6,7 @@
 - :mod:`.trainer`: Chainer's Trainer with its extensions and ours
 - :mod:`.batches`, :mod:`.order`: the order of the positions, and their planes
 - :mod:`.optimizer`: optimizer and learning rate
-- :mod:`.policy_target`, :mod:`.value_target`, :mod:`.lambda_return`: what the two heads learn
+- :mod:`.targets`: what the two heads learn
 - :mod:`.value_head`: training of the value head alone
 - :mod:`.loss`, :mod:`.extensions`: the loss, and the measurements during training
 - :mod:`.updater`: one step on a GPU with recordings

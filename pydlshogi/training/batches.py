@@ -13,9 +13,8 @@ from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Ranks
-from pydlshogi.training.policy_target import targets_of
 from pydlshogi.training.recipe import PLAYED
-from pydlshogi.training.value_target import ValueTarget
+from pydlshogi.training.targets import ValueTarget, targets_of
 
 # ``recent`` in a position holds square + 1, and 0 for an unknown move.
 _RECENT = numpy.concatenate([[0], MIRRORED_SQUARES + 1]).astype(numpy.uint8)

@@ -19,10 +19,10 @@ from pydlshogi.outputs import real_path
 from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.text import counted
 from pydlshogi.training import log
-from pydlshogi.training.lambda_return import has_successors
 from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.parallel import Ranks
 from pydlshogi.training.recipe import VISITS, Options, Recipe
+from pydlshogi.training.targets import has_successors
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pydlshogi.training.value_target import ValueTarget
+    from pydlshogi.training.targets import ValueTarget
 
 #: Scale fitted to the floodgate games of 2016 by the program fit_eval_scale.
 EVAL_SCALE = 326.0
 
-#: The targets of the policy (:mod:`pydlshogi.training.policy_target`).
+#: The targets of the policy (:mod:`pydlshogi.training.targets`).
 PLAYED, VISITS = "played", "visits"
 
 #: Groups of options: those beyond the published recipe, and those of the heads, which
@@ -143,7 +143,7 @@ class Recipe:
     @property
     def value_target(self) -> ValueTarget:
         """What makes the targets of the value."""
-        from pydlshogi.training.value_target import ValueTarget
+        from pydlshogi.training.targets import ValueTarget
 
         return ValueTarget(self.value_lambda, self.eval_scale, self.td_lambda)
 

@@ -1,4 +1,11 @@
-"""The λ-return: the evaluations of the rest of a game, and its result, as one expectation.
+"""The targets of the two heads.
+
+**Policy:** the move played, or the visits of a search. A move that a search visited n times of N
+has the probability n / N. The loss is the cross entropy -Σ p log q for the network's probabilities
+q. Source: D. Silver et al., arXiv:1712.01815 (2017).
+
+**Value:** the result of the game, mixed with the evaluations of the engines that played it, or
+with their λ-return: the evaluations of the rest of a game, and its result, as one expectation.
 
     G = (1 − λ) · (e(0) + λ·e(1) + … + λⁿ⁻¹·e(n−1)) + λⁿ · z
 
@@ -9,16 +16,98 @@ Source: R. Sutton and A. Barto, Reinforcement Learning, 2nd edition, chapter 12.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
 import numpy
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.features import WINS
+from pydlshogi.features import LABEL_NUM, WINS
 from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks
+from pydlshogi.kifu.visits import Visits
 from pydlshogi.positions import NO_EVALUATION
+from pydlshogi.training.recipe import EVAL_SCALE, VISITS
 
-# Positions that are computed at a time: 100 MB.
+# In the precision of the training.
+_WINS = WINS.astype(numpy.float32)
+
+# Positions whose λ-returns are computed at a time: 100 MB.
 _ROWS = 1 << 20
+
+
+def shares_of_visits(played: numpy.ndarray, visits: Visits) -> numpy.ndarray:
+    """Computes the probabilities of all moves from their visits: (n, ``LABEL_NUM``) float32.
+
+    A position without visits has its move played, one of the (n,) labels, alone.
+    """
+    targets = numpy.zeros((len(played), LABEL_NUM), numpy.float32)
+    rows = numpy.repeat(numpy.arange(len(played)), numpy.diff(visits.starts))
+    # A label may occur twice; += would count it once.
+    numpy.add.at(targets, (rows, visits.labels), visits.counts)
+    totals = targets.sum(axis=1, keepdims=True)
+    searched = totals[:, 0] > 0
+    numpy.divide(targets, totals, out=targets, where=searched[:, None])
+    targets[~searched, played[~searched]] = 1
+    return targets
+
+
+def targets_of(kind: str, positions: Any, rows: numpy.ndarray, records: numpy.ndarray) -> Any:
+    """Makes the targets of the positions ``rows``, whose ``POSITION`` array is ``records``.
+
+    Returns:
+        ``PLAYED``: labels, (n,) int32. ``VISITS``: as :func:`shares_of_visits`.
+    """
+    if kind == VISITS:
+        return shares_of_visits(records["label"], positions.visits_of(rows))
+    return records["label"].astype(numpy.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueTarget:
+    """Computes value_lambda · result + (1 − value_lambda) · sigmoid(evaluation / eval_scale).
+
+    A position without an evaluation has the result as its target. A position whose result is
+    unknown has the evaluation alone, unless ``value_lambda`` is 1. With ``td_lambda``, the λ-return
+    takes the place of the evaluation in :meth:`of`.
+    """
+
+    value_lambda: float = 1.0
+    eval_scale: float = EVAL_SCALE
+    td_lambda: float = 0.0
+
+    def of(
+        self, positions: AnyPositions
+    ) -> Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]:
+        """Prepares the targets of the positions of games, in the order of the moves.
+
+        Returns:
+            Function of the numbers of some positions, and of these positions, that computes their
+            targets as :meth:`__call__`. The λ-returns are computed now, and take 4 bytes each.
+        """
+        if not self.td_lambda or self.value_lambda == 1:
+            return lambda rows, records: self(records)
+        returns = lambda_returns(positions, self.td_lambda, self.eval_scale)
+        return lambda rows, records: self._mix(_WINS[records["result"]], returns[rows])
+
+    def __call__(self, records: numpy.ndarray) -> numpy.ndarray:
+        """Computes the targets of single positions, (n,) float32; ``td_lambda`` has no effect.
+
+        They are probabilities that the side to move wins; nan if unknown.
+        """
+        wins = _WINS[records["result"]]
+        if self.value_lambda == 1:
+            return wins
+        evaluations = records["evaluation"]
+        expected = win_probability(evaluations.astype(numpy.float32), self.eval_scale)
+        return numpy.where(evaluations == NO_EVALUATION, wins, self._mix(wins, expected))
+
+    def _mix(self, wins: numpy.ndarray, expected: numpy.ndarray) -> numpy.ndarray:
+        """Mixes results, nan if unknown, and winning probabilities."""
+        result = numpy.where(numpy.isnan(wins), expected, wins)
+        mixed = self.value_lambda * result + (1 - self.value_lambda) * expected
+        return mixed.astype(numpy.float32)
 
 
 def lambda_returns(
