@@ -22,7 +22,14 @@ from pydlshogi.commands.model_options import add_computation
 from pydlshogi.errors import UserError
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
-from pydlshogi.training.recipe import REFINEMENTS, TARGETS, Options, Recipe, Settings
+from pydlshogi.training.recipe import (
+    REFINEMENTS,
+    TARGETS,
+    VISITS,
+    Options,
+    Recipe,
+    Settings,
+)
 
 #: Communicators of ChainerMN; all but the first are for GPUs.
 COMMUNICATORS = (
@@ -112,12 +119,7 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             "--resume needs the model of that run; give it as --initmodel",
         ),
         *(_wrong_size(options.network, size) for size in chosen_sizes(options)),
-        (
-            options.value_lambda < 1
-            and "value" not in options.network
-            and not is_spec(options.network),
-            f"--value_lambda is for a network with a value head, and {options.network} has none",
-        ),
+        *_missing_heads(options, *_heads_by_name(options.network)),
         (
             options.eval_scale is not None and options.value_lambda == 1,
             "--eval_scale needs --value_lambda below 1",
@@ -125,10 +127,6 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
         (
             options.td_lambda > 0 and options.value_lambda == 1,
             "--td_lambda needs --value_lambda below 1",
-        ),
-        (
-            value_head_only and "value" not in options.network and not is_spec(options.network),
-            f"--value_head_only is for a network with a value head, and {options.network} has none",
         ),
         (
             value_head_only and not initmodel,
@@ -139,10 +137,29 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             value_head_only and options.policy_target == "visits",
             "--policy_target has no effect with --value_head_only; leave one of them out",
         ),
+    ]
+
+
+def _heads_by_name(network: str) -> tuple[bool, bool]:
+    """Says whether a network has a policy and a value; both, of a file that is not read yet."""
+    return is_spec(network) or network != "value", is_spec(network) or "value" in network
+
+
+def _missing_heads(
+    options: argparse.Namespace, has_policy: bool, has_value: bool
+) -> list[tuple[bool, str]]:
+    """Lists the options for a head: whether the network lacks it, and the sentence for it."""
+    recipe = recipe_of(options)
+    return [
         (
-            getattr(options, "policy_target", "") == "visits" and options.network == "value",
-            "--policy_target is for a network with a policy head, and value has none",
-        ),
+            is_given and not has_head,
+            f"--{name} is for a network with a {head} head, and {options.network} has none",
+        )
+        for name, is_given, head, has_head in (
+            ("value_lambda", recipe.value_lambda < 1, "value", has_value),
+            ("value_head_only", recipe.value_head_only, "value", has_value),
+            ("policy_target", recipe.policy_target == VISITS, "policy", has_policy),
+        )
     ]
 
 
@@ -288,19 +305,11 @@ def chosen_network(args: argparse.Namespace) -> str:
         return args.network
     name = own.use(args.network)
     network = network_class(name)
-    has_value, has_policy = network.value_kind is not None, network.has_policy
-    value_head_only = getattr(args, "value_head_only", False)
-    policy_target = getattr(args, "policy_target", "played")
-    for option, head, missing in (
-        ("--value_lambda", "value", args.value_lambda < 1 and not has_value),
-        ("--value_head_only", "value", value_head_only and not has_value),
-        ("--policy_target", "policy", policy_target != "played" and not has_policy),
+    for is_missing, sentence in _missing_heads(
+        args, network.has_policy, network.value_kind is not None
     ):
-        if missing:
-            raise UserError(
-                f"{option} is for a network with a {head} head, and {args.network} has none. "
-                "Leave it out."
-            )
+        if is_missing:
+            raise UserError(f"{sentence}. Leave it out.")
     return name
 
 

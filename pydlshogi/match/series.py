@@ -130,7 +130,7 @@ class Series:
             raise SeriesError(f"{path} is no record ({error}). Remove it and run again.") from None
 
     def missing(self, games: int) -> list[int]:
-        """Lists the numbers, from 1, of the games to play; ``SeriesError`` as :meth:`check_folder`."""
+        """Lists the numbers, from 1, of the games to play; raises as :meth:`check_folder`."""
         self.check_folder()
         return [number for number in range(1, games + 1) if self.outcome(number) is None]
 
