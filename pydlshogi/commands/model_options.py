@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import file_name, gpu_number, thread_number
+from pydlshogi.commands.arguments import file_name, gpu_number, positive_int, thread_number
 from pydlshogi.drawing.words import LANGUAGES
 from pydlshogi.network.own import FORM, is_spec, use
 
@@ -44,6 +44,18 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads that compute the network on a CPU (default: PYDLSHOGI_THREADS, else the "
         "number of processors that the process or its container may use)",
+    )
+
+
+def add_batchsize(parser: argparse.ArgumentParser, default: int) -> None:
+    """Adds ``--batchsize`` of programs that measure a model."""
+    parser.add_argument(
+        "--batchsize",
+        "-b",
+        type=positive_int,
+        default=default,
+        metavar="N",
+        help="positions in a batch (default: %(default)s)",
     )
 
 
