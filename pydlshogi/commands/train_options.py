@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydlshogi.commands import arguments
 from pydlshogi.commands.arguments import (
@@ -41,6 +41,8 @@ COMMUNICATORS = (
     "single_node",
     "two_dimensional",
 )
+
+_Kind = TypeVar("_Kind", Options, Recipe, Settings)
 
 #: Options that need another one, so that their default says only that they are missing.
 _NEEDING = ("lr_factor", "eval_scale")
@@ -207,42 +209,28 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
 
 def options_of(args: argparse.Namespace) -> Options:
     """Makes the options of a run from what :func:`build_parser` parsed."""
-    return Options(
-        kifulist_train=args.kifulist_train,
-        kifulist_test=args.kifulist_test,
-        settings=settings_of(args, args.model, args.state),
-        network=args.network,
-        sizes=chosen_sizes(args),
-        initmodel=args.initmodel,
-        resume=args.resume,
-        gpu=args.gpu,
-        seed=args.seed,
-        strict=args.strict,
-        drop_duplicates=args.drop_duplicates,
-        report=args.report,
-    )
+    settings = settings_of(args, args.model, args.state)
+    return _made_of(Options, args, settings=settings, sizes=chosen_sizes(args))
 
 
 def settings_of(args: argparse.Namespace, model: str, state: str) -> Settings:
     """Makes the settings of a run from parsed options and its two files."""
-    return Settings(
-        model=model,
-        state=state,
-        seed=args.seed or 0,
-        batchsize=args.batchsize,
-        test_batchsize=args.test_batchsize,
-        epoch=args.epoch,
-        iterations=getattr(args, "iterations", None),
-        eval_interval=args.eval_interval,
-        recipe=recipe_of(args),
-    )
+    given = {"model": model, "state": state, "seed": args.seed or 0, "recipe": recipe_of(args)}
+    return _made_of(Settings, args, **given)
 
 
 def recipe_of(args: argparse.Namespace) -> Recipe:
     """Makes the recipe from parsed options."""
-    # compare_recipes has none of the group TARGETS.
-    names = [field.name for field in dataclasses.fields(Recipe) if field.name in args]
-    return Recipe(**{name: getattr(args, name) for name in names})
+    return _made_of(Recipe, args)
+
+
+def _made_of(kind: type[_Kind], args: argparse.Namespace, **given: Any) -> _Kind:
+    """Makes a dataclass of given values and of the parsed options with the names of its fields.
+
+    compare_recipes lacks some options; then the default holds.
+    """
+    names = {field.name for field in dataclasses.fields(kind)} - given.keys()
+    return kind(**{name: getattr(args, name) for name in names if name in args}, **given)
 
 
 def add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:

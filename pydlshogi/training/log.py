@@ -213,24 +213,23 @@ def _add_point(curve: Curve, message: str, batch_size: int | None) -> None:
     if not match or not values:
         return
     epoch, iteration = int(match["epoch"]), int(match["iteration"])
-    if _has(values, "loss", accuracy=2):
-        _cut(curve.progress, iteration)
-        _cut(curve.epochs, iteration)
-        positions = _positions(curve, iteration, batch_size)
-        accuracies = values["accuracy"]
-        curve.progress.append(ProgressPoint(epoch, iteration, values["loss"][0], accuracies[0]))
-        _change(curve.progress, value_accuracy=accuracies[1:], positions=(positions,))
-    elif _has(values, "train loss avr", **{"test accuracy": 2}):
-        _cut(curve.epochs, iteration)
-        positions = _positions(curve, iteration, batch_size)
-        accuracies = values["test accuracy"]
-        point = EpochPoint(epoch, iteration, values["train loss avr"][0], accuracies[0])
-        curve.epochs.append(point)
-        _change(curve.epochs, test_value_accuracy=accuracies[1:], positions=(positions,))
-    else:
-        for points in (curve.progress, curve.epochs):
-            if points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration):
-                _complete(points, values)
+    kinds: Any = (
+        (ProgressPoint, curve.progress, "loss", "accuracy"),
+        (EpochPoint, curve.epochs, "train loss avr", "test accuracy"),
+    )
+    for kind, points, mean, accuracy in kinds:
+        if _has(values, mean, **{accuracy: 2}):
+            if kind is ProgressPoint:
+                _cut(curve.progress, iteration)
+            _cut(curve.epochs, iteration)
+            positions = _positions(curve, iteration, batch_size)
+            first, *second = values[accuracy]
+            points.append(kind(epoch, iteration, values[mean][0], first, positions=positions))
+            if second:
+                name = _attribute(accuracy.replace("accuracy", "value accuracy"))
+                points[-1] = dataclasses.replace(points[-1], **{name: second[0]})
+        elif points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration):
+            _complete(points, values)
 
 
 def _positions(curve: Curve, iteration: int, batch_size: int | None) -> int | None:
@@ -264,32 +263,25 @@ def _has(values: dict[str, tuple[float, ...]], *names: str, **most: int) -> bool
     )
 
 
-def _change(points: list[Any], **changes: tuple[float | None, ...]) -> None:
-    """Sets attributes of the last point, where there is a number."""
-    given = {name: numbers[0] for name, numbers in changes.items() if numbers}
-    given = {name: number for name, number in given.items() if number is not None}
-    if given:
-        points[-1] = dataclasses.replace(points[-1], **given)
+def _attribute(name: str) -> str:
+    """Returns the attribute of a point that a name in a line stands for."""
+    return name.removesuffix(" avr").replace(" ", "_")
 
 
-# Lines of ours that complete a point: the names in them, and the attributes of the point.
+# Names in the lines of ours that complete a point.
 _COMPLETIONS = (
-    {"policy loss": "policy_loss", "value loss": "value_loss"},
-    {"test loss": "test_loss"},
-    {
-        "train policy loss avr": "train_policy_loss",
-        "train value loss avr": "train_value_loss",
-        "test policy loss": "test_policy_loss",
-        "test value loss": "test_value_loss",
-    },
+    ("policy loss", "value loss"),
+    ("test loss",),
+    ("train policy loss avr", "train value loss avr", "test policy loss", "test value loss"),
 )
 
 
 def _complete(points: list[Any], values: dict[str, tuple[float, ...]]) -> None:
     """Adds the values of a line of ours to the last point, if they belong to its kind."""
     for names in _COMPLETIONS:
-        if _has(values, *names) and hasattr(points[-1], next(iter(names.values()))):
-            _change(points, **{names[name]: numbers for name, numbers in values.items()})
+        if _has(values, *names) and hasattr(points[-1], _attribute(names[0])):
+            given = {_attribute(name): numbers[0] for name, numbers in values.items()}
+            points[-1] = dataclasses.replace(points[-1], **given)
 
 
 def _cut(points: list[Any], iteration: int) -> None:
