@@ -109,11 +109,7 @@ class Comparison:
 
 
 def check_variants(variants: Sequence[Variant], output: Path) -> None:
-    """Checks that all recipes can start, before anything is read or trained.
-
-    Raises:
-        UserError: a network has no layer for ``--dirac``, or the folder cannot be used.
-    """
+    """Raises a ``UserError`` if a recipe cannot start, before anything is read or trained."""
     for variant in variants:
         variant.make_network()
     prepare_outputs({"--output": str(output / "table.md")}, {})

@@ -54,11 +54,7 @@ def shares_of_visits(played: numpy.ndarray, visits: Visits) -> numpy.ndarray:
 
 
 def targets_of(kind: str, positions: Any, rows: numpy.ndarray, records: numpy.ndarray) -> Any:
-    """Makes the targets of the positions ``rows``, whose ``POSITION`` array is ``records``.
-
-    Returns:
-        ``PLAYED``: labels, (n,) int32. ``VISITS``: as :func:`shares_of_visits`.
-    """
+    """Makes the targets of ``rows``: (n,) int32 labels, or as :func:`shares_of_visits`."""
     if kind == VISITS:
         return shares_of_visits(records["label"], positions.visits_of(rows))
     return records["label"].astype(numpy.int32)
@@ -82,9 +78,8 @@ class ValueTarget:
     ) -> Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]:
         """Prepares the targets of the positions of games, in the order of the moves.
 
-        Returns:
-            Function of the numbers of some positions, and of these positions, that computes their
-            targets as :meth:`__call__`. The λ-returns are computed now, and take 4 bytes each.
+        The function returned takes numbers of positions, and these positions. The λ-returns are
+        computed now, and take 4 bytes each.
         """
         if not self.td_lambda or self.value_lambda == 1:
             return lambda rows, records: self(records)
