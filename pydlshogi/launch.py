@@ -47,7 +47,7 @@ PROGRAMS = (
     (
         "Convert models",
         (
-            ("convert_model", "average, calibrate or fold a model, or transfer its layers"),
+            ("convert_model", "average, calibrate, fold_bn or transfer: make a model from models"),
             ("transfer_policy_to_value", "copy the layers of a policy network to a value network"),
             ("export_onnx", "convert a model to ONNX"),
         ),
