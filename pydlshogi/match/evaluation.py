@@ -26,14 +26,9 @@ class Answer(NamedTuple):
 
 
 def evaluation_of(words: Sequence[str]) -> int | None:
-    """Reads the evaluation of an ``info`` line.
+    """Reads the evaluation of the words of an ``info`` line, as in :class:`Answer`.
 
-    Args:
-        words: The words of the line.
-
-    Returns:
-        Centipawns for the side to move, as in :class:`Answer`. None if the line has none, if
-        it is of another line than the best, or if it cannot be read.
+    None if there is none, if it is of another line than the best, or if it cannot be read.
     """
     if _word_after(words, "multipv") not in ("", "1"):
         return None
