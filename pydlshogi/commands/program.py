@@ -146,10 +146,7 @@ def report_to(
 ) -> Iterator[None]:
     """Logs the errors of a block instead of printing them; for programs with a log file.
 
-    Args:
-        logger: Receives each sentence: interruptions as warnings, other errors as errors.
-        remedy: As in :func:`program`.
-        interrupted: As in :func:`program`.
+    Interruptions are warnings. The other arguments are those of :func:`program`.
 
     Raises:
         Reported: The sentence is logged; :func:`program` returns the status.
@@ -167,16 +164,10 @@ def report_to(
 
 
 def describe(error: BaseException, remedy: str = _REMEDY, interrupted: str = "") -> tuple[int, str]:
-    """Gives the exit status and the sentence of an exception.
+    """Gives the exit status and the sentence of an exception, without the program's name.
 
-    Args:
-        error: The exception. It is raised again if the user cannot have caused it.
-        remedy: As in :func:`program`.
-        interrupted: As in :func:`program`.
-
-    Returns:
-        The status and the sentence without the program's name; an empty sentence means
-        that there is nothing to say.
+    An empty sentence means that there is nothing to say. The exception is raised again if the
+    user cannot have caused it.
     """
     if isinstance(error, KeyboardInterrupt):
         return 128 + signal_of(error), f"interrupted. {interrupted}".rstrip()

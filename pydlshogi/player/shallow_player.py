@@ -107,12 +107,7 @@ class ShallowPlayer(NetworkPlayer):
         return win is not None and win < self.options["resign_threshold"] / 100
 
     def logits_of(self, moves: list[shogi.Move], logits: numpy.ndarray) -> numpy.ndarray:
-        """Returns the logits of moves, in their order.
-
-        Args:
-            moves: Moves in the position on the board.
-            logits: (2187,), the logit of every label.
-        """
+        """Returns the logits of moves on the board, in their order, out of those of all labels."""
         return logits[[make_output_label(move, self.board.turn) for move in moves]]
 
     def pick(self, logits: numpy.ndarray) -> int:
@@ -134,11 +129,8 @@ class ShallowPlayer(NetworkPlayer):
         """Removes moves that end the game by repetition if there are better ones.
 
         A perpetual check, which loses, is always removed. A repetition that wins is always
-        taken. The option ``repetition`` decides about draws.
-
-        Returns:
-            The other moves; and the probability of winning by those moves that end the
-            game by repetition with a win or a draw.
+        taken. The option ``repetition`` decides about draws. The second result is the probability
+        of winning by each move that ends the game.
         """
         if not rules.may_repeat(self.board):
             return moves, {}
@@ -153,9 +145,8 @@ class ShallowPlayer(NetworkPlayer):
     def _show(self, choice: Choice, start: float) -> None:
         """Shows as many candidates as the option ``MultiPV`` says.
 
-        ``info string`` lines come best first, as a person reads them. ``multipv 1`` is the
-        move played, and the last line: some programs look for that number, others take the
-        last line with a score. A move without an evaluation has no score.
+        ``info string`` lines come best first. ``multipv 1`` is the move played, and the last line:
+        some programs look for that number, others take the last line with a score.
         """
         count = self.options["MultiPV"]
         shown = choice.ranking[:count]
