@@ -54,13 +54,7 @@ class RecipesError(UserError):
 
 
 class Line(NamedTuple):
-    """A line of the file of recipes.
-
-    Attributes:
-        name: Name of the recipe.
-        words: Its options, as they are written.
-        args: The parsed options of the command line and of the line.
-    """
+    """A line of the file of recipes: its name, its words, and these with the command line's."""
 
     name: str
     words: str
@@ -226,11 +220,7 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
 
 
 def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
-    """Reads the file of recipes.
-
-    Args:
-        args: The parsed command line.
-        words: The words of the command line.
+    """Reads the file of recipes, which follow the words of the command line.
 
     Raises:
         RecipesError: the file cannot be read or has no recipe; two names are equal except

@@ -188,13 +188,7 @@ def _quoted(path: str) -> str:
 
 
 def _left(settings: Settings, iterations: int, epochs: int) -> str:
-    """Formats the options that must change when an interrupted run is continued.
-
-    Args:
-        settings: The settings of the interrupted run.
-        iterations: Number of its updates.
-        epochs: Number of epochs it finished.
-    """
+    """Formats the options that change when a run is continued after so many updates, epochs."""
     options = f" --epoch {settings.epoch - epochs}" if epochs else ""
     if settings.iterations is not None and iterations:
         options += f" --iterations {settings.iterations - iterations}"
@@ -236,13 +230,9 @@ def _continues(options: Options) -> bool:
 def make_first_network(
     name: str, seed: int, *, sizes: Mapping[str, int] | None = None, dirac: bool = False
 ) -> Network:
-    """Makes a network whose first weights are determined by a seed.
+    """Makes a network whose first weights are determined by a seed (0..2**32-1).
 
-    Args:
-        name: Name of the network.
-        seed: 0..2**32-1.
-        sizes: Sizes other than the network's defaults, by name.
-        dirac: Whether the identity is added to the first weights.
+    ``dirac``: whether the identity is added to them.
 
     Raises:
         FirstWeightsError: ``dirac``, and no layer of the network is fit for it.
