@@ -287,7 +287,7 @@ def test_a_movetime_with_a_fraction_is_used(shared_engine):
     shared_engine.send("position startpos")
     line = "go movetime 1000.0 btime 50000 wtime 50000"
     assert 0.5 < seconds(shared_engine, line, "bestmove") < 5
-    assert int(re.search(r" nodes (\d+)", shared_engine.said[-2])[1]) > 20
+    assert int(re.search(r" nodes (\d+)", shared_engine.said[-2])[1]) > 1
 
 
 def test_resign_when_mated_or_without_a_move_and_not_at_a_repetition(shared_engine):
