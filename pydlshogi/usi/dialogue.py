@@ -129,8 +129,7 @@ class Dialogue(abc.ABC):
         """Talks until ``quit`` or the end of the input.
 
         Returns:
-            Whether all commands are done. If not, a thread still works, and only the end
-            of the process ends it.
+            Whether all commands are done. If not, only the end of the process ends a thread.
         """
         worker = _start(self._obey_all, "usi")
         replier = _start(self._reply_all, "usi replies")

@@ -63,9 +63,8 @@ def _open_standard_files() -> None:
 def _input_for_protocol() -> Iterator[BinaryIO]:
     """Reserves standard input. Everyone else finds it empty.
 
-    On Windows a call about a pipe waits while another thread reads the pipe. Libraries
-    make such calls about standard input when they are imported: numpy would wait for the
-    GUI's next line, and the GUI for ``readyok``.
+    On Windows a call about a pipe waits while another thread reads it. Libraries make such calls
+    when they are imported: numpy would wait for the GUI's next line, the GUI for ``readyok``.
     """
     own = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
