@@ -36,7 +36,7 @@ rem OpenVINO makes the search much faster. All else works without it.
 rem Only Python 3.12 needs this command; pyproject.toml says why.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-deps "cshogi>=1.1; python_version == '3.12' and platform_machine in 'x86_64 AMD64'" || goto failed
 type nul >".venv\.for-train"
-echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat shows how to play.
+echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat plays.
 if not "%~1"=="nopause" pause
 
 :ready
