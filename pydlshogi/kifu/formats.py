@@ -13,7 +13,7 @@ from pydlshogi.kifu.csa import parse_game, split_records
 from pydlshogi.kifu.game import Game
 from pydlshogi.kifu.hcpe import HCPE
 from pydlshogi.kifu.hcpe3 import SUFFIXES as HCPE3_SUFFIXES
-from pydlshogi.kifu.kif import looks_like_kif, parse_kif
+from pydlshogi.kifu.kif import looks_like_kif, parse_kif, split_games
 from pydlshogi.kifu.psv import PSV
 from pydlshogi.kifu.report import Note
 
@@ -35,12 +35,8 @@ class Format(NamedTuple):
     parse: Callable[[bytes], Game]
 
 
-def _whole_file(data: bytes) -> Iterator[tuple[int, bytes]]:
-    yield 0, data
-
-
 CSA = Format("CSA", (".csa",), split_records, parse_game)
-KIF = Format("KIF", (".kif", ".kifu", ".ki2", ".ki2u"), _whole_file, parse_kif)
+KIF = Format("KIF", (".kif", ".kifu", ".ki2", ".ki2u"), split_games, parse_kif)
 FORMATS = (CSA, KIF)
 
 #: Suffixes of binary files (:mod:`pydlshogi.kifu.parts`).
