@@ -20,7 +20,7 @@ import numpy
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.formats import CSA, Record, records_of
 from pydlshogi.kifu.game import Game, RecordError
-from pydlshogi.kifu.legality import illegal_moves
+from pydlshogi.kifu.legality import illegal_moves, settle_foul
 from pydlshogi.kifu.replay import Games, replay, rows_of
 from pydlshogi.kifu.report import Note
 from pydlshogi.kifu.visits import Visits
@@ -178,7 +178,7 @@ def _understand(
         except RecordError as error:
             excluded.append(records[number].note(error.line, error.reason))
             continue
-        game.drop_illegal_move()
+        settle_foul(game)
         if not game.moves:
             excluded.append(records[number].note(0, "its only move is illegal"))
             continue

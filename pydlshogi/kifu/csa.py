@@ -37,9 +37,10 @@ from pydlshogi.kifu.csa_board import (
 )
 from pydlshogi.kifu.game import Game, Move, NoMovesError, RecordError, end_result
 from pydlshogi.positions import DRAW, EVALUATION_MAX, HAND_NUM, LOSS, UNKNOWN, WIN
-from pydlshogi.text import UTF_16_REASON, is_utf_16, shown, without_end_of_file
+from pydlshogi.text import UTF_16_REASON, is_utf_16, looks_like_utf_16, shown, without_end_of_file
 
 _MOVE = re.compile(rf"([+-])(00|[1-9][1-9])([1-9][1-9])({'|'.join(PIECE_NAMES)})")
+_MOVE_SIZE = len("+7776FU")
 _TIME = re.compile(r"T[0-9.]*")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _RECORD_SEPARATOR = re.compile(rb"(?<![^\r\n])/[ \t]*(?=[\r\n]|\Z)")
@@ -55,7 +56,7 @@ _SUMMARY_RESULTS = {
     (b"draw", b"draw"): DRAW,
 }
 # An evaluation, perhaps followed by the principal variation.
-_EVALUATION = re.compile(r"'\*\*[ \t]+([+-]?)0*([0-9]+)(?:[ \t]|\Z)")
+_EVALUATION = re.compile(r"'\*\*[ \t]+([+-]?)([0-9]+)(?![^ \t])")
 _ENCODING = re.compile(rb"^'CSA encoding=([-\w]+)", re.MULTILINE)
 # Tried in this order: a text rarely decodes by accident in the first two. Other declared names
 # are ignored, because Python also has codecs that are not for text or that always fail.
@@ -91,7 +92,7 @@ def evaluation_of(comment: str) -> int | None:
     match = _EVALUATION.match(comment)
     if not match:
         return None
-    sign, digits = match.groups()
+    sign, digits = match[1], match[2].lstrip("0") or "0"
     # int() refuses thousands of digits.
     value = min(int(digits), EVALUATION_MAX) if len(digits) < 10 else EVALUATION_MAX
     return -value if sign == "-" else value
@@ -143,7 +144,7 @@ def parse_game(record: bytes) -> Game:
     Raises:
         RecordError: a part of the record is not CSA. ``NoMovesError`` if there is no move.
     """
-    if is_utf_16(record):
+    if is_utf_16(record) or looks_like_utf_16(record):
         raise RecordError(0, UTF_16_REASON)
     return _Parser(record).game
 
@@ -292,12 +293,14 @@ def _read_rating(line: str) -> float | None:
     return rating if math.isfinite(rating) else None
 
 
-@functools.lru_cache(maxsize=1 << 14)
 def _read_move(statement: str) -> tuple[int, int, int, int] | None:
-    """Parses a move; returns mover, origin, target and piece, or None for another statement.
+    """Parses a move; returns mover, origin, target and piece, or None for another statement."""
+    return _known_move(statement) if len(statement) == _MOVE_SIZE else None
 
-    The same moves occur in many games, so the cache saves most of the work.
-    """
+
+@functools.lru_cache(maxsize=1 << 14)
+def _known_move(statement: str) -> tuple[int, int, int, int] | None:
+    """Parses a move. The same moves occur in many games, so the cache saves most of the work."""
     match = _MOVE.fullmatch(statement)
     if not match:
         return None

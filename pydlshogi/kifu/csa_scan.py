@@ -19,7 +19,7 @@ import shogi
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, evaluation_of, summary_result
 from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
-from pydlshogi.kifu.game import END_MARKS_FOR_BLACK, end_result
+from pydlshogi.kifu.game import FOULS, end_result
 from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import (
     EVALUATION_MAX,
@@ -55,6 +55,8 @@ _EVEN_ROWS = tuple(_even_rows())
 
 # Evaluations with more digits are parsed one by one. Engines write mates with at most six.
 _DIGITS = 6
+# A record with a longer time, or a longer line of an end mark, is parsed alone.
+_LONGEST_TIME, _LONGEST_END = 20, 200
 
 
 class Scanned(NamedTuple):
@@ -258,7 +260,8 @@ def _read_other_lines(
     results = numpy.full(len(plain), UNKNOWN, dtype=numpy.uint8)
     for index in numpy.flatnonzero(is_end):
         record = lines.record[index]
-        mark = _end_mark(lines.joined[lines.start[index] : lines.end[index]])
+        line = lines.joined[lines.start[index] : lines.end[index]]
+        mark = _end_mark(line) if len(line) <= _LONGEST_END else None
         if mark is None:
             plain[record] = False
         else:
@@ -345,10 +348,12 @@ def _place_in_record(
 
 
 def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray) -> numpy.ndarray:
-    """Finds the end of the digits and dots at the start of each part of the text."""
+    """Finds the end of the digits and dots at the start of each part, but not of a long time."""
     place = start.copy()
     left = numpy.flatnonzero(start < end)
-    while len(left):
+    for _ in range(_LONGEST_TIME):
+        if not len(left):
+            break
         byte = text[place[left]]
         left = left[((byte >= ord("0")) & (byte <= ord("9"))) | (byte == _DOT)]
         place[left] += 1
@@ -360,12 +365,12 @@ def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray)
 def _end_mark(line: bytes) -> tuple[int, int] | None:
     """Returns the result for Black of an end mark, with Black and with White to move.
 
-    None also for a mark that blames a side: the last move may be illegal, so it needs care.
+    None also for a mark that names a foul: the last move may be illegal, so it needs care.
     """
     mark, comma, rest = line.partition(b",'")[0].decode("latin-1").partition(",")
     if comma and (rest[:1] != "T" or rest[1:].strip("0123456789.")):
         return None
-    if mark in END_MARKS_FOR_BLACK:
+    if mark in FOULS:
         return None
     results = end_result(mark, True), end_result(mark, False)
     return None if None in results else results  # type: ignore[return-value]

@@ -65,9 +65,7 @@ _KIF_MOVE = re.compile(
 )
 # Text after a move of KIF: its times, + if a variation begins, a comment.
 _TIME = r"[(（\[][ 　/／:：.,，\-0-9０-９時間分秒]*[)）\]]"
-_REST = re.compile(
-    rf"[{BLANKS}]*(?:{_TIME}[{BLANKS}]*)*(?:\+[{BLANKS}]*)?(?:[{COMMENT_MARKS}].*)?"
-)
+_REST = re.compile(rf"[{BLANKS}]*(?:{_TIME}[{BLANKS}]*)*(?:\+[{BLANKS}]*)?(?:[{COMMENT_MARKS}].*)?")
 # Characters of a damaged move, which a word for the end of a game does not have.
 _OF_A_MOVE = re.compile(rf"[0-9０-９同打]|[成{''.join(name[-1] for name in CODES)}]$")
 
@@ -427,7 +425,7 @@ class _Ki2Reader(_Reader):
         )
         squares = [] if drop else origins(self._placement, code, target)
         if origin[0] and origin[1]:
-            squares = [square for square in squares if square == self._square(*origin)]
+            squares = [s for s in squares if s == self._square(origin[0], origin[1])]
         if len(squares) + may_be_drop > 1:
             # Some writers do not count a piece that may not move, because it protects its king.
             legal = [square for square in squares if self._is_legal(square, target, after)]

@@ -1,7 +1,7 @@
 """What KIF and KI2 records share: the encoding, the games of a file, the header, the end.
 
 The start position is the header ``手合割``, or a board diagram with both hands. Then the moves
-follow, the end of the game and the closing line (``まで…``). The encoding is UTF-8, CP932 or EUC-JP.
+follow, the end of the game and the closing line (``まで…``). The text is UTF-8, CP932 or EUC-JP.
 
 Writers spell the end in many ways. So words are compared without blanks, width and okurigana.
 ``反則勝ち`` means that the last move broke a rule; ``反則負け`` that the side to move did.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import shogi
@@ -122,7 +121,11 @@ _FOULS_FOR_BLACK = {LOSS: "%+ILLEGAL_ACTION", WIN: "%-ILLEGAL_ACTION"}
 # Longer texts are no words for the end, and no closing lines.
 _LONGEST_WORD, _LONGEST_CLOSING = 40, 200
 _WITHOUT_BLANKS = dict.fromkeys(map(ord, BLANKS))
-_SIDES = {ord(mark): side for marks, side in ((BLACK_MARKS, "先手"), (WHITE_MARKS, "後手")) for mark in marks}
+_SIDES = {
+    ord(mark): side
+    for marks, side in ((BLACK_MARKS, "先手"), (WHITE_MARKS, "後手"))
+    for mark in marks
+}
 _NOT_IN_A_WORD = re.compile("[^一-鿿々ぁ-んァ-ンーa-z0-9]|[みむちきけれりしじったでによの]")
 
 # The decoder's replacement for undecodable bytes.
@@ -155,7 +158,9 @@ _PIECES_IN_HAND = re.compile(
     f"([{''.join(n for n, code in CODES.items() if len(n) == 1 and 1 <= code <= HAND_NUM)}])"
     "(十[一二三四五六七八]|[一二三四五六七八九十])?"
 )
-_CELL = re.compile(rf"([v^Vｖ+{BLANKS}]?)([・･]|[{''.join(name for name in CODES if len(name) == 1)}])")
+_CELL = re.compile(
+    rf"([v^Vｖ+{BLANKS}]?)([・･]|[{''.join(name for name in CODES if len(name) == 1)}])"
+)
 _OF_WHITE = ("v", "V", "ｖ")
 
 
@@ -220,8 +225,8 @@ def end_of(word: str, black_to_move: bool) -> End | None:
     if plain in _UNMARKED_ENDS:
         won = (_UNMARKED_ENDS[plain] == WIN) == black_to_move
         return End(None, WIN if won else LOSS)
-    result = mark and end_result(mark, black_to_move)
-    return None if result is None or mark is None else End(mark, result)
+    result = end_result(mark, black_to_move) if mark else None
+    return None if result is None else End(mark, result)
 
 
 def is_closing(line: str) -> bool:
