@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy
 
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.formats import CSA, Record, records_of
 from pydlshogi.kifu.game import Game, RecordError
@@ -173,6 +174,7 @@ def _understand(
     summaries = scanned.summaries.tolist()
     careful: list[Game] = []
     for number in numpy.flatnonzero(~scanned.plain).tolist():
+        stopping.check()
         try:
             game = records[number].parse()
         except RecordError as error:

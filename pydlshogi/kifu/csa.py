@@ -28,6 +28,7 @@ from typing import NoReturn
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa_board import (
     NO_SQUARE,
     PIECE_CODES,
@@ -173,6 +174,7 @@ class _Parser:
         self._apply_summary()
 
     def _read_line(self, line: str) -> None:
+        stopping.check()
         if not line or line[0] in "V$":
             return
         if line[0] == "'":

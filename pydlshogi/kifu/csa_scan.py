@@ -17,6 +17,7 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, evaluation_of, summary_result
 from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
 from pydlshogi.kifu.game import FOULS, end_result
@@ -105,6 +106,7 @@ def scan(records: list[bytes]) -> Scanned:
     plain[record_of_move[~good]] = False
     plain &= lengths > 0
 
+    stopping.check()
     line = numpy.flatnonzero(~is_move)
     lines = _Lines(
         joined,
@@ -116,6 +118,7 @@ def scan(records: list[bytes]) -> Scanned:
         (numpy.cumsum(is_move) - 1)[line],
     )
     results, summaries, end_line = _read_other_lines(lines, plain, move_line, move_number, lengths)
+    stopping.check()
     evaluation = _read_evaluations(lines, move_number, end_line, ply)
     keep = plain[record_of_move]
     games = None

@@ -26,6 +26,7 @@ from typing import NoReturn
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.game import Game, Move, NoMovesError, RecordError
 from pydlshogi.kifu.kif_text import (
     BLACK_MARKS,
@@ -185,6 +186,7 @@ class _Reader:
         self._started = False
         self._ended = False
         for number, line in enumerate(lines_of(text), 1):
+            stopping.check()
             self._line = number
             # Some programs also write such a line into the header.
             if self._started and line.lstrip(BLANKS).startswith("変化"):
@@ -376,6 +378,7 @@ class _Ki2Reader(_Reader):
         self._start()
         place = _end_of(_GAP, line, 0)
         while place < len(line):
+            stopping.check()
             if line.startswith("まで", place):
                 self._read_closing(line[place:])
                 break

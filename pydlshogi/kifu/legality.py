@@ -11,6 +11,7 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.game import END_MARKS_FOR_BLACK, FOULS, Game, Move
 from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
@@ -57,6 +58,7 @@ def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) ->
     """
     board = board_of(start, turn)
     for ply, (origin, target, piece) in enumerate(moves):
+        stopping.check()
         to_square = target if board.turn == shogi.BLACK else SQUARES_R180[target]
         if origin >= SQUARE_NUM:
             move = shogi.Move(None, to_square, drop_piece_type=origin - SQUARE_NUM + 1)
@@ -106,9 +108,9 @@ def possible_move(board: shogi.Board, parsed: Move) -> shogi.Move | None:
 def settle_foul(game: Game) -> None:
     """Drops the last move if a foul decided the game and this move was the foul.
 
-    KIF's 反則勝ち and CSA's ``%+ILLEGAL_ACTION`` blame the side that moved last, even where its move
-    is only a repetition. Other marks blame the side to move; but if the last move breaks a rule,
-    its side has lost.
+    KIF's 反則勝ち and CSA's ``%+ILLEGAL_ACTION`` blame the side that moved last, also for a
+    repetition. Other marks blame the side to move; but if the last move breaks a rule, its side
+    has lost.
     """
     if game.end_mark not in FOULS:
         return

@@ -186,15 +186,15 @@ def origins(placement: bytes, piece: int, target: int) -> list[int]:
     if not table.target_free[placement[target]]:
         return []
     found = []
-    for origin in range(SQUARE_NUM):
-        if placement[origin] != piece:
-            continue
+    origin = placement.find(piece, 0, SQUARE_NUM)
+    while origin >= 0:
         path = origin * SQUARE_NUM + target
         if table.able[piece * _GEOMETRY_NUM + int(table.geometry[path])]:
             step = int(table.step[path])
             between = range(origin + step, target, step)
             if not any(placement[square] for square in between):
                 found.append(origin)
+        origin = placement.find(piece, origin + 1, SQUARE_NUM)
     return found
 
 

@@ -11,6 +11,7 @@ import collections
 import functools
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import NamedTuple, TypeVar
 import numpy
 from tqdm import tqdm
 
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.batch import Batch, File, read_batch, read_records
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.formats import Record, is_binary, records_of
@@ -197,16 +199,18 @@ def _concatenate(chunks: list[numpy.ndarray], total: int) -> numpy.ndarray:
 def _read_batches(sources: list[Source], strict: bool, report: Report) -> Iterator[Batch]:
     """Reads several batches at a time and yields them in order."""
     pool = ThreadPoolExecutor(_WORKERS)
+    stop = threading.Event()
     try:
         going_on: collections.deque[Future[Batch]] = collections.deque()
         for job in _jobs(_files(sources, report), strict):
-            going_on.append(pool.submit(job))
+            going_on.append(pool.submit(stopping.run, job, stop))
             # One batch waits for each worker, so that no worker is idle.
             if len(going_on) > 2 * _WORKERS:
                 yield going_on.popleft().result()
         while going_on:
             yield going_on.popleft().result()
     finally:
+        stop.set()
         pool.shutdown(cancel_futures=True)
 
 
