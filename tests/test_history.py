@@ -13,8 +13,7 @@ from pydlshogi.features import (
     make_input_features_from_board,
     make_input_planes,
 )
-from pydlshogi.kifu.fixed import decode_records, encode_records
-from pydlshogi.kifu.hcpe import HCPE
+from pydlshogi.kifu.fixed import HCPE, decode_records, encode_records
 from pydlshogi.network.evaluator import Evaluator
 from pydlshogi.network.model_file import save_model
 from pydlshogi.network.registry import make_network

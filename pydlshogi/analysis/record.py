@@ -12,8 +12,8 @@ import shogi
 
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.formats import is_binary, records_of
-from pydlshogi.kifu.game import DRAW, FOULS, Game, NoMovesError, RecordError
 from pydlshogi.kifu.legality import board_of, possible_move
+from pydlshogi.kifu.parsed_game import DRAW, FOULS, Game, NoMovesError, RecordError
 from pydlshogi.player.position import make_board
 from pydlshogi.rules import is_legal
 from pydlshogi.text import counted

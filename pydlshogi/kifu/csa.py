@@ -36,7 +36,7 @@ from pydlshogi.kifu.csa_board import (
     SQUARES,
     StartPosition,
 )
-from pydlshogi.kifu.game import Game, Move, NoMovesError, RecordError, end_result
+from pydlshogi.kifu.parsed_game import Game, Move, NoMovesError, RecordError, end_result
 from pydlshogi.positions import DRAW, EVALUATION_MAX, HAND_NUM, LOSS, UNKNOWN, WIN
 from pydlshogi.text import UTF_16_REASON, is_utf_16, looks_like_utf_16, shown, without_end_of_file
 

@@ -20,7 +20,7 @@ from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, evaluation_of, summary_result
 from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
-from pydlshogi.kifu.game import FOULS, end_result
+from pydlshogi.kifu.parsed_game import FOULS, end_result
 from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import (
     EVALUATION_MAX,

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa import parse_game, split_records
-from pydlshogi.kifu.game import END_MARKS, END_MARKS_FOR_BLACK, Game, RecordError
+from pydlshogi.kifu.parsed_game import END_MARKS, END_MARKS_FOR_BLACK, Game, RecordError
 
 #: Names of the end marks, without ``%``.
 END_MARK_NAMES = tuple(mark.lstrip("%") for mark in (*END_MARKS, *END_MARKS_FOR_BLACK))

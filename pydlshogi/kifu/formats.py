@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pydlshogi.kifu.csa import parse_game, split_records
-from pydlshogi.kifu.game import Game
-from pydlshogi.kifu.hcpe import HCPE
+from pydlshogi.kifu.fixed import HCPE, PSV
 from pydlshogi.kifu.hcpe3 import SUFFIXES as HCPE3_SUFFIXES
 from pydlshogi.kifu.kif import looks_like_kif, parse_kif, split_games
-from pydlshogi.kifu.psv import PSV
+from pydlshogi.kifu.parsed_game import Game
 from pydlshogi.kifu.report import Note
 
 

@@ -27,7 +27,6 @@ import shogi
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu import stopping
-from pydlshogi.kifu.game import Game, Move, NoMovesError, RecordError
 from pydlshogi.kifu.kif_text import (
     BLACK_MARKS,
     BLANKS,
@@ -47,6 +46,7 @@ from pydlshogi.kifu.kif_text import (
 )
 from pydlshogi.kifu.legality import first_illegal
 from pydlshogi.kifu.movement import origins, placement_after
+from pydlshogi.kifu.parsed_game import Game, Move, NoMovesError, RecordError
 from pydlshogi.positions import HAND_NUM, PLY_MAX, PROMOTED, UNKNOWN
 from pydlshogi.text import shown
 

@@ -20,7 +20,7 @@ import shogi
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.csa_board import require_one_set
-from pydlshogi.kifu.game import Game, RecordError, end_result
+from pydlshogi.kifu.parsed_game import Game, RecordError, end_result
 from pydlshogi.positions import (
     DRAW,
     EVEN_GAME,

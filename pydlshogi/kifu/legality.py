@@ -12,7 +12,7 @@ import shogi
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.kifu import stopping
-from pydlshogi.kifu.game import END_MARKS_FOR_BLACK, FOULS, Game, Move
+from pydlshogi.kifu.parsed_game import END_MARKS_FOR_BLACK, FOULS, Game, Move
 from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
 from pydlshogi.rules import is_legal, is_possible
@@ -50,7 +50,7 @@ def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) ->
     Args:
         start: Placement before the first move, seen from the side that makes it.
         turn: That side.
-        moves: Origin, target and piece of each move (:class:`pydlshogi.kifu.game.Move`). All
+        moves: Origin, target and piece of each move (:class:`pydlshogi.kifu.parsed_game.Move`). All
             moves are possible.
 
     Returns:

@@ -84,7 +84,7 @@ class Moves:
     """Moves as columns, one row a move, seen from the side that makes it.
 
     Attributes:
-        origin, target, piece, claimed: As in :class:`pydlshogi.kifu.game.Move`, (moves,)
+        origin, target, piece, claimed: As in :class:`pydlshogi.kifu.parsed_game.Move`, (moves,)
             uint8.
     """
 
@@ -203,7 +203,7 @@ def placement_after(placement: bytes, origin: int, target: int, piece: int) -> b
 
     Args:
         placement: Board and hands before the move, seen from the mover.
-        origin, target, piece: As in :class:`pydlshogi.kifu.game.Move`.
+        origin, target, piece: As in :class:`pydlshogi.kifu.parsed_game.Move`.
 
     Returns:
         Board and hands after it, seen from the opponent.

@@ -11,11 +11,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy
 
-from pydlshogi.kifu import hcpe3, hcpe3_layout
-from pydlshogi.kifu.batch import Batch, File
-from pydlshogi.kifu.fixed import FixedFormat, LeftOut, decode_records, seen_by_mover
-from pydlshogi.kifu.hcpe import HCPE
-from pydlshogi.kifu.psv import PSV
+from pydlshogi.kifu import hcpe3
+from pydlshogi.kifu.fixed import HCPE, PSV, FixedFormat, LeftOut, decode_records, seen_by_mover
+from pydlshogi.kifu.record_batch import Batch, File
 from pydlshogi.kifu.report import Note
 
 FIXED_FORMATS = (HCPE, PSV)
@@ -72,7 +70,7 @@ def _blocks(name: str, stream: BinaryIO, size: int) -> Iterator[tuple[int, int, 
     """Cuts a file into blocks: their offsets, the numbers of their first records, their bytes."""
     format_ = fixed_format(name)
     if format_ is None:
-        yield from hcpe3_layout.blocks(stream, size)
+        yield from hcpe3.blocks(stream, size)
         return
     count = max(size // format_.record.itemsize, 1)
     number = 0

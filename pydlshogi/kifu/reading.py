@@ -1,8 +1,7 @@
 """Kifu lists to packed positions.
 
-Files are read in batches (:mod:`pydlshogi.kifu.batch`) on two threads. A record that cannot be
-parsed, or that has an impossible move, is left out completely. The report names it, and
-reading continues.
+Files are read in batches (:mod:`pydlshogi.kifu.record_batch`) on two threads. A record that cannot
+be parsed, or that has an impossible move, is left out. The report names it, and reading continues.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ import numpy
 from tqdm import tqdm
 
 from pydlshogi.kifu import stopping
-from pydlshogi.kifu.batch import Batch, File, read_batch, read_records
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.formats import Record, is_binary, records_of
 from pydlshogi.kifu.parts import parts_of, read_part
+from pydlshogi.kifu.record_batch import Batch, File, read_batch, read_records
 from pydlshogi.kifu.replay import rows_of
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.shards import SUFFIX

@@ -16,8 +16,8 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.kifu.game import OTHER_RESULT, Game
 from pydlshogi.kifu.movement import Moves, check_moves, explain_fault, tables
+from pydlshogi.kifu.parsed_game import OTHER_RESULT, Game
 from pydlshogi.positions import (
     HAND_NUM,
     PIECE_NUM,
@@ -38,7 +38,7 @@ class Games(Moves):
     The moves are sorted by game.
 
     Attributes:
-        evaluation: As in :class:`pydlshogi.kifu.game.Move`, (moves,) int16.
+        evaluation: As in :class:`pydlshogi.kifu.parsed_game.Move`, (moves,) int16.
         lengths: Number of moves, at least 1, (games,) int64.
         starts: Placement before the first move, seen from its mover,
             (games, PLACEMENT_SIZE) uint8.

@@ -12,7 +12,7 @@ import shogi
 
 from pydlshogi.analysis.record import checked_game
 from pydlshogi.kifu.csa import parse_game
-from pydlshogi.kifu.game import RecordError
+from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ import numpy
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.features import WINS
-from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks
 from pydlshogi.positions import NO_EVALUATION
+from pydlshogi.training.eval_scale import win_probability
 
 # Positions that are computed at a time: 100 MB.
 _ROWS = 1 << 20

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy
 
 from pydlshogi.features import WINS
-from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.positions import NO_EVALUATION
 from pydlshogi.training.defaults import EVAL_SCALE
+from pydlshogi.training.eval_scale import win_probability
 from pydlshogi.training.lambda_return import lambda_returns
 
 # In the precision of the training.

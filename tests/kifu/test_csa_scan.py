@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.csa_scan import scan
-from pydlshogi.kifu.game import END_MARKS, END_MARKS_FOR_BLACK, FOULS, RecordError
+from pydlshogi.kifu.parsed_game import END_MARKS, END_MARKS_FOR_BLACK, FOULS, RecordError
 from pydlshogi.kifu.replay import GAME_COLUMNS, MOVE_COLUMNS, Games, replay
 from pydlshogi.positions import DRAW, EVALUATION_MAX, LOSS, NO_EVALUATION, UNKNOWN, WIN
 

@@ -20,8 +20,8 @@ import numpy
 from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.formats import CSA, Record, records_of
-from pydlshogi.kifu.game import Game, RecordError
 from pydlshogi.kifu.legality import illegal_moves, settle_foul
+from pydlshogi.kifu.parsed_game import Game, RecordError
 from pydlshogi.kifu.replay import Games, replay, rows_of
 from pydlshogi.kifu.report import Note
 from pydlshogi.kifu.visits import Visits

@@ -15,7 +15,6 @@ from kifu_lists import EVEN, write_list
 
 from pydlshogi.commands import fit_eval_scale
 from pydlshogi.errors import UserError
-from pydlshogi.kifu import eval_scale
 from pydlshogi.positions import (
     DRAW,
     EVALUATION_MAX,
@@ -25,6 +24,7 @@ from pydlshogi.positions import (
     UNKNOWN,
     WIN,
 )
+from pydlshogi.training import eval_scale
 
 ROOT = Path(__file__).parents[2]
 
