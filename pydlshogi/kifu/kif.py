@@ -76,7 +76,7 @@ _KI2_MOVE = re.compile(
 )
 _GAP = re.compile(rf"[{BLANKS}]*")
 _BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
-_WORD = re.compile(rf"[{_MARKS}]?([^{_MARKS}{BLANKS}]+)")
+_WORD = re.compile(rf"[{_MARKS}]?[{BLANKS}]*([^{_MARKS}{BLANKS}]+)")
 # What a comment behind the moves of a line must not have, unless it has a mark of its own.
 _LIKE_A_MOVE = re.compile(rf"[{_MARKS}0-9０-９同]|[{''.join(DIGITS)}]{{2}}")
 _FIRST_KI2_MOVE = re.compile(rf"[{BLANKS}]*{_KI2_MOVE.pattern}(?=[{BLANKS}{_MARKS}(（]|\Z)")
@@ -351,6 +351,9 @@ class _KifReader(_Reader):
             if self._read_end(word):
                 self._ends += 1
                 return text[len(word) :]
+        if closing_end(text, self._black_to_move()):
+            self._read_closing(text)
+            return ""
         rest = text[len(word) :]
         # No move contains 手, but ends of a game do, for example 王手連続千日手.
         damaged = _OF_A_MOVE.search(word) and "手" not in word
@@ -379,9 +382,6 @@ class _Ki2Reader(_Reader):
         place = _end_of(_GAP, line, 0)
         while place < len(line):
             stopping.check()
-            if line.startswith("まで", place):
-                self._read_closing(line[place:])
-                break
             match = _KI2_MOVE.match(line, place)
             if match:
                 self._read_move(*match.groups())
@@ -392,7 +392,10 @@ class _Ki2Reader(_Reader):
         return True
 
     def _read_other(self, line: str, place: int) -> int:
-        """Reads a word for the end, a time or a comment on a line with moves; returns its end."""
+        """Reads the end, a time or a comment on a line with moves; returns where it ends."""
+        if is_closing(line[place:]):
+            self._read_closing(line[place:])
+            return len(line)
         if line[place] in COMMENT_MARKS:
             return len(line)
         end = _end_of(_BRACKETS, line, place)

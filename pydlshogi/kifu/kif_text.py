@@ -126,7 +126,7 @@ _SIDES = {
     for marks, side in ((BLACK_MARKS, "先手"), (WHITE_MARKS, "後手"))
     for mark in marks
 }
-_NOT_IN_A_WORD = re.compile("[^一-鿿々ぁ-んァ-ンーa-z0-9]|[みむちきけれりしじったでによの]")
+_NOT_IN_A_WORD = re.compile("[^一-鿿々ぁ-んァ-ンーa-z0-9]|[みむちきけれりしじったでによのます]")
 
 # The decoder's replacement for undecodable bytes.
 _DAMAGED = "\ufffd"
