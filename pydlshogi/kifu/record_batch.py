@@ -1,7 +1,7 @@
 """Reads a batch of files to positions.
 
 Plain CSA records are parsed together (:mod:`pydlshogi.kifu.csa_scan`), other records one by one
-(:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`, :mod:`pydlshogi.kifu.ki2`). Then all games
+(:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`). Then all games
 are played together (:mod:`pydlshogi.kifu.replay`). A record that cannot be parsed, or that has an
 impossible move, is left out completely, with a note.
 """
