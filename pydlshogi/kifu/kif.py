@@ -61,7 +61,7 @@ _ONCE_AS_BYTES = [word.encode(code) for word in _ONCE for code in ("utf-8", "cp9
 _ORIGIN = rf"[(（]([{''.join(DIGITS)}])([{''.join(DIGITS)}])[)）]"
 _NUMBERED = re.compile(rf"[{BLANKS}]*([0-9０-９]+)(?:手目|[.．:：)）、])?[{BLANKS}]*(\S.*)?")
 _KIF_MOVE = re.compile(
-    rf"[{_MARKS}]?[{BLANKS}]*{TARGET_AND_PIECE}[{BLANKS}]*"
+    rf"(?:[{_MARKS}][{BLANKS}]*)?{TARGET_AND_PIECE}[{BLANKS}]*"
     rf"(?:打[{BLANKS}]*(?:[(（]00[)）])?|(?:(不?成|生)[{BLANKS}]*)?{_ORIGIN})(.*)"
 )
 # Text after a move of KIF: its times, + if a variation begins, a comment.

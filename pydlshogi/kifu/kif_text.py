@@ -156,7 +156,7 @@ _BARS = "|｜│"
 _FRAME = ("+--", "＋－", "┌─", "├─", "└─")
 _PIECES_IN_HAND = re.compile(
     f"([{''.join(n for n, code in CODES.items() if len(n) == 1 and 1 <= code <= HAND_NUM)}])"
-    "(十[一二三四五六七八]|[一二三四五六七八九十])?"
+    "(十[一二三四五六七八]|[一二三四五六七八九十]|[0-9０-９]{1,2})?"
 )
 _CELL = re.compile(
     rf"([v^Vｖ+{BLANKS}]?)([・･]|[{''.join(name for name in CODES if len(name) == 1)}])"
@@ -368,7 +368,7 @@ def _pieces_in_hand(number: int, value: str) -> list[int]:
     if _PIECES_IN_HAND.sub("", value).strip(BLANKS):
         raise RecordError(number, "unknown pieces in hand")
     for name, count in _PIECES_IN_HAND.findall(value):
-        hand[CODES[name] - 1] += _NUMBERS[count or "一"]
+        hand[CODES[name] - 1] += _NUMBERS.get(count) or int(count or 1)
     return hand
 
 
