@@ -81,14 +81,9 @@ def summary_result(black: bytes, white: bytes) -> int:
 
 
 def evaluation_of(comment: str) -> int | None:
-    """Reads the evaluation in one of floodgate's comments.
+    """Reads the evaluation in a comment such as ``'** -120 -3334FU``.
 
-    Args:
-        comment: A line such as ``'** -120 -3334FU +2726FU``.
-
-    Returns:
-        Centipawns seen from Black, limited to ``±EVALUATION_MAX``; None if the line is another
-        comment.
+    It is in centipawns seen from Black, limited to ``±EVALUATION_MAX``; None for another comment.
     """
     match = _EVALUATION.match(comment)
     if not match:
@@ -134,13 +129,7 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_game(record: bytes) -> Game:
-    """Parses one record.
-
-    Args:
-        record: Its text without ``/`` lines, in any encoding that contains ASCII.
-
-    Returns:
-        The game. Its moves may still be impossible on the board.
+    """Parses one record, in any encoding that contains ASCII and without ``/`` lines.
 
     Raises:
         RecordError: a part of the record is not CSA. ``NoMovesError`` if there is no move.
@@ -271,7 +260,7 @@ class _Parser:
         moves[-1] = moves[-1]._replace(evaluation=value if by_black else -value)
 
     def _apply_summary(self) -> None:
-        """Takes the result from the summary if the end mark does not give it, or a wrong one.
+        """Takes the result from the summary where the end mark does not give it.
 
         After a repetition, a time-out or an illegal move the server writes only the summary.
         Otherwise the end mark decides. But ``%KACHI`` is only the declaration of the mover, and

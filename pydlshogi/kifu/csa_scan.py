@@ -76,11 +76,7 @@ class Scanned(NamedTuple):
 
 
 def scan(records: list[bytes]) -> Scanned:
-    """Reads the plain records of a batch.
-
-    Args:
-        records: Text of each record, without ``/`` lines; at least one record.
-    """
+    """Reads the plain records of a batch: at least one text without ``/`` lines."""
     records = [_with_short_start(record) for record in records]
     # Every record ends with a line end. The padding allows reading 8 bytes anywhere.
     joined = b"\n".join(records) + b"\n" + bytes(8)
@@ -167,11 +163,9 @@ def _find_lines(
 def _read_moves(
     text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray, white: numpy.ndarray
 ) -> tuple[numpy.ndarray, ...]:
-    """Reads lines that begin like moves.
+    """Reads lines that begin like moves: origin, target and piece, seen from the mover.
 
-    Returns:
-        Origin, target and piece as uint8, seen from the mover; and whether the line is a
-        move, perhaps with its time and a comment, and nothing else.
+    The last column says whether the line is a move, perhaps with its time and a comment.
     """
     squares, pieces, turned = _number_tables()
     word = numpy.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))[start]
@@ -283,17 +277,11 @@ def _read_other_lines(
 def _read_evaluations(
     lines: _Lines, move_number: numpy.ndarray, end_line: numpy.ndarray, ply: numpy.ndarray
 ) -> numpy.ndarray:
-    """Reads floodgate's evaluations, ``'** 120 …`` after a move.
+    """Reads floodgate's evaluations, ``'** 120 …`` after a move, for the mover: (moves,) int16.
 
-    Args:
-        lines: The lines that are not moves.
-        move_number: Number of each record's first move.
-        end_line: Number of each record's line with the end mark, -1 if there is none.
-        ply: Number of each move in its record, from 0; Black makes move 0.
-
-    Returns:
-        The evaluation of each move for its mover, (moves,) int16. Of several evaluations after
-        a move the last one counts.
+    ``move_number`` is the number of each record's first move, ``end_line`` that of its line with
+    the end mark or -1, ``ply`` that of each move in its record, from 0. Of several evaluations
+    after a move the last one counts.
     """
     evaluation = numpy.full(len(ply), NO_EVALUATION, dtype=numpy.int16)
     text, start, record = lines.text, lines.start, lines.record
@@ -321,9 +309,7 @@ def _read_numbers(
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Reads a blank and a whole number of few digits at the start of parts of the text.
 
-    Returns:
-        The numbers, int32, and whether each part has such a number, followed by its end or by
-        a blank.
+    The second array says where such a number is, followed by the part's end or by a blank.
     """
     negative = text[start + 1] == _MINUS
     first = start + 1 + negative
@@ -381,12 +367,10 @@ def _end_mark(line: bytes) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=1)
 def _number_tables() -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
-    """Builds the tables of squares and pieces.
+    """Builds the tables of squares and pieces by their two letters as a little-endian integer.
 
-    Returns:
-        The square and the piece with a name of two letters, indexed by the letters as a
-        little-endian integer; ``_BAD`` for other letters, ``SQUARE_NUM`` for 00. And the square
-        seen from the mover, indexed by [mover is White, square].
+    Other letters have ``_BAD``, 00 has ``SQUARE_NUM``. The third table has the square seen from the
+    mover, by [mover is White, square].
     """
     squares = numpy.full(1 << 16, _BAD, dtype=numpy.uint8)
     pieces = numpy.full(1 << 16, _BAD, dtype=numpy.uint8)

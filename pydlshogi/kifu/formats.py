@@ -50,12 +50,7 @@ def is_binary(name: str) -> bool:
 
 
 def format_of(name: str, data: bytes) -> Format:
-    """Finds the format of a file.
-
-    Args:
-        name: File name. A suffix of a format decides.
-        data: Content. It decides if the suffix does not; the default is CSA.
-    """
+    """Finds the format of a file: by its suffix, or else by its content; the default is CSA."""
     for format_ in FORMATS:
         if name.lower().endswith(format_.suffixes):
             return format_
@@ -89,12 +84,7 @@ class Record(NamedTuple):
 
 
 def records_of(name: str, data: bytes) -> Iterator[Record]:
-    """Splits the content of a file into records.
-
-    Args:
-        name: File name, used for the format and in notes.
-        data: The whole file.
-    """
+    """Splits the content of a file into records. The name gives the format, and is in notes."""
     format_ = format_of(name, data)
     for number, (lines_before, text) in enumerate(format_.split(data), 1):
         yield Record(text, name, number, lines_before, format_)

@@ -393,16 +393,9 @@ def _candidates(
 def _check_candidates(
     moves: numpy.ndarray, positions: numpy.ndarray, turns: numpy.ndarray, counts: numpy.ndarray
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Checks candidates on their positions.
+    """Checks candidates on their positions, which have ``counts`` of them each.
 
-    Args:
-        moves: (c,) uint16.
-        positions: ``POSITION`` array (n,).
-        turns: Side to move, (n,).
-        counts: Number of candidates of each position, (n,).
-
-    Returns:
-        Whether each is possible, (c,) bool, and its label, (c,) uint16.
+    Returns whether each is possible, (c,) bool, and its label, (c,) uint16.
     """
     rows = numpy.repeat(numpy.arange(len(positions)), counts)
     possible = numpy.empty(len(moves), bool)

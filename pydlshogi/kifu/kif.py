@@ -84,14 +84,7 @@ _FIRST_KIF_MOVE = re.compile(rf"[{BLANKS}]*[0-9０-９]+[{BLANKS}]+{_KIF_MOVE.pa
 
 
 def parse_kif(data: bytes) -> Game:
-    """Parses one record of KIF or KI2.
-
-    Args:
-        data: Its text, in UTF-8, CP932 or EUC-JP.
-
-    Returns:
-        The game. Its end mark has CSA's name; ``summary`` is the result of the closing
-        line (``まで…``).
+    """Parses one record of KIF or KI2. The game's end mark has CSA's name.
 
     Raises:
         RecordError: a part of the record is neither KIF nor KI2, or a move of KI2 can be made by no
@@ -107,12 +100,12 @@ def looks_like_kif(data: bytes) -> bool:
         text = decode_record(data[:_BEGINNING])
     except RecordError:
         return False
-    for line in lines_of(text):
-        if line.startswith((_TITLE, "手合割")) or _FIRST_KI2_MOVE.match(line):
-            return True
-        if _FIRST_KIF_MOVE.match(line):
-            return True
-    return False
+    return any(
+        line.startswith((_TITLE, "手合割"))
+        or _FIRST_KI2_MOVE.match(line)
+        or _FIRST_KIF_MOVE.match(line)
+        for line in lines_of(text)
+    )
 
 
 def _is_ki2(text: str) -> bool:
@@ -126,14 +119,7 @@ def _is_ki2(text: str) -> bool:
 
 
 def split_games(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Splits a file into games. A game begins with its header.
-
-    Args:
-        data: The whole file.
-
-    Yields:
-        The number of lines before each game, and its bytes.
-    """
+    """Splits a file into games: yields the number of lines before each, and its bytes."""
     lines: list[str] = []
     if any(data.count(word) > 1 for word in _ONCE_AS_BYTES):
         with contextlib.suppress(RecordError):
@@ -171,14 +157,7 @@ def _starts_of_games(lines: list[str]) -> Iterator[int]:
 
 
 class _Reader:
-    """Reads the lines of one record in order. A subclass reads the lines with moves.
-
-    Args:
-        text: The record.
-
-    Attributes:
-        game: What was read.
-    """
+    """Reads the lines of one record in order. A subclass reads the lines with moves."""
 
     def __init__(self, text: str) -> None:
         self.game = Game()

@@ -165,13 +165,7 @@ _OF_WHITE = ("v", "V", "ｖ")
 
 
 def decode_record(data: bytes) -> str:
-    """Decodes a KIF or KI2 file.
-
-    Args:
-        data: The whole file.
-
-    Returns:
-        The text. Undecodable bytes become U+FFFD.
+    """Decodes a KIF or KI2 file; undecodable bytes become U+FFFD.
 
     Raises:
         RecordError: it is not such a text.

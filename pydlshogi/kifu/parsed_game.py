@@ -128,15 +128,10 @@ class Game:
 
 
 def end_result(mark: str, black_to_move: bool) -> int | None:
-    """Returns the result of a game for Black, given its end mark.
+    """Returns the result of a game for Black, given its end mark such as ``%TORYO``.
 
-    Args:
-        mark: An end mark such as ``%TORYO``.
-        black_to_move: Whether Black was to move when the game ended.
-
-    Returns:
-        ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN``. A well-formed mark that the CSA standard
-        does not define gives ``UNKNOWN``. None if ``mark`` is not an end mark.
+    A well-formed mark that the CSA standard does not define gives ``UNKNOWN``; None if ``mark`` is
+    not an end mark.
     """
     if mark in END_MARKS_FOR_BLACK:
         return END_MARKS_FOR_BLACK[mark]

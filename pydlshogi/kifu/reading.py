@@ -69,22 +69,6 @@ def read_positions(
     )
 
 
-def read_sources(
-    kifu_list_file: str | os.PathLike[str],
-    sources: list[Source],
-    *,
-    strict: bool,
-    drop_duplicates: bool,
-    may_be_empty: bool = False,
-) -> tuple[numpy.ndarray, Report]:
-    """Reads the files that ``read_list`` found. Arguments, result and errors as above.
-
-    Args:
-        may_be_empty: Whether it is no error that none of the records can be used.
-    """
-    return _read(kifu_list_file, sources, strict, drop_duplicates, may_be_empty)
-
-
 def read_searched(
     kifu_list_file: str | os.PathLike[str],
     sources: list[Source],
@@ -98,21 +82,32 @@ def read_searched(
     Only HCPE3 files have visits. The positions of other files have no candidates.
     """
     visits: list[Visits] = []
-    positions, report = _read(
-        kifu_list_file, sources, strict, drop_duplicates, may_be_empty, visits
+    positions, report = read_sources(
+        kifu_list_file,
+        sources,
+        strict=strict,
+        drop_duplicates=drop_duplicates,
+        may_be_empty=may_be_empty,
+        visits=visits,
     )
     return positions, report, join(visits)
 
 
-def _read(
+def read_sources(
     kifu_list_file: str | os.PathLike[str],
     sources: list[Source],
+    *,
     strict: bool,
     drop_duplicates: bool,
-    may_be_empty: bool,
+    may_be_empty: bool = False,
     visits: list[Visits] | None = None,
 ) -> tuple[numpy.ndarray, Report]:
-    """Reads all sources to one array; ``visits`` receives the visits of each batch."""
+    """Reads the files that ``read_list`` found. Other arguments, result and errors as above.
+
+    Args:
+        may_be_empty: Whether it is no error that none of the records can be used.
+        visits: Receives the visits of each batch.
+    """
     report = Report(duplicates_dropped=drop_duplicates)
     chunks: list[numpy.ndarray] = []
     for read in stream(sources, report, strict=strict, drop_duplicates=drop_duplicates):

@@ -80,14 +80,9 @@ class Batch:
 
 
 def read_batch(files: list[File], strict: bool = False) -> Batch:
-    """Reads some files to positions.
+    """Reads the usable games of some files. No content of a file raises an exception.
 
-    Args:
-        files: The files.
-        strict: Whether to leave out games with a move that is possible but illegal.
-
-    Returns:
-        The usable games. No content of a file raises an exception.
+    ``strict`` also leaves out games with a move that is possible but illegal.
     """
     batch = Batch(len(files))
     _read_records(list(_records(files, batch)), strict, batch)
@@ -162,11 +157,9 @@ def _read_file(path: str, size: int) -> bytes:
 def _understand(
     records: list[Record], excluded: list[Note]
 ) -> tuple[Games, list[Record], numpy.ndarray] | None:
-    """Parses records, plain ones together.
+    """Parses records, plain ones together: the games, their records and their summaries.
 
-    Returns:
-        The games in the order of the records; the record of each; and the summary of
-        each, ``UNKNOWN`` if there is none. None if there is no game.
+    A game without a summary has ``UNKNOWN``. None if there is no game.
     """
     # CSA text in a file named .kif must not be parsed as CSA.
     scanned = scan([record.text if record.format is CSA else b"" for record in records])
