@@ -74,6 +74,7 @@ _KI2_MOVE = re.compile(
     rf"([{_MARKS}])[{BLANKS}]*{TARGET_AND_PIECE}([右左直])?([上行寄引])?(打)?(成|不成|生)?"
     rf"(?:[{BLANKS}]*{_ORIGIN})?"
 )
+_DIGIT = re.compile("[0-9０-９]")
 _GAP = re.compile(rf"[{BLANKS}]*")
 _BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
 _WORD = re.compile(rf"[{_MARKS}]?[{BLANKS}]*([^{_MARKS}{BLANKS}]+)")
@@ -327,21 +328,22 @@ class _KifReader(_Reader):
         """Reads a word for the end of the game; returns the text after it."""
         for cut in (r"[(（\[*＊+]", rf"[(（\[*＊+{BLANKS}]"):
             word = re.split(cut, text, maxsplit=1)[0]
-            if self._read_end(word):
+            # 千日手（連続王手） is no draw: the closing line gives the result.
+            if "連続王手" not in text and self._read_end(word):
                 self._ends += 1
-                return text[len(word) :]
+                return _BRACKETS.sub("", text[len(word) :])
         if closing_end(text, self._black_to_move()):
             self._read_closing(text)
             return ""
         rest = text[len(word) :]
         # No move contains 手, but ends of a game do, for example 王手連続千日手.
         damaged = _OF_A_MOVE.search(word) and "手" not in word
-        without_time = "(" in rest and ":" not in rest
+        without_time = _DIGIT.search(rest) and ":" not in rest
         if damaged or without_time or not word.replace("-", "").isalnum():
             self._fail("neither a move nor a known end of the game")
         self._refuse_after_end()
         self._ended = True
-        return rest
+        return rest if ":" in rest else _BRACKETS.sub("", rest)
 
 
 class _Ki2Reader(_Reader):

@@ -94,16 +94,16 @@ _OTHER_HANDICAP_NAMES = {"": "平手", "なし": "平手", "互先": "平手", "
 
 # Words for the end of a game, without okurigana: by CSA's mark.
 _END_WORDS = {
-    "%TORYO": "投了 resign resigns resigned",
-    "%TSUMI": "詰 詰上 checkmate mate",
+    "%TORYO": "投了 負 toryo resign resigns resigned",
+    "%TSUMI": "詰 詰上 tsumi checkmate mate",
     "%TIME_UP": "切負 時間切 時間切負 持時間切 持時間切負 時間超過 タイムアップ timeup timeout",
     "%ILLEGAL_MOVE": "反則負 反則 反則手 反則行為 二歩 打歩詰 王手放置 二手指 illegal illegalmove",
-    "%KACHI": "入玉勝 入玉宣言 入玉宣言勝 宣言勝 勝宣言 declaration",
-    "%SENNICHITE": "千日手 千日手引分 千日手成立 repetition",
-    "%JISHOGI": "持将棋 持将棋引分 持将棋成立 jishogi",
-    "%HIKIWAKE": "引分 draw",
+    "%KACHI": "入玉勝 入玉宣言 入玉宣言勝 宣言勝 勝宣言 kachi declaration",
+    "%SENNICHITE": "千日手 千日手引分 千日手成立 sennichite repetition",
+    "%JISHOGI": "持将棋 持将棋引分 持将棋成立 相入玉 jishogi",
+    "%HIKIWAKE": "引分 hikiwake draw",
     "%MAX_MOVES": "最大手数 最大手数超過 手数超過 手数制限",
-    "%CHUDAN": "中断 打切 封手 指掛 中止 suspended adjourned interrupted aborted",
+    "%CHUDAN": "中断 打切 封手 指掛 中止 chudan suspended adjourned interrupted aborted",
     "%MATTA": "待",
     "%FUZUMI": "不詰",
 }
@@ -143,7 +143,7 @@ _WINNER = re.compile(
     "(?![一-鿿ぁ-つづてなにぬ-ん])"
 )
 _FOUL = re.compile("反則|二歩|打ち?歩詰|王手放置|二手指|連続王手|王手連続")
-_OFFENDER = re.compile(f"([先下後上])手の(?:{_FOUL.pattern})")
+_LOSER = re.compile(f"([先下後上])手[のが]?(?:投了|時間切|切れ負|{_FOUL.pattern})")
 _IN_BRACKETS = re.compile(r"\([^()]*\)")
 _DRAWN = re.compile("千日手|持将棋|引き?分|最大手数")
 _HAND = re.compile(rf"(?:([先下後上])手|[{BLACK_MARKS}{WHITE_MARKS}])の?(?:持ち?駒|手駒)")
@@ -237,11 +237,13 @@ def closing_end(line: str, black_to_move: bool) -> End | None:
     closing = _CLOSING.match(text)
     text = text[closing.end() :] if closing else text
     sides = [(side, outcome == "勝") for side, outcome in _WINNER.findall(text)]
-    sides = sides or [(side, False) for side in _OFFENDER.findall(text)]
+    sides = sides or [(side, False) for side in _LOSER.findall(text)]
     if sides:
         side, won = sides[-1]
         result = WIN if (side in "先下") == won else LOSS
         return End(_FOULS_FOR_BLACK[result] if _FOUL.search(text) else None, result)
+    if "連続王手" in text:  # no draw, but nothing says who lost
+        return None
     end = end_of(_IN_BRACKETS.sub("", text), black_to_move)
     if end is None or end.result == UNKNOWN:
         return End(None, DRAW) if _DRAWN.match(text) else None

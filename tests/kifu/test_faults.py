@@ -189,6 +189,11 @@ def test_numbers_as_other_programs_write_them(number, tmp_path):
         *[(word, LOSS) for word in ("Checkmate", "Illegal move", "投了", "投了しました")],
         *[
             (word, LOSS)
+            for word in ("負けました", "%TORYO", "投了（先手）", "先手投了", "先手の投了")
+        ],
+        *[(word, UNKNOWN) for word in ("トライ", "千日手（連続王手）", "王手連続千日手")],
+        *[
+            (word, LOSS)
             for word in ("詰", "詰み", "切れ負け", "切負け", "時間切れ", "時間切れ負け")
         ],
         *[(word, LOSS) for word in ("持ち時間切れ", "反則負け", "反則負", "反則", "不戦敗")],
@@ -210,7 +215,7 @@ def test_numbers_as_other_programs_write_them(number, tmp_path):
 def test_words_for_the_end(word, result, tmp_path):
     game = parse_kif(f"{KIF}   3 {word}   ( 0:00/00:00:01)\n".encode())
     assert (game.result, len(game.moves)) == (result, 2)
-    if "手の" in word:
+    if any(part in word for part in ("手の", "手投", "（", "トライ", "王手")):
         return
     # On a line of their own, without a number or a mark.
     assert parse_kif(f"{KIF}{word}\n".encode()).result == result
@@ -242,6 +247,8 @@ def test_words_for_the_end(word, result, tmp_path):
             for word in ("負け", "敗け", "時間切れ負け", "切れ負け")
         ],
         *[("まで2手で時間切れにより後手の勝ち", LOSS), ("まで2手で投了により後手の勝ち", LOSS)],
+        *[(f"まで2手で先手{word}", LOSS) for word in ("投了", "の投了", "時間切れ", "が投了")],
+        *[("まで2手で連続王手の千日手により先手の勝ち", WIN), ("まで2手で後手投了", WIN)],
         *[("まで2手で切断により後手の勝ち", LOSS), ("まで2手で先手が投了、後手の勝ち", LOSS)],
         *[
             ("まで、2手で後手の勝ち", LOSS),
