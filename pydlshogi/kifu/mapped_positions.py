@@ -42,13 +42,7 @@ class MappedPositions:
         return int(self._ends[-1])
 
     def __getitem__(self, rows: Any) -> numpy.ndarray:
-        """Copies positions.
-
-        Args:
-            rows: Numbers of the positions, an array of integers or a slice.
-
-        Returns:
-            ``POSITION`` array.
+        """Copies positions, given their numbers as an array or a slice.
 
         Raises:
             ShardError: a shard is damaged.
@@ -94,10 +88,7 @@ class MappedPositions:
         return of_records or any(shard.has_visits for shard in self._shards)
 
     def visits_of(self, numbers: numpy.ndarray) -> Visits:
-        """Copies the visits of positions.
-
-        Args:
-            numbers: Numbers of the positions, an array of integers.
+        """Copies the visits of positions, given their numbers.
 
         Raises:
             ShardError: a shard is damaged.

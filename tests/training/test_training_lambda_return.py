@@ -6,13 +6,13 @@ from training_fixtures import REPOSITORY
 from training_helpers import CPU, SmallValueNetwork
 
 from pydlshogi.features import WINS
-from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.shards import Shard, write_shard
 from pydlshogi.positions import DRAW, LOSS, NO_EVALUATION, POSITION, UNKNOWN, WIN
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.datasets import warn_of_missing_targets
+from pydlshogi.training.eval_scale import win_probability
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.targets import ValueTarget, lambda_returns
 
