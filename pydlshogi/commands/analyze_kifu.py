@@ -34,8 +34,8 @@ def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="analyze_kifu",
-        description="Analyzes a game by a short search of each position: the rank of each move, the "
-        "probability of winning before and after it, the best moves and their lines. "
+        description="Analyzes a game by a short search of each position: the rank of each move, "
+        "the probability of winning before and after it, the best moves and their lines. "
         "Writes three files: NAME_analysis.kif with comments, which ShogiGUI and ShogiHome show; "
         "NAME_analysis.png, a graph; NAME_analysis.html, a page with a board to click through.",
     )
@@ -60,8 +60,8 @@ def build_parser() -> ArgumentParser:
         "--seconds",
         type=non_negative_number,
         metavar="S",
-        help=f"search each position for S seconds; 0: the network alone (default: {_SECONDS:g}, or 0 "
-        "with a model that lacks a policy or a value)",
+        help=f"search each position for S seconds; 0: the network alone (default: {_SECONDS:g}, "
+        "or 0 with a model that lacks a policy or a value)",
     )
     add_model(parser)
     add(

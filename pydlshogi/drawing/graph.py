@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydlshogi.drawing.canvas import BLUE
 from pydlshogi.drawing.font import japanese_figure
-from pydlshogi.drawing.shapes import BLUE
 from pydlshogi.drawing.words import word
 from pydlshogi.figure import save_figure
 

@@ -139,7 +139,7 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
     if name is not None and wanted is not None and form_of(name) != form_of(wanted):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
-            f"Choose that network (--network {name}), or another file."
+            f"Choose that network, {name}, or another file."
         )
     _fill(network, arrays, path)
 
@@ -205,7 +205,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
         arrays: dict[str, Any] = read_npz(path)
     except NpzError as error:
         raise ModelFileError(
-            f"model file {path} {error}. Choose a file that a training program saved as --model."
+            f"model file {path} {error}. Choose a model file that a training program saved."
         ) from None
     if MARK not in arrays:
         return arrays, recognize(arrays)
@@ -213,7 +213,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
     if mark.dtype.kind != "U" or mark.shape:
         raise ModelFileError(
             f"model file {path} does not say which network it holds: {MARK} is not a name. "
-            "Choose a file that a training program saved as --model."
+            "Choose a model file that a training program saved."
         )
     return arrays, str(mark)
 
@@ -225,7 +225,7 @@ def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) ->
     if wrong and "t" in arrays:
         raise ModelFileError(
             f"model file {path} holds the state of an optimizer, not a model. "
-            "Choose a file that a training program saved as --model."
+            "Choose a model file that a training program saved."
         )
     if wrong:
         raise ModelFileError(
