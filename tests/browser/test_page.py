@@ -349,14 +349,15 @@ def test_the_language_can_be_switched(page):
 
 @pytest.mark.parametrize("width", [360, 1600])
 def test_the_page_fits_its_window(page, width):
-    page.driver.set_window_size(width, 900)
+    screen = {"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": width < 600}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     try:
         page.new()
-        if page.script("return innerWidth") <= width:  # chromium has a least width
-            assert page.script("return document.documentElement.scrollWidth <= innerWidth")
+        assert page.script("return innerWidth") == width
+        assert page.script("return document.documentElement.scrollWidth") <= width
         page.play("7g7f")
     finally:
-        page.driver.set_window_size(1200, 1000)
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def play_randomly(page, seed, most=60):
