@@ -17,6 +17,8 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 #: No page of the internet is reached, and no profile of the user is read.
 _OPTIONS = [
     "--headless",
@@ -321,7 +323,7 @@ def test_the_views_of_the_network_are_shown(page):
     page.new()
     for view in ("arrows", "planes"):
         page.driver.find_element(By.CSS_SELECTOR, f"[data-show={view}]").click()
-    page.wait("return document.querySelectorAll('#candidates li').length === 10")
+    page.wait("return document.querySelectorAll('#candidates li').length === 8")
     page.wait("return document.querySelectorAll('#maps button').length > 10")
     page.driver.find_element(By.CSS_SELECTOR, "[data-show=filters]").click()
     page.wait("return document.querySelectorAll('#maps button span')[0]?.textContent[0] === '#'")

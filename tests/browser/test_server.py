@@ -324,7 +324,7 @@ def test_values_are_black_s_chances(client):
     opinion = client.get(f"game/{name}/opinion?model=0&ply=1")
     assert opinion["win"] == values[1]
     chances = [move["p"] for move in opinion["moves"]]
-    assert chances == sorted(chances, reverse=True) and len(chances) == 10
+    assert chances == sorted(chances, reverse=True) and len(chances) == 8
 
 
 def test_the_planes_are_turned_as_black_sees_the_board(client):
