@@ -137,6 +137,7 @@ def test_pairs_share_their_opening_and_change_sides(finished):
     assert games[0].moves[6:] != games[1].moves[6:]
 
 
+@pytest.mark.long
 def test_games_may_begin_with_the_first_moves_of_other_games(tmp_path, capsys):
     movers = ("--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2))
     kifu_list = Path(__file__).resolve().parents[2] / "kifu" / "kifulist_test.txt"
@@ -203,6 +204,7 @@ def test_the_tables_count_the_records(finished, capsys):
     assert "| a | b | 4 |" in printed
 
 
+@pytest.mark.long
 def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
     output = tmp_path / "match"
     assert two_random_movers(output, games=2) == 0
@@ -261,6 +263,7 @@ def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
     assert not records(output)
 
 
+@pytest.mark.long
 def test_settings_of_other_programs_are_left_alone(fake, tmp_path):
     output = tmp_path / "match"
     (output / ".vscode").mkdir(parents=True)
@@ -299,6 +302,7 @@ def test_limits_give_no_clock_that_could_be_taken_for_the_other_sides():
     assert Limit("byoyomi", 500).command == "go btime 0 wtime 0 byoyomi 500"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "behaviour, mark, words",
     [
@@ -408,6 +412,7 @@ def test_a_page_names_the_winner(fake, tmp_path):
         assert "resigned; random wins" in page
 
 
+@pytest.mark.long
 def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, capsys):
     arguments = ("--engine", "random", "--opponent", fake("fades at gameover"), "--games", 4)
     assert run(tmp_path, *arguments) == 0
@@ -415,6 +420,7 @@ def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, 
     assert "ended at" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, capsys, concurrency):
     output = tmp_path / "match"

@@ -82,6 +82,7 @@ def test_a_line_of_values_without_its_point_is_ignored():
     assert curve.progress == [log.ProgressPoint(1, 5, 1.5, 0.5, value_accuracy=0.6)]
 
 
+@pytest.mark.long
 @given(st.lists(st.text(), max_size=5))
 def test_any_other_text_is_passed_over(lines):
     assert log.read_log(lines) == []

@@ -69,6 +69,7 @@ RECIPES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RECIPES)
 def test_interrupted_twice_a_run_ends_the_same_to_the_last_bit(tmp_path, caplog, name):
     caplog.set_level(logging.INFO)

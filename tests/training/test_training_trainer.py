@@ -479,6 +479,7 @@ def start(folder, end):
     )
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_and_resumed_a_run_is_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):

@@ -126,6 +126,7 @@ def test_the_log_is_that_of_a_value_network(model, capsys):
     assert curve.value_head_only
 
 
+@pytest.mark.long
 def test_a_run_does_not_continue_one_of_both_heads(model, capsys):
     words = "train.txt test.txt --gpu -1 -b 4 --seed 1 --iterations 1 --model m --state s"
     assert train_policy_value.main(words.split()) == 0
