@@ -54,6 +54,7 @@ def test_without_model_the_shipped_one_with_a_value_is_asked(tmp_path):
         assert (output.read_bytes() == default) == is_default
 
 
+@pytest.mark.long
 def test_the_options_change_the_picture(model, tmp_path):
     pictures = set()
     of_model = ["-m", model]
@@ -192,6 +193,7 @@ def test_an_output_that_cannot_be_written_is_found_before_the_analysis(
     assert re.search(f"--output .*{kind}", line)
 
 
+@pytest.mark.long
 def test_openvino_analyzes_alike_and_is_named_if_it_is_missing(
     model, tmp_path, capsys, monkeypatch
 ):

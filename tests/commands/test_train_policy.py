@@ -112,6 +112,7 @@ def test_on_windows_the_hint_has_double_quotes_which_cmd_knows(
     )
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_files(folder):
     for name in ("one", "other"):
         call(f"--iterations 2 -b 4 --model {name} --state {name}.state --seed 3")

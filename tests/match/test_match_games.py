@@ -129,6 +129,7 @@ def finished(tmp_path_factory):
     return output
 
 
+@pytest.mark.long
 def test_pairs_share_their_opening_and_change_sides(finished):
     games = [parse_game((finished / f"a_b/000{n}.csa").read_bytes()) for n in (1, 2, 3, 4)]
     assert [game.names for game in games] == [["a", "b"], ["b", "a"]] * 2
@@ -547,6 +548,7 @@ def test_games_played_under_other_conditions_are_not_mixed(fake, tmp_path, capsy
     assert "holds games of other engines, options or conditions" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("games", [2, 4])
 def test_a_match_does_not_join_one_that_began_after_its_check(
     fake, tmp_path, capsys, monkeypatch, games
@@ -627,6 +629,7 @@ def test_the_random_player_is_found_from_any_folder():
     assert parse_engine("fairy:0").variables() == {}
 
 
+@pytest.mark.long
 def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys):
     output = tmp_path / "match"
     for name, games in (("b", 4), ("a", 2)):
@@ -691,6 +694,7 @@ def test_a_broken_record_is_named(fake, tmp_path, capsys):
     assert f"{path} is no record (the game has no end). Remove it" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_records_that_no_settings_describe_are_refused_and_kept(fake, tmp_path, capsys):
     output = tmp_path / "match"
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
@@ -725,6 +729,7 @@ def test_a_game_whose_page_was_not_written_is_played_again(fake, tmp_path, monke
     assert names == ["0001.csa", "0001.html", "0002.csa", "0002.html"]
 
 
+@pytest.mark.long
 def test_after_ctrl_c_the_tables_have_the_games_so_far(fake, tmp_path, monkeypatch):
     output, play = tmp_path / "match", series.Series.play
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games")

@@ -19,6 +19,7 @@ def call(options):
     return main(["train.txt", "test.txt", "--gpu", "-1", *options.split()])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["policy_bn", "policy_hand1x1_unpool", "value", "policy_value_small"]
 )

@@ -163,6 +163,7 @@ def test_without_a_mate_search_the_tree_finds_mates_itself():
     assert proven > 12
 
 
+@pytest.mark.long
 def test_a_mate_found_at_the_root_is_shown_to_its_end():
     lengths = set()
     for sfen in endgames(80, plies=12):
