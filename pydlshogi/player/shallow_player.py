@@ -28,7 +28,7 @@ class Task:
 
     Attributes:
         moves: The legal moves that ``go`` allows.
-        playable: The moves among them with the best result by repetition.
+        playable: Those with the best result by repetition.
         settled: Probability of winning by the moves that end the game by repetition.
         is_over: Says whether the move is wanted now.
     """
@@ -46,7 +46,7 @@ class Choice:
     Attributes:
         move: The move to play.
         ranking: The candidates, best first; ``move`` is among them.
-        probabilities: For each candidate the number that ``info string`` shows.
+        probabilities: The number of each candidate that ``info string`` shows.
         wins: Probability of winning by a move, as far as the network knows.
         nodes: Number of positions that the network has evaluated.
     """
