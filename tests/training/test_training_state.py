@@ -17,22 +17,18 @@ from hypothesis import strategies as st
 from training_helpers import SmallNetwork, make_positions
 
 from pydlshogi.compat import chainer
-from pydlshogi.model_files.model_file import load_model, save_model
+from pydlshogi.model_files.model_file import save_model
 from pydlshogi.model_files.npz import read_npz
-from pydlshogi.network.registry import make_network
 from pydlshogi.network.value_kind import WinLogit
 from pydlshogi.training.checkpoint import load_pair
 from pydlshogi.training.optimizer import make_optimizer
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.state import (
-    FINGERPRINT,
     OWN,
     Place,
-    State,
     StateFileError,
     checksum,
     differences,
-    digest,
     load_state,
     save_state,
 )
@@ -137,32 +133,6 @@ def test_a_run_with_an_option_of_another_version_is_refused(tmp_path, options):
     (option,) = options
     assert f"belongs to a run with --{option} of another version" in str(caught.value)
     assert "Leave --resume out" in str(caught.value)
-
-
-def test_a_state_of_an_earlier_layout_of_the_network_is_refused(tmp_path):
-    # Earlier versions wrote policy_bn as l1/conv/W, l1/bn/gamma, … without biases.
-    network = make_network("policy_bn", channels=4)
-    arrays = {}
-    for key, array in chainer.serializers.npz.serialize(network).items():
-        layer, _, rest = key.partition("/")
-        if layer.startswith("norm"):
-            arrays[f"l{layer[4:]}/bn/{rest}"] = array
-        elif layer in ("l13", "l13_bias"):
-            arrays[key] = array
-        elif rest == "W":
-            arrays[f"{layer}/conv/W"] = array
-    optimizer = make_optimizer(network, Recipe())
-    content = {
-        **State(chainer.serializers.npz.serialize(optimizer)).to_arrays(),
-        **{OWN + key: value for key, value in place().to_arrays().items()},
-        FINGERPRINT: digest(arrays),
-    }
-    mark = {"pydlshogi/network": numpy.array("policy_bn")}
-    chainer.serializers.save_npz(str(tmp_path / "model"), {**arrays, **mark})
-    save_state(tmp_path / "state", content)
-    load_model(tmp_path / "model", network)  # the model alone can be used
-    with pytest.raises(StateFileError, match="whose network had other layers. Leave --resume out"):
-        load_pair(tmp_path / "model", tmp_path / "state", network, optimizer)
 
 
 def test_the_checksum_sees_everything_that_is_trained_on_and_no_evaluation():
