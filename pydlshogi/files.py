@@ -28,6 +28,21 @@ def behind_links(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
+def plain_file(path: str | os.PathLike[str]) -> Path:
+    """Returns the path of a file that will be read whole, or replaced.
+
+    A pipe might never end, and ``/dev/zero`` does not; a new file would replace ``/dev/null``.
+
+    Raises:
+        OSError: it is a device or a pipe. Folders and missing files pass: opening them says so.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, ValueError):
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise OSError(errno.EINVAL, "it is a device or a pipe; name a file", os.fspath(path))
+    return Path(path)
+
+
 def next_to(path: str | os.PathLike[str]) -> Path:
     """Returns the name of the file with new content that will be renamed to ``path``."""
     return Path(f"{behind_links(path)}.next")
@@ -79,7 +94,7 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             or a pipe. ``filename`` is ``path``.
     """
     target = behind_links(path)
-    _refuse_device(path)
+    plain_file(path)
     try:
         with _write_beside(target) as file:
             yield file
@@ -90,14 +105,6 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             error.filename = os.fspath(path)
             del error.filename2  # otherwise the text would be "'path' -> None"
         raise
-
-
-def _refuse_device(path: str | os.PathLike[str]) -> None:
-    """Refuses a device or a pipe: the renamed file would replace it, for example ``/dev/null``."""
-    with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(path).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise OSError(errno.EINVAL, "it is a device or a pipe; name a file", os.fspath(path))
 
 
 @contextlib.contextmanager
