@@ -256,8 +256,10 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
                 raise _cannot_continue(variant, error.problem) from None
             except ModelFileError:
                 raise _cannot_continue(variant, _no_model(variant)) from None
-            if optimizer.epoch >= settings.epoch:
+            done = optimizer.epoch if resumed.place is None else resumed.place.validated_epochs
+            if done >= settings.epoch:
                 return None
+            settings = dataclasses.replace(settings, epoch=settings.epoch - done)
             logger.info(log.LOAD_MODEL, settings.model)
             logger.info(log.LOAD_STATE, settings.state)
             logger.info(log.RESUME, optimizer.t)
@@ -270,7 +272,7 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
             optimizer,
             comparison.train_set,
             comparison.test_set,
-            dataclasses.replace(settings, epoch=settings.epoch - optimizer.epoch),
+            settings,
             comparison.device,
             resumed=resumed,
         )

@@ -13,7 +13,7 @@ from typing import Any
 from pydlshogi.signals import ENDINGS, HANG_UP
 from pydlshogi.training.parallel import ALONE, Ranks
 
-_ENDING = b"\nending after this iteration or validation; a second signal ends at once\n"
+_ENDING = b"\nending after this iteration; a second signal ends at once\n"
 
 
 class Interruption:
@@ -24,10 +24,12 @@ class Interruption:
 
     Attributes:
         signal_number: Number of the signal that came, or None.
+        left: Epochs and iterations that the run would still have to do; None for no limit.
     """
 
     def __init__(self, speaks: bool = True) -> None:
         self.signal_number: int | None = None
+        self.left: tuple[int, int | None] = (0, None)
         self._speaks = speaks
 
     @contextlib.contextmanager
@@ -76,6 +78,9 @@ class RunEnd:
         iterations: Last iteration of the run, counted over all runs; None for no limit.
         interruption: Ends the run after the current iteration.
         ranks: The processes of the run; a signal to one of them ends all.
+
+    Attributes:
+        due: Whether the validation of the last iteration is not done: a signal ended it.
     """
 
     def __init__(
@@ -89,13 +94,18 @@ class RunEnd:
         self._epochs = epochs
         self._iterations = iterations
         self._interruption = interruption
+        self.due = False
 
     def __call__(self, trainer: Any) -> bool:
         """Returns whether the loop must stop."""
+        return self.interrupted() or self.reached(trainer)
+
+    def interrupted(self) -> bool:
+        """Returns whether a rank has received a signal. All ranks must call this together."""
         signal_number = self._ranks.highest(self._interruption.signal_number or 0)
         if signal_number:  # a signal that came since the line above counts next time
             self._interruption.signal_number = signal_number
-        return self.reached(trainer) or signal_number > 0
+        return signal_number > 0
 
     def reached(self, trainer: Any) -> bool:
         """Returns whether the run has done all its epochs or iterations."""
@@ -103,3 +113,10 @@ class RunEnd:
         return updater.epoch >= self._epochs or (
             self._iterations is not None and updater.iteration >= self._iterations
         )
+
+    def left(self, updater: Any) -> tuple[int, int | None]:
+        """Returns the epochs and iterations to do; one whose validation is due counts."""
+        epochs = self._epochs - updater.epoch + (self.due and updater.is_new_epoch)
+        if self._iterations is None:
+            return epochs, None
+        return epochs, self._iterations - updater.iteration + self.due

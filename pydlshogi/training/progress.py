@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from tqdm import tqdm
@@ -101,10 +101,18 @@ class ShownIterator(chainer.iterators.SerialIterator):
         size: Number of items, at least 1; the iterator yields their numbers.
         batch_size: Items in a batch.
         stream: The terminal; None for no bar.
+        check: Called before each batch; may raise an exception.
     """
 
-    def __init__(self, size: int, batch_size: int, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        batch_size: int,
+        stream: TextIO | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(range(size), batch_size, repeat=False, shuffle=False)
+        self._check = check
         self._stream = stream
         self._bar: Any = None
 
@@ -112,8 +120,9 @@ class ShownIterator(chainer.iterators.SerialIterator):
         """Returns the next batch. The bar counts the batches before it."""
         done = self.current_position
         try:
+            self._check()
             batch = super().__next__()
-        except StopIteration:
+        except Exception:
             self._close()
             raise
         if self._stream is not None:

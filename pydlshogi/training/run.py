@@ -24,17 +24,21 @@ from pydlshogi.outputs import keep_earlier, real_path
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import FirstSaveError, SaveError, finish_save, load_pair
 from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
+from pydlshogi.training.end import Interruption
 from pydlshogi.training.options import Options
 from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.recipe import make_optimizer
 from pydlshogi.training.resume import has_other_positions
-from pydlshogi.training.state import State, differences
+from pydlshogi.training.state import COMPLETE, State, differences
 from pydlshogi.training.trainer import Settings, Task, train
 from pydlshogi.training.value_head import trained_part
 
 logger = logging.getLogger(__name__)
 
 _ON_WINDOWS = os.name == "nt"
+
+# Variable with the command that continues a run until its end.
+_CONTINUE = "PYDLSHOGI_CONTINUE"
 
 
 class FirstWeightsError(UserError):
@@ -68,10 +72,15 @@ def run(options: Options, ranks: Ranks = ALONE) -> int | None:
     )
     optimizer = make_optimizer(trained_part(network, settings.recipe), settings.recipe, ranks)
     resumed = _load_together(options, network, optimizer, ranks)
-    begun = optimizer.t, optimizer.epoch
+    complete = resumed and resumed.place and resumed.place.stage == COMPLETE
+    if complete and os.environ.get(_CONTINUE) and _continues(options):
+        logger.info("the run is complete")  # its process was killed after the last save
+        return None
     train_positions, test_positions = read_sets(options, ranks)
     warn_of_missing_targets(network, settings.recipe, train_positions)
     ranks.on_first(lambda: _keep_earlier(options, resumed, train_positions))
+    if complete:
+        logger.warning("the resumed run was complete; it is trained further")
     logger.info(log.RECIPE, options.network, settings.batchsize)
     if settings.recipe.value_head_only:
         logger.info(log.VALUE_HEAD_ONLY)
@@ -86,9 +95,10 @@ def run(options: Options, ranks: Ranks = ALONE) -> int | None:
         resumed=resumed,
         ranks=ranks,
     )
-    signal_number = _train(task, _continues(options))
+    interruption = Interruption(speaks=ranks.is_first)
+    signal_number = _train(task, interruption, _continues(options))
     if signal_number and (resumed or optimizer.t):
-        left = _left(settings, optimizer.t - begun[0], optimizer.epoch - begun[1])
+        left = _left(settings, *interruption.left)
         logger.warning("to continue, %s", _how_to_continue(f"{_files(settings)}{left}"))
     return signal_number
 
@@ -107,15 +117,16 @@ def _sizes(options: Options) -> dict[str, int]:
     return {**found, **options.sizes}
 
 
-def _train(task: Task, continues: bool) -> int | None:
+def _train(task: Task, interruption: Interruption, continues: bool) -> int | None:
     """Trains; a file that cannot be written gets the advice how to continue.
 
     Args:
         task: What to train.
+        interruption: Receives what is left to do.
         continues: Whether the run continues the files that it writes.
     """
     try:
-        return train(task)
+        return train(task, interruption)
     except SaveError as error:
         if isinstance(error, FirstSaveError) and not continues:
             raise  # the files, if there are any, belong to an earlier run
@@ -125,7 +136,7 @@ def _train(task: Task, continues: bool) -> int | None:
 
 def _how_to_continue(options: str) -> str:
     """Names the command that continues; make and train.bat pass theirs in a variable."""
-    command = os.environ.get("PYDLSHOGI_CONTINUE")
+    command = os.environ.get(_CONTINUE)
     return f"run: {command}" if command else f"add {options} to the same command"
 
 
@@ -140,18 +151,16 @@ def _quoted(path: str) -> str:
     return subprocess.list2cmdline([path]) if _ON_WINDOWS else shlex.quote(path)
 
 
-def _left(settings: Settings, iterations: int, epochs: int) -> str:
+def _left(settings: Settings, epochs: int, iterations: int | None) -> str:
     """Formats the options that must change when an interrupted run is continued.
 
     Args:
         settings: The settings of the interrupted run.
-        iterations: Number of its updates.
-        epochs: Number of epochs it finished.
+        epochs: Epochs that it would still have to do.
+        iterations: Iterations likewise; None for no limit.
     """
-    options = f" --epoch {settings.epoch - epochs}" if epochs else ""
-    if settings.iterations is not None and iterations:
-        options += f" --iterations {settings.iterations - iterations}"
-    return options
+    options = f" --epoch {epochs}" if epochs != settings.epoch else ""
+    return options + (f" --iterations {iterations}" if iterations != settings.iterations else "")
 
 
 def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositions) -> None:

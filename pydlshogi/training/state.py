@@ -12,6 +12,7 @@ Chainer ignores:
 ``place/epoch``         number of finished epochs
 ``place/position``      number of positions done in the current epoch
 ``place/order``         kind of the order of an epoch, unless it is shuffled
+``place/stage``         what the run was at, unless it was training
 ``loss/...``            sums of the policy loss (no key for a value network)
 ``value_loss/...``      sums of the value loss (no key without a value head)
 ``schedule/end``        iteration at which a cosine learning rate reaches 0
@@ -49,6 +50,9 @@ FINGERPRINT = OWN + "model"
 
 #: The losses that have sums in a state file; also the prefixes of their keys.
 LOSSES = ("loss", "value_loss")
+
+#: Stages of a run: before the validation of the last iteration, and after all it had to do.
+VALIDATION, COMPLETE = "validation", "complete"
 
 # Options of earlier versions that were removed, and their defaults.
 _REMOVED_OPTIONS = {"label_smoothing": 0.0, "average": None}
@@ -100,6 +104,7 @@ class Place:
         schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
         options: Recipe and batch size by name; empty for files of old versions.
         order: Kind of the order of an epoch (:mod:`pydlshogi.training.order`).
+        stage: ``VALIDATION``, ``COMPLETE``, or empty in the midst of the training.
     """
 
     model: numpy.ndarray
@@ -112,6 +117,12 @@ class Place:
     schedule_end: int | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     order: str = SHUFFLED
+    stage: str = ""
+
+    @property
+    def validated_epochs(self) -> int:
+        """Number of finished epochs, without one whose validation is due."""
+        return self.epoch - (self.stage == VALIDATION and self.position == 0)
 
     def to_arrays(self) -> dict[str, Any]:
         """Returns the values by key, without the prefix."""
@@ -130,6 +141,8 @@ class Place:
             arrays["schedule/end"] = self.schedule_end
         if self.order != SHUFFLED:
             arrays["place/order"] = self.order
+        if self.stage:
+            arrays["place/stage"] = self.stage
         return arrays
 
     @classmethod
@@ -152,6 +165,7 @@ class Place:
             schedule_end=None if end is None else int(end),
             options=dict(json.loads(str(arrays.get("recipe/options", "{}")))),
             order=str(arrays.get("place/order", SHUFFLED)),
+            stage=str(arrays.get("place/stage", "")),
         )
 
 

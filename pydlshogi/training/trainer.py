@@ -27,7 +27,7 @@ from pydlshogi.training.policy_target import VISITS
 from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import Recipe, make_schedule
 from pydlshogi.training.resume import LiveState
-from pydlshogi.training.state import State
+from pydlshogi.training.state import COMPLETE, VALIDATION, State
 from pydlshogi.training.updater import RecordedUpdater
 
 logger = logging.getLogger(__name__)
@@ -102,8 +102,8 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
 
     Args:
         task: What to train.
-        interruption: Receives a signal, also one that comes too late to end this run. A
-            caller with more to do can then end as well.
+        interruption: Receives a signal, also one that comes too late to end this run, and what
+            is left to do.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted and
@@ -123,15 +123,17 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
         # threads of the Winograd convolution.
         warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)
         trainer.run(show_loop_exception_msg=False)
-        if end.reached(trainer):
+        finished = end.reached(trainer) and not end.due
+        if finished:
             logger.info(log.SAVE_MODEL)
             logger.info(log.SAVE_STATE)
         # Before its first update an optimizer lacks arrays that it expects in a state file.
         saves = task.resumed is not None or trainer.updater.iteration > 0
         if saves and task.ranks.is_first:
             trainer.get_extension("snapshot")(trainer)
-    if end.reached(trainer):
+    if finished:
         return None
+    interruption.left = end.left(trainer.updater)
     if saves:
         logger.warning("interrupted after iteration %d; saved", trainer.updater.iteration)
     else:
@@ -161,8 +163,13 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
     live = LiveState(
         task.network, optimizer, iterator, means, task.train_positions, settings.options
     )
-    if task.resumed is not None:
-        live.resume(task.resumed)
+    due = task.resumed is not None and live.resume(task.resumed)
+    if due:  # the iteration whose validation was interrupted counts as one of this run
+        left = None if settings.iterations is None else settings.iterations - 1
+        settings = dataclasses.replace(
+            settings, epoch=settings.epoch - iterator.is_new_epoch, iterations=left
+        )
+        task = dataclasses.replace(task, settings=settings)
     task.device.use()
     task.network.to_device(task.device)
     synchronize(task.network, task.ranks)
@@ -174,8 +181,10 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
         interruption or Interruption(),
         task.ranks,
     )
+    end.due = due
     # Chainer creates the folder ``out``; our folders exist already.
     trainer = chainer.training.Trainer(updater, end, out=os.curdir)
+    live.stage = lambda: VALIDATION if end.due else COMPLETE if end.reached(trainer) else ""
     _extend(trainer, task, live, means)
     return trainer
 
@@ -241,7 +250,7 @@ def _last_iteration(settings: Settings, iterator: EpochIterator, iteration: int)
 
     first = batches(iterator.size - iterator.current_position)
     length = first + (settings.epoch - 1) * batches(iterator.size)
-    return iteration + min(length, settings.iterations or length)
+    return iteration + (length if settings.iterations is None else min(length, settings.iterations))
 
 
 def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossMeans]) -> None:
@@ -262,7 +271,7 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
     seed = updater.get_iterator("main").seed
     progress = Progress(*measured, seed, task.device, means, task.ranks)
     stream = bar_stream()
-    validation = Validation(*measured, task.device, means, stream, task.ranks)
+    validation = Validation(*measured, task.device, means, end, stream, task.ranks)
     writer = PairWriter(task.network, settings.model, settings.state)
     snapshot = chainer.training.extensions.snapshot(target=live, writer=writer)
     for name, extension in means.items():

@@ -100,6 +100,20 @@ def test_under_make_the_hint_is_the_command_of_the_makefile(folder, small, inter
     assert messages()[-1] == "to continue, run: make train"
 
 
+def test_under_make_a_complete_run_is_not_trained_further(folder, small, monkeypatch, capsys):
+    files = "--model m --state s --log log"
+    call(f"{files} --iterations 2")
+    before = Path("m").read_bytes(), Path("s").read_bytes()
+    with monkeypatch.context() as make:
+        make.setenv("PYDLSHOGI_CONTINUE", "make train")
+        call(f"{files} --epoch 1 -m m -r s")
+    assert messages()[-1] == "the run is complete"
+    assert (Path("m").read_bytes(), Path("s").read_bytes()) == before
+    capsys.readouterr()
+    call(f"{files} --iterations 1 -m m -r s")
+    assert "the resumed run was complete; it is trained further" in capsys.readouterr().err
+
+
 def test_on_windows_the_hint_has_double_quotes_which_cmd_knows(
     folder, small, interrupt, monkeypatch
 ):
@@ -250,7 +264,9 @@ def interrupt(monkeypatch):
     [
         ("--epoch 3", 2, ""),
         ("--epoch 3", 6, " --epoch 2"),
-        ("--epoch 2", 5, " --epoch 1"),
+        ("--epoch 2", 5, ""),  # the validation of the first epoch is to do
+        ("--epoch 1", 5, ""),
+        ("--iterations 5", 5, " --iterations 1"),
         ("--iterations 7", 3, " --iterations 4"),
         ("--epoch 2 --iterations 9", 6, " --epoch 1 --iterations 3"),
     ],
@@ -632,10 +648,14 @@ def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, numb
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such terminals on Windows")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("log", ["", "--log log"])
-def test_a_terminal_that_is_closed_ends_the_program_after_it_has_saved(folder, log):
+def test_a_terminal_that_is_closed_ends_the_program_after_it_has_saved(
+    folder, log, unbuffered, monkeypatch
+):
     import pty
 
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     words = "train.txt test.txt --gpu -1 -b 2 -i 1 --test_batchsize 1 --model m --state s"
     command = program(*words.split(), *log.split())
     pid, terminal = pty.fork()
