@@ -110,13 +110,12 @@ def _analyze(record: GameRecord, network: Network, seconds: float | None) -> Ana
 
     if seconds is None:
         return analyze(record, network.opinions(record.boards()))
-    from tqdm import tqdm
-
     from pydlshogi.analysis.searcher import Searcher
+    from pydlshogi.bar import bar
 
     opinions = Searcher(network, seconds).opinions(record)
     total = len(record.moves) + 1
-    return analyze(record, tqdm(opinions, total=total, unit="position", disable=None))
+    return analyze(record, bar(opinions, total=total, unit="position"))
 
 
 def _write(game: AnalyzedGame, model: str, paths: Sequence[Path], args: argparse.Namespace) -> None:

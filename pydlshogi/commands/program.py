@@ -265,8 +265,10 @@ def _open_standard_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
         if getattr(sys, name) is None:
-            mode = "w" if number else "r"
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8", errors="replace"))
+            stream = io.TextIOWrapper(
+                io.FileIO(os.devnull, "w" if number else "r"), "utf-8", "replace"
+            )
+            setattr(sys, name, stream)
 
 
 def _print_every_character() -> None:

@@ -11,12 +11,11 @@ arXiv:2109.01903 (2021).
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy
-from tqdm import tqdm
 
+from pydlshogi.bar import bar
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.network.model_file import arrays_of
@@ -80,7 +79,7 @@ def measure_statistics(
     decays = [link.decay for link in normalizations]
     batches = -(-len(positions) // batch_size)
     with chainer.using_config("train", True), chainer.no_backprop_mode():
-        for number in tqdm(range(batches), disable=not sys.stderr.isatty()):
+        for number in bar(range(batches)):
             for link in normalizations:
                 link.decay = number / (number + 1)
             planes, _, _ = convert(numpy.arange(number, len(positions), batches), device)

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from pydlshogi.bar import is_terminal
 from pydlshogi.compat import chainer
 from pydlshogi.training.loss import LossMeans
 
@@ -31,7 +32,7 @@ def bar_stream() -> TextIO | None:
     # Jupyter and Colab run a command of a cell in a terminal, and set this variable.
     if os.environ.get("TERM") == "dumb" or "JPY_PARENT_PID" in os.environ:
         return None
-    return next((s for s in (sys.stderr, sys.stdout) if s is not None and s.isatty()), None)
+    return next(filter(is_terminal, (sys.stderr, sys.stdout)), None)
 
 
 class ProgressBar(chainer.training.Extension):
