@@ -120,6 +120,11 @@ class LiveState:
                 "the state file to resume belongs to a network with other heads",
                 "Give the state file and the model of this --network.",
             )
+        if place.position >= self._iterator.size or place.epoch != self._optimizer.epoch:
+            raise StateFileError(
+                "the state file to resume is damaged (its place is not in the epoch)",
+                "Choose another file.",
+            )
         self._iterator.go_to(place.seed, place.epoch, place.position, place.order)
         for name, means in self._means.items():
             chainer.serializers.NpzDeserializer(place.losses[name]).load(means)

@@ -39,7 +39,7 @@ from pydlshogi.files import write_beside
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
 from pydlshogi.network.npz import NpzError, read_npz
 from pydlshogi.positions import POSITION
-from pydlshogi.training.order import SHUFFLED
+from pydlshogi.training.order import COMPUTED, SHUFFLED
 from pydlshogi.training.policy_target import PLAYED
 
 #: Prefix of our keys in a state file.
@@ -65,6 +65,10 @@ _ADDED_OPTIONS = {
     "policy_target": PLAYED,
     "value_head_only": False,
 }
+
+# Sums of a loss, and what a number must be below; random generators take 32 bits.
+_SUMS = {f"{part}/{key}" for part in ("since_line", "in_epoch") for key in ("_x", "_x2", "_n")}
+_BOUNDS = {"seed": 1 << 32, "epoch": 1 << 32, "position": 1 << 62, "schedule_end": 1 << 62}
 
 # Positions that are copied at a time for the checksum.
 _CHECKSUM_ROWS = 1 << 16
@@ -151,10 +155,10 @@ class Place:
 
         Raises:
             KeyError: a key is missing.
-            TypeError, ValueError: a value has another type.
+            OverflowError, RecursionError, TypeError, ValueError: a value is impossible.
         """
         end = arrays.get("schedule/end")
-        return cls(
+        place = cls(
             model=arrays["model"],
             train=int(arrays["train"]),
             seed=int(arrays["place/seed"]),
@@ -167,6 +171,26 @@ class Place:
             order=str(arrays.get("place/order", SHUFFLED)),
             stage=str(arrays.get("place/stage", "")),
         )
+        _refuse_impossible(place)
+        return place
+
+
+def _refuse_impossible(place: Place) -> None:
+    """Raises an error for numbers that no run has: a damaged file."""
+    for name, bound in _BOUNDS.items():
+        if not 0 <= (getattr(place, name) or 0) < bound:
+            raise ValueError(f"{name} is {getattr(place, name)}")
+    if place.model.shape != (16,) or not 0 <= place.seconds < float("inf"):
+        raise ValueError("the fingerprint or the time is impossible")
+    if not isinstance(place.options.get("value_lambda", 1), (int, float)):
+        raise ValueError("its options are impossible")
+    for of_loss in place.losses.values():
+        if of_loss.keys() != _SUMS or not all(
+            numpy.isfinite(of_loss[key]).shape == () for key in of_loss
+        ):
+            raise ValueError("the sums of a loss are impossible")
+    if place.order not in (SHUFFLED, COMPUTED) or place.stage not in ("", VALIDATION, COMPLETE):
+        raise ValueError(f"order is {place.order!r}, stage is {place.stage!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,6 +242,15 @@ def load_state(path: str | os.PathLike[str]) -> State:
             f"state file {path} holds no state of an optimizer; it may be a model",
             _CHOOSE_ANOTHER,
         )
+    for key in {"t", "epoch"} & arrays.keys():
+        if (
+            arrays[key].shape
+            or arrays[key].dtype.kind not in "iu"
+            or not 0 <= arrays[key] < 1 << 32
+        ):
+            raise StateFileError(
+                f"state file {path} is damaged ({key} is {arrays[key]})", _CHOOSE_ANOTHER
+            )
     own = _below(OWN, arrays)
     optimizer = {key: array for key, array in arrays.items() if not key.startswith(OWN)}
     return State(optimizer, _read_place(path, own) if own else None)
@@ -238,7 +271,7 @@ def read_fingerprint(path: str | os.PathLike[str]) -> numpy.ndarray | None:
 def _read_place(path: str | os.PathLike[str], own: Mapping[str, numpy.ndarray]) -> Place:
     try:
         place = Place.from_arrays(own)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise StateFileError(
             f"state file {path} is damaged or of another version of pydlshogi ({error})",
             f"Resume with the version that wrote it. {_START_FROM_MODEL}",
