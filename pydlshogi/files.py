@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+# Folders without files that :func:`write_beside` of a killed program has left.
+_tidied: set[Path] = set()
+
 # Seconds between the attempts of :func:`replace`.
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 
@@ -80,7 +83,8 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     ``path`` has either its old content or all of the new content, even after an error, a kill
     or on a full disk. A file that is replaced keeps its permissions. Two programs that may write
-    the same path at once need :func:`pydlshogi.lock.lock_outputs`.
+    the same path at once need :func:`pydlshogi.lock.lock_outputs`. What killed programs have left
+    in the folder is removed at the first call.
 
     Args:
         path: The file to create or replace. Its folder must exist. If it is a symbolic link, the
@@ -109,6 +113,9 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _write_beside(path: Path) -> Iterator[IO[bytes]]:
+    if path.parent not in _tidied:
+        _tidied.add(path.parent)
+        _remove_old(path.parent, r"\..+\.[0-9a-f]{8}\.tmp")
     beside = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
     # The files of tempfile are readable only by their owner.
     opened = beside.open("xb")
@@ -143,10 +150,14 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
         path: The file that should have been written.
     """
     path = behind_links(path)
-    name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+    _remove_old(path.parent, rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+
+
+def _remove_old(folder: Path, name: str) -> None:
+    """Removes the files of a folder whose names match, if they are older than a minute."""
     with contextlib.suppress(OSError):
-        for entry in list(os.scandir(path.parent)):
-            if name.fullmatch(entry.name) and entry.stat().st_mtime < time.time() - 60:
+        for entry in list(os.scandir(folder)):
+            if re.fullmatch(name, entry.name) and entry.stat().st_mtime < time.time() - 60:
                 os.unlink(entry)
 
 

@@ -110,6 +110,8 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
 
     def _write(self, target: dict[str, Any]) -> None:
         waiting = next_to(self._model)
+        if waiting.is_symlink():  # another user of the folder has made it
+            waiting.unlink()
         save_model(waiting, self._network)
         save_state(self._state, target)
         self._saved = int(target["t"])  # from now on, the new pair can be loaded
