@@ -11,7 +11,7 @@ echo Installing CuPy. This takes some minutes and needs the internet.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[cuda12,plot,7z]" pytest hypothesis || goto failed
 
 :run
-".venv\Scripts\python.exe" utils\gpu_check.py || goto failed
+".venv\Scripts\python.exe" benchmarks\gpu_check.py || goto failed
 echo Results: run\gpu\table.md
 pause
 exit /b 0

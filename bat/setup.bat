@@ -26,7 +26,7 @@ echo Making .venv by %PYTHON%.
 
 :install
 echo Installing the packages. This takes some minutes and needs the internet.
-".venv\Scripts\python.exe" -m pip install --quiet "pip>=21.3" "setuptools>=70.1,<82" || goto failed
+".venv\Scripts\python.exe" -m pip install --quiet "pip>=21.3" "setuptools>=77,<82" || goto failed
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]" || goto failed
 rem OpenVINO makes the search much faster. All else works without it.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo OpenVINO could not be installed. The search works without it, but is slower.

@@ -46,13 +46,7 @@ def no_matplotlib(install: str = INSTALL) -> DrawingError:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Makes an empty figure, whose parts are arranged to fit.
-
-    Args:
-        width, height: Size in inches.
-
-    Returns:
-        ``matplotlib.figure.Figure``.
+    """Makes an empty ``matplotlib.figure.Figure`` of a size in inches.
 
     Raises:
         DrawingError: matplotlib is not installed.

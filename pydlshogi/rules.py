@@ -90,15 +90,7 @@ def has_legal_move(board: shogi.Board) -> bool:
 
 
 def mate_in_one(board: shogi.Board, moves: Iterable[shogi.Move]) -> shogi.Move | None:
-    """Finds a move that mates.
-
-    Args:
-        board: The position.
-        moves: Legal moves to choose from.
-
-    Returns:
-        The first move that mates, or None.
-    """
+    """Returns the first of some legal moves that mates, or None."""
     for move in moves:
         board.push(move)
         is_mate = board.is_check() and not has_legal_move(board)

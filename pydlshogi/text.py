@@ -47,14 +47,9 @@ def is_utf_16(data: bytes) -> bool:
 
 
 def decode(data: bytes) -> str:
-    """Decodes a text file whose encoding is not declared.
+    """Decodes a text file: UTF-8, UTF-16 with a BOM (PowerShell's ``>``), otherwise CP932.
 
-    Args:
-        data: The file. UTF-8 with or without a BOM, UTF-16 with a BOM (as PowerShell's
-            ``>`` writes), otherwise CP932 (Windows in Japanese).
-
-    Returns:
-        The text without a BOM. Undecodable bytes become U+FFFD.
+    The result has no BOM. Undecodable bytes become U+FFFD.
     """
     if is_utf_16(data):
         return data.decode("utf-16", "replace")

@@ -65,10 +65,7 @@ _DESCRIBED = {
     "utils/compare_recipes.py": ("training", "recipes"),
     "utils/evaluate_model.py": ("training", "recipes"),
     "utils/plot_log.py": ("training",),
-    "utils/fold_bn.py": ("networks",),
-    "utils/calibrate_value.py": ("recipes",),
-    "utils/average_models.py": ("recipes",),
-    "utils/gpu_check.py": ("gpu",),
+    "benchmarks/gpu_check.py": ("gpu",),
     "utils/show_position.py": ("pictures",),
     "utils/analyze_kifu.py": ("analysis",),
     "utils/export_onnx.py": ("onnx",),
@@ -288,7 +285,7 @@ def test_the_table_of_networks_is_complete_and_right() -> None:
 
 
 def test_every_option_of_the_engine_is_described() -> None:
-    from pydlshogi.player.options import policy_options, search1_options
+    from pydlshogi.player.engine_options import policy_options, search1_options
 
     lines = [*policy_options().declarations(), *search1_options().declarations()]
     declared = {re.match(r"option name (\w+) ", line)[1] for line in lines}  # type: ignore[index]
@@ -298,7 +295,7 @@ def test_every_option_of_the_engine_is_described() -> None:
 
 
 def test_every_option_of_the_searching_engine_is_described_with_its_type_and_default() -> None:
-    from pydlshogi.player.mcts_options import mcts_options
+    from pydlshogi.player.engine_options import mcts_options
 
     words = [line.split() for line in mcts_options().declarations()]
     declared = {(w[2], w[4], w[6] if len(w) > 6 else "") for w in words if w[2] != "Threads"}

@@ -69,7 +69,7 @@ class Network:
     """A network that gives opinions.
 
     Args:
-        evaluator: ``pydlshogi.network.evaluator.Evaluator``.
+        evaluator: ``pydlshogi.inference.evaluator.Evaluator``.
         name: Name of the model in pictures and records.
 
     Attributes:

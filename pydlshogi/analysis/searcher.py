@@ -11,7 +11,7 @@ import shogi
 
 from pydlshogi.analysis.opinion import Candidate, Network, Opinion
 from pydlshogi.analysis.record import AnalysisError, GameRecord
-from pydlshogi.player.batches import default_batch_size, default_batches
+from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game

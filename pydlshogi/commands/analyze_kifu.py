@@ -17,7 +17,7 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
-from pydlshogi.player.options import BACKENDS
+from pydlshogi.player.engine_options import BACKENDS
 
 if TYPE_CHECKING:
     from pydlshogi.analysis.game import AnalyzedGame

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import shlex
 import sys
@@ -17,11 +18,13 @@ from pydlshogi.commands.arguments import (
     positive_int,
     seed_number,
 )
+from pydlshogi.commands.model_options import apply_computation
 from pydlshogi.commands.program import program
-from pydlshogi.commands.recipe_options import add_recipe
 from pydlshogi.commands.train_options import (
     TrainParser,
     add_network,
+    add_recipe,
+    chosen_network,
     chosen_sizes,
     settings_of,
 )
@@ -29,6 +32,7 @@ from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
 from pydlshogi.network.registry import SIZES
 from pydlshogi.text import counted, decode, split_words
+from pydlshogi.training.recipe import Recipe
 
 if TYPE_CHECKING:
     import numpy
@@ -164,7 +168,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     lines = read_recipes(args, words)
     # These modules import Chainer; a wrong command line has been reported before.
-    from pydlshogi.commands.computation import apply_computation
     from pydlshogi.device import in_words, select_device
     from pydlshogi.lock import lock_outputs
     from pydlshogi.positions import count_common
@@ -194,7 +197,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _variant(line: Line, output: Path) -> Variant:
-    from pydlshogi.commands.chosen_network import chosen_network
     from pydlshogi.training.compare import Variant
 
     line.args.network = chosen_network(line.args)
@@ -283,10 +285,6 @@ def _check_name(place: str, name: str, earlier: Sequence[Line]) -> None:
 
 def _check_options(place: str, args: argparse.Namespace, parsed: argparse.Namespace) -> None:
     """Checks that a line changes only options that may differ between recipes."""
-    import dataclasses
-
-    from pydlshogi.training.recipe import Recipe
-
     changeable = _OF_A_LINE | {field.name for field in dataclasses.fields(Recipe)}
     for option, value in vars(parsed).items():
         if option not in changeable and value != getattr(args, option):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Callable, NoReturn
 
 from pydlshogi.commands.engine import default_model
 from pydlshogi.commands.program import program
-from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.player.engine_options import mcts_options
 from pydlshogi.usi.process import run_engine
 
 if TYPE_CHECKING:

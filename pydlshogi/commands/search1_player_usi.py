@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Callable, NoReturn
 
 from pydlshogi.commands.engine import default_model
 from pydlshogi.commands.program import program
-from pydlshogi.player.options import search1_options
+from pydlshogi.player.engine_options import search1_options
 from pydlshogi.usi.process import run_engine
 
 if TYPE_CHECKING:

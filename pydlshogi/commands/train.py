@@ -10,13 +10,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pydlshogi.commands.model_options import apply_computation
 from pydlshogi.commands.program import Reported, program, report_to
-from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
+from pydlshogi.commands.train_options import (
+    TRAIN_PROGRAMS,
+    build_parser,
+    chosen_network,
+    options_of,
+)
 from pydlshogi.errors import UserError
 from pydlshogi.training.launcher import end_together, first_speaks
 
 if TYPE_CHECKING:
-    from pydlshogi.training.options import Options
     from pydlshogi.training.parallel import Ranks
 
 logger = logging.getLogger(__name__)
@@ -106,9 +111,7 @@ def _log_of(ranks: Ranks) -> Iterator[None]:
 def _train(args: argparse.Namespace, ranks: Ranks) -> None:
     """Trains with the log open, so that errors are logged."""
     # These modules import Chainer; a wrong command line has been reported before.
-    from pydlshogi.commands.chosen_network import chosen_network
-    from pydlshogi.commands.computation import apply_computation
-    from pydlshogi.network.cpu.threads import get_threads
+    from pydlshogi.layers.cpu.threads import get_threads
     from pydlshogi.processors import THREADS_VARIABLE
     from pydlshogi.training.run import run
 
@@ -118,8 +121,7 @@ def _train(args: argparse.Namespace, ranks: Ranks) -> None:
         args.threads = share
     apply_computation(args)
     args.network = chosen_network(args)
-    options: Options = options_of(args)
-    signal_number = run(options, ranks)
+    signal_number = run(options_of(args), ranks)
     ranks.in_step = True
     if signal_number:
         raise Reported(128 + signal_number)

@@ -6,8 +6,10 @@ This module imports nothing heavy, so that ``--help`` and a wrong option answer 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, NamedTuple
+import dataclasses
+from typing import Any, NamedTuple
 
+from pydlshogi.commands import arguments
 from pydlshogi.commands.arguments import (
     ArgumentParser,
     OptionalFile,
@@ -16,10 +18,11 @@ from pydlshogi.commands.arguments import (
     seed_number,
     whole_number,
 )
-from pydlshogi.commands.recipe_options import LR_FACTOR, add_recipe, add_targets, recipe_of
+from pydlshogi.commands.model_options import add_computation
+from pydlshogi.errors import UserError
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
-from pydlshogi.training.defaults import EVAL_SCALE
+from pydlshogi.training.recipe import REFINEMENTS, TARGETS, Options, Recipe, Settings
 
 #: Communicators of ChainerMN; all but the first are for GPUs.
 COMMUNICATORS = (
@@ -32,9 +35,8 @@ COMMUNICATORS = (
     "two_dimensional",
 )
 
-if TYPE_CHECKING:
-    from pydlshogi.training.options import Options
-    from pydlshogi.training.trainer import Settings
+#: Options that need another one, so that their default says only that they are missing.
+_NEEDING = ("lr_factor", "eval_scale")
 
 _RESNET = "policy_value_resnet"
 
@@ -84,10 +86,9 @@ class TrainParser(ArgumentParser):
         for wrong, sentence in _contradictions(options):
             if wrong and self.checks_combinations:
                 self.error(sentence)
-        if options.lr_factor is None:
-            options.lr_factor = LR_FACTOR
-        if options.eval_scale is None:
-            options.eval_scale = EVAL_SCALE
+        for name in _NEEDING:
+            if getattr(options, name) is None:
+                setattr(options, name, getattr(Recipe(), name))
         return options, rest
 
 
@@ -185,7 +186,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
         help="determines the first weights and the order of the positions; on a CPU, two runs "
         "with the same seed and number of threads give the same model (default: a random number)",
     )
-    add_targets(parser)
+    _add_fields(parser, Recipe, TARGETS)
     _add_records(parser)
     _add_parallel(parser)
     return parser
@@ -193,8 +194,6 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
 
 def options_of(args: argparse.Namespace) -> Options:
     """Makes the options of a run from what :func:`build_parser` parsed."""
-    from pydlshogi.training.options import Options
-
     return Options(
         kifulist_train=args.kifulist_train,
         kifulist_test=args.kifulist_test,
@@ -213,8 +212,6 @@ def options_of(args: argparse.Namespace) -> Options:
 
 def settings_of(args: argparse.Namespace, model: str, state: str) -> Settings:
     """Makes the settings of a run from parsed options and its two files."""
-    from pydlshogi.training.trainer import Settings
-
     return Settings(
         model=model,
         state=state,
@@ -226,6 +223,43 @@ def settings_of(args: argparse.Namespace, model: str, state: str) -> Settings:
         eval_interval=args.eval_interval,
         recipe=recipe_of(args),
     )
+
+
+def recipe_of(args: argparse.Namespace) -> Recipe:
+    """Makes the recipe from parsed options."""
+    # compare_recipes has none of the group TARGETS.
+    names = [field.name for field in dataclasses.fields(Recipe) if field.name in args]
+    return Recipe(**{name: getattr(args, name) for name in names})
+
+
+def add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
+    """Adds the options that say how a network is trained and computed."""
+    _add_fields(parser, Settings)
+    parser.set_defaults(eval_interval=eval_interval)
+    _add_fields(parser, Recipe)
+    group = parser.add_argument_group(
+        REFINEMENTS, "beyond the published recipe; a resumed run needs the same again"
+    )
+    _add_fields(group, Recipe, REFINEMENTS)
+    add_computation(parser)
+
+
+def _add_fields(parser: Any, of: type[Recipe] | type[Settings], group: str = "") -> None:
+    """Adds the options that the fields of a dataclass declare in a group."""
+    for field in dataclasses.fields(of):
+        if field.metadata.get("group") != group:
+            continue
+        range_, options = field.metadata["range"], {"help": field.metadata["help"]}
+        if not range_:
+            options["action"] = "store_true"
+        else:
+            options["default"] = None if field.name in _NEEDING else field.default
+        if isinstance(range_, tuple):
+            options["choices"] = range_
+        elif range_:
+            options.update(type=getattr(arguments, range_), metavar=field.metadata["metavar"])
+        names = filter(None, (f"--{field.name}", field.metadata["short"]))
+        parser.add_argument(*names, **options)
 
 
 def add_lists(parser: argparse.ArgumentParser) -> None:
@@ -242,6 +276,40 @@ def _network(text: str) -> str:
             f"{text!r} is no network; choose from {', '.join(NETWORKS)} or name {FORM}"
         )
     return text
+
+
+def chosen_network(args: argparse.Namespace) -> str:
+    """Returns the name of a network; a file of the user is run first.
+
+    Args:
+        args: The parsed options ``--network``, ``--value_lambda`` and, of training programs,
+            ``--policy_target`` and ``--value_head_only``.
+
+    Raises:
+        UserError: the file cannot be used, or its network lacks the head of an option.
+    """
+    # Chainer is imported only now: a wrong command line has been reported before.
+    from pydlshogi.network import own
+    from pydlshogi.network.registry import network_class
+
+    if not own.is_spec(args.network):
+        return args.network
+    name = own.use(args.network)
+    network = network_class(name)
+    has_value, has_policy = network.value_kind is not None, network.has_policy
+    value_head_only = getattr(args, "value_head_only", False)
+    policy_target = getattr(args, "policy_target", "played")
+    for option, head, missing in (
+        ("--value_lambda", "value", args.value_lambda < 1 and not has_value),
+        ("--value_head_only", "value", value_head_only and not has_value),
+        ("--policy_target", "policy", policy_target != "played" and not has_policy),
+    ):
+        if missing:
+            raise UserError(
+                f"{option} is for a network with a {head} head, and {args.network} has none. "
+                "Leave it out."
+            )
+    return name
 
 
 def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None:

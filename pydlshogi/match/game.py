@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import cshogi
+import shogi
 
 from pydlshogi.match.limit import Limit
 from pydlshogi.match.referee import Referee, Verdict
@@ -63,7 +63,7 @@ def play_game(
         else:
             verdict = referee.hear(move)
         seconds.append(time.monotonic() - start)
-        if evaluation is not None and mover == cshogi.WHITE:
+        if evaluation is not None and mover == shogi.WHITE:
             evaluation = -evaluation
         evaluations.append(evaluation)
     for colour, player in enumerate(players):
@@ -73,7 +73,6 @@ def play_game(
 
 def _result(winner: int | None, colour: int) -> str:
     """Returns the USI word for the result of one side."""
-    assert (cshogi.BLACK, cshogi.WHITE) == (0, 1)
     if winner is None:
         return "draw"
     return "win" if winner == colour else "lose"

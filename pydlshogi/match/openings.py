@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import cshogi
 import shogi
 
 from pydlshogi.analysis.record import checked_game
@@ -18,6 +17,7 @@ from pydlshogi.kifu.formats import Record, is_binary, records_of
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.kifu.sources import Member, Source, is_archive, read_archive, read_list
 from pydlshogi.match.referee import Referee
+from pydlshogi.rules import legal_moves
 from pydlshogi.text import counted
 
 
@@ -93,14 +93,14 @@ def random_opening(seed: int, pair: int, plies: int) -> list[str]:
     # All Pythons and systems turn a string seed into the same random numbers.
     generator = random.Random(f"{seed} {pair}")
     while True:
-        board = cshogi.Board()
+        board = shogi.Board()
         moves: list[str] = []
-        while len(moves) < plies and not board.is_game_over():
-            # Sorted, so that the order of cshogi's move list does not matter.
-            moves.append(generator.choice(sorted(map(cshogi.move_to_usi, board.legal_moves))))
+        # Sorted, so that the order of the move list does not matter.
+        while legal := sorted(move.usi() for move in legal_moves(board)):
+            if len(moves) == plies:
+                return moves
+            moves.append(generator.choice(legal))
             board.push_usi(moves[-1])
-        if not board.is_game_over():
-            return moves
 
 
 def unread(problems: list[str]) -> str:

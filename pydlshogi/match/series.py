@@ -86,8 +86,7 @@ class Series:
         try:
             settings = json.loads(path.read_text(encoding="utf-8"))
             engine, opponent = (_read_spec(settings[side]) for side in ("engine", "opponent"))
-            rest = {name: settings[name] for name in ("plies", "seed", "max_plies")}
-            rest["kifu_list"] = settings.get("kifu_list")
+            rest = {name: settings[name] for name in ("plies", "seed", "max_plies", "kifu_list")}
             conditions = Conditions(limit=Limit(**settings["limit"]), **rest)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SeriesError(
@@ -271,29 +270,18 @@ class Series:
         return self.folder / f"{number:04}.csa"
 
     def _settings(self) -> str:
-        conditions = asdict(self.conditions)
-        if self.conditions.kifu_list is None:
-            del conditions["kifu_list"]  # as in the folders of earlier versions
         settings = {
-            "engine": _spec_settings(self.engine),
-            "opponent": _spec_settings(self.opponent),
-            **conditions,
+            "engine": asdict(self.engine),
+            "opponent": asdict(self.opponent),
+            **asdict(self.conditions),
         }
         return json.dumps(settings, indent=2) + "\n"
-
-
-def _spec_settings(spec: EngineSpec) -> dict:
-    """Returns what the settings of a folder say about an engine."""
-    settings = asdict(spec)
-    if not spec.limit:
-        del settings["limit"]  # as in the folders of earlier versions
-    return settings
 
 
 def _read_spec(settings: dict) -> EngineSpec:
     """Reads an engine from the settings of a folder."""
     options = tuple((name, value) for name, value in settings["options"])
-    limit = Limit(**settings["limit"]) if "limit" in settings else None
+    limit = settings["limit"] and Limit(**settings["limit"])
     return EngineSpec(settings["name"], tuple(settings["command"]), options, limit)
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.convolution import Convolution2D
-from pydlshogi.network.layers import Folds, PiecesAndHands, ResidualBlock
-from pydlshogi.network.linear import Linear
+from pydlshogi.layers.batch_normalization import BatchNormalization
+from pydlshogi.layers.blocks import Folds, PiecesAndHands, ResidualBlock
+from pydlshogi.layers.convolution import Convolution2D
+from pydlshogi.layers.linear import Linear
 from pydlshogi.network.network import Network
-from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.trunk import ch, channels_in
 from pydlshogi.network.value import fcl
 from pydlshogi.network.value_kind import WinLogit

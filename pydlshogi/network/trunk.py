@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydlshogi.features import PLANE_NUM
-from pydlshogi.network.convolution import Convolution2D
+from pydlshogi.layers.convolution import Convolution2D
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import MOST_CHANNELS
 
@@ -24,14 +24,7 @@ _FIRST_LAYERS = ("l1/W", "l1/pieces/W", "l1/conv/W")
 
 
 def channels_in(arrays: Mapping[str, Any]) -> dict[str, int]:
-    """Reads the number of filters from the arrays of a model file.
-
-    Args:
-        arrays: The arrays by key.
-
-    Returns:
-        The keyword argument ``channels``; nothing where the arrays do not tell it.
-    """
+    """Reads the keyword argument ``channels``, if the arrays of a model file tell it."""
     for key in _FIRST_LAYERS:
         shape: tuple[int, ...] = getattr(arrays.get(key), "shape", ())
         if len(shape) == 4 and 0 < shape[0] <= MOST_CHANNELS:

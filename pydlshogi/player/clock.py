@@ -5,6 +5,7 @@ Source of the share of the remaining time: dlshogi.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import time
 
@@ -30,6 +31,15 @@ _PATIENCE = 0.05
 
 #: The same if ``go`` itself had to load the network, in seconds. That has used up the time anyway.
 _FIRST_PATIENCE = 1.0
+
+#: Delays are remembered for so many moves.
+_REMEMBERED = 16
+
+#: Seconds of a delay that needs no reserve: a search waits so long for the threads of the network.
+_QUIET = 0.05
+
+#: Longest delay in seconds that is remembered: a computer that was suspended stands for no load.
+_LONGEST_DELAY = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,28 +151,53 @@ def _last(seconds: float) -> float:
     return max(0.0, seconds - _SENDING)
 
 
+class Delays:
+    """The delays of the last moves, from which the clock learns how busy the computer is.
+
+    The delay of a move is the longest time for which other programs kept the search waiting.
+    """
+
+    def __init__(self) -> None:
+        self._delays: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
+
+    def add(self, seconds: float) -> None:
+        """Adds the delay of a move."""
+        self._delays.append(min(seconds, _LONGEST_DELAY))
+
+    def reserve(self) -> float:
+        """Returns the seconds to keep for delays: for one of the engine, and one of the GUI."""
+        return 2 * max(0.0, max(self._delays, default=0.0) - _QUIET)
+
+
 class Timer:
-    """The time of one search.
+    """The time of one search. All calls come from the thread that searches.
 
     Args:
         go: The command.
         color: The side to move.
         ply: Number of plies played.
         margin: As in :func:`make_budget`.
+        delays: The delays of the moves before, which enlarge the margin.
     """
 
-    def __init__(self, go: Go, color: int, ply: int, margin: float) -> None:
+    def __init__(
+        self, go: Go, color: int, ply: int, margin: float, delays: Delays | None = None
+    ) -> None:
         self._go = go
-        self._budget_arguments = color, ply, margin
+        self._delays = delays or Delays()
+        self._budget_arguments = color, ply, margin + self._delays.reserve()
         self._start = time.perf_counter() if go.time is None else go.time
         self._clock_start = self._start
         self._patient_until = self._start + _PATIENCE
         self._is_pondering = go.ponder
         self._budget = None if go.is_held else make_budget(go, *self._budget_arguments)
+        self._seen = _now()
+        self._delay = 0.0
 
     def wait_for_first_answer(self) -> None:
         """Gives the network time for its first answer, from now on, even if the clock is over."""
         self._patient_until = time.perf_counter() + _FIRST_PATIENCE
+        self._seen = _now()
 
     def elapsed(self) -> float:
         """Seconds since the command."""
@@ -195,7 +230,20 @@ class Timer:
         if self._go.stop.is_set():
             return True
         budget = self.budget()
-        return budget is not None and self.spent() >= budget.extended
+        if budget is not None and self.spent() >= budget.extended:
+            return True  # what follows counts as one delay, until the move is chosen
+        self._notice_delay()
+        return False
+
+    def end(self) -> None:
+        """Notes that the move is chosen."""
+        self._notice_delay()
+        self._delays.add(self._delay)
+
+    def _notice_delay(self) -> None:
+        """Measures how long this thread has not run since the last call."""
+        before, self._seen = self._seen, _now()
+        self._delay = max(self._delay, self._seen - before)
 
     def is_late(self) -> bool:
         """Says whether the move is wanted now even if the network has not answered yet."""
@@ -203,3 +251,8 @@ class Timer:
             return False
         budget = self.budget()
         return self._go.stop.is_set() or (budget is not None and self.spent() >= budget.last)
+
+
+def _now() -> float:
+    """Returns the seconds on a clock that stands still while this thread computes."""
+    return time.perf_counter() - time.thread_time()

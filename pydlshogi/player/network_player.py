@@ -12,15 +12,15 @@ import shogi
 
 from pydlshogi import files
 from pydlshogi.device import DeviceError, select_device
+from pydlshogi.inference.backend import OWN, BackendError
+from pydlshogi.inference.evaluator import Evaluation, Evaluator
+from pydlshogi.layers.cpu.threads import compute_with
+from pydlshogi.model_files.model_file import ModelFileError, UnnamedNetwork
 from pydlshogi.network import own
-from pydlshogi.network.backend import OWN, BackendError
-from pydlshogi.network.cpu.threads import compute_with
-from pydlshogi.network.evaluator import Evaluation, Evaluator
-from pydlshogi.network.model_file import ModelFileError, UnnamedNetwork
+from pydlshogi.player.engine_options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.engine_player import EnginePlayer
-from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.processors import processors, threads_of_environment
-from pydlshogi.usi.options import Options
+from pydlshogi.usi.options import Options, unquoted
 from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import FatalError
 
@@ -32,7 +32,7 @@ class NetworkPlayer(EnginePlayer):
     """A player with a network. A subclass implements :meth:`choose`.
 
     Args:
-        options: Options with the names of :func:`pydlshogi.player.options.network_options`.
+        options: Options with the names of :func:`pydlshogi.player.engine_options.network_options`.
         send: Sends one line to the GUI.
         folder: Relative paths in the option ``modelfile`` start here.
         model: The default model. Without it the environment variable ``PYDLSHOGI_MODEL``
@@ -80,7 +80,7 @@ class NetworkPlayer(EnginePlayer):
             )
 
     def backend(self) -> str:
-        """Returns what computes the network on a CPU (:mod:`pydlshogi.network.backend`)."""
+        """Returns what computes the network on a CPU (:mod:`pydlshogi.inference.backend`)."""
         return OWN
 
     def prepare(self) -> None:
@@ -188,7 +188,7 @@ class NetworkPlayer(EnginePlayer):
         if self._default_model:
             return self._default_model
         if os.environ.get(MODEL_VARIABLE):
-            return self._folder / os.environ[MODEL_VARIABLE]
+            return self._folder / unquoted(os.environ[MODEL_VARIABLE])  # set X="a b" keeps quotes
         return self.default_path()
 
     def default_path(self) -> Path:

@@ -10,7 +10,7 @@ from typing import Callable
 import numpy
 import shogi
 
-from pydlshogi.player.options import POLICY_VALUE_MODEL, search1_options
+from pydlshogi.player.engine_options import POLICY_VALUE_MODEL, search1_options
 from pydlshogi.player.shallow_player import Choice, ShallowPlayer, Task
 from pydlshogi.player.strategy import boltzmann, greedy, logit
 from pydlshogi.usi.protocol import FatalError

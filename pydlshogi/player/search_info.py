@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Callable
 
-from pydlshogi.player.book import BookMove
 from pydlshogi.player.clock import Timer
+from pydlshogi.player.opening_book import BookMove
 from pydlshogi.player.strategy import score
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
-from pydlshogi.uct.line import Line
+from pydlshogi.uct.line import Line, candidates
 from pydlshogi.uct.move import to_usi
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
@@ -18,6 +18,10 @@ from pydlshogi.usi.protocol import Go
 
 #: Seconds until the first report. The time until the next one doubles, up to the interval.
 _FIRST_REPORT = 0.1
+
+
+#: A line has enough visits for a comparison by value if it has so many, and this part of the most.
+_ENOUGH_VISITS, _ENOUGH_PART = 10, 0.1
 
 
 class Reports:
@@ -66,6 +70,26 @@ def info_lines(
         words = f" score {score_words(line)}" if has_value or line.proof else ""
         pv = " ".join(map(to_usi, line.moves))
         yield f"info depth {len(line.moves)} {common} multipv {rank}{words} pv {pv}"
+
+
+def ordered(lines: Sequence[Line], search: Search) -> list[Line]:
+    """Sorts the lines of a search, the best first: those with enough visits by their values.
+
+    The first line stays the first, because its move is played. Its value is the most certain.
+    """
+    visits = {candidate.move: candidate.visits for candidate in candidates(search.root)}
+    counts = [visits.get(line.moves[0], 0) for line in lines]
+    least = max(_ENOUGH_VISITS, _ENOUGH_PART * max(counts, default=0))
+    places = [
+        place
+        for place, line in enumerate(lines)
+        if place and counts[place] >= least and not (line.proof and line.proof.outcome)
+    ]
+    found = list(lines)
+    by_value = sorted((lines[place] for place in places), key=lambda line: -line.value)
+    for place, line in zip(places, by_value):
+        found[place] = line
+    return found
 
 
 def mate_info(search: MateSearch, seconds: float, mate: Sequence[int] = ()) -> str:

@@ -15,7 +15,7 @@ from pydlshogi.player.clock import half_of_the_time
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.strategy import boltzmann, greedy, score
 from pydlshogi.rules import Repetition
-from pydlshogi.usi.protocol import Go, info
+from pydlshogi.usi.protocol import Go, end_info, info
 
 #: Probability of winning by a move that ends the game by repetition. A win, by the opponent's
 #: perpetual check, counts as certain, although not every referee notices it.
@@ -69,21 +69,26 @@ class ShallowPlayer(NetworkPlayer):
         """Chooses a move: declares, mates, asks :meth:`decide`, or resigns."""
         start = time.perf_counter() if go.time is None else go.time
         board = self.board
-        if self.options["declaration_win"] and rules.can_declare_win(board):
-            self.send("info string the 27-point declaration holds")
-            return "win"
+        declares = self.options["declaration_win"] and rules.can_declare_win(board)
         legal = rules.legal_moves(board)
-        if not legal:
-            return "resign"
+        if declares:
+            self.send(end_info("mate 1"))
+            self.send("info string the 27-point declaration holds")
+        elif not legal:
+            self.send(end_info("mate -0"))
+        if not legal or (declares and not go.infinite):
+            return "win" if declares else "resign"
         moves = self._allowed(legal, go.searchmoves)
         mate = rules.mate_in_one(board, moves) if self.options["mate_in_one"] else None
         if mate:
             self.send(info([mate.usi()], "mate 1", time_ms=_milliseconds_since(start), nodes=0))
-            return mate.usi()
+            return "win" if declares else mate.usi()
         if not self._loaded:  # a GUI without isready
             self.prepare()
         choice = self.decide(self._task(moves, go, start))
         self._show(choice, start)
+        if declares:
+            return "win"
         return "resign" if self._resigns(choice) else choice.move.usi()
 
     def _task(self, moves: list[shogi.Move], go: Go, start: float) -> Task:

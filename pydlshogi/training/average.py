@@ -18,7 +18,7 @@ import numpy
 from pydlshogi.bar import bar
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
-from pydlshogi.network.model_file import arrays_of
+from pydlshogi.network.network import arrays_of
 from pydlshogi.network.registry import name_of
 from pydlshogi.training.batches import PlanesConverter
 

@@ -14,7 +14,8 @@ from pydlshogi.positions import POSITION
 from pydlshogi.training.mirror import mirror, mirror_targets
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Ranks
-from pydlshogi.training.policy_target import PLAYED, targets_of
+from pydlshogi.training.policy_target import targets_of
+from pydlshogi.training.recipe import PLAYED
 from pydlshogi.training.value_target import ValueTarget
 
 # Independent streams of random numbers of one seed.

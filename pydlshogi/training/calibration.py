@@ -16,7 +16,6 @@ from pydlshogi.features import WINS
 from pydlshogi.figure import new_figure, save_figure
 from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.positions import NO_EVALUATION
-from pydlshogi.training.measures_table import as_markdown, as_tsv
 
 #: Number of groups, all of the same width.
 BINS = 20
@@ -102,36 +101,16 @@ def _bin(low: float, high: float, columns: _Columns, inside: numpy.ndarray) -> B
     )
 
 
-def _columns(bins: Sequence[Bin]) -> dict[str, list[Any]]:
-    """Arranges the groups as columns by title; evaluations that are missing have no column."""
-    columns: dict[str, list[Any]] = {
-        "winning probability": [_range(row) for row in bins[:-1]] + ["all"],
-        "positions": [row.positions for row in bins],
-        "predicted": [row.predicted for row in bins],
-        "won": [row.won for row in bins],
-        "error": [row.error for row in bins],
-    }
-    if _has_evaluations(bins):
-        columns["evaluation"] = [row.evaluated for row in bins]
-    return columns
-
-
 def _has_evaluations(bins: Sequence[Bin]) -> bool:
     return not numpy.isnan(bins[-1].evaluated)
 
 
-def _range(row: Bin) -> str:
-    return f"{row.low:.2f}-{row.high:.2f}"
-
-
-def format_markdown(bins: Sequence[Bin]) -> str:
-    """Formats a Markdown table; empty without groups."""
-    return as_markdown(_columns(bins)) if bins else ""
-
-
-def format_tsv(bins: Sequence[Bin]) -> str:
-    """Formats tab-separated values; empty without groups."""
-    return as_tsv(_columns(bins)) if bins else ""
+def as_table(bins: Sequence[Bin]) -> tuple[list[str], list[list[Any]]]:
+    """Returns the titles and the cells of a table; evaluations that are missing have no column."""
+    titles = ["winning probability", "positions", "predicted", "won", "error", "evaluation"]
+    count = len(titles) if _has_evaluations(bins) else len(titles) - 1
+    ranges = [*(f"{row.low:.2f}-{row.high:.2f}" for row in bins[:-1]), "all"]
+    return titles[:count], [[name, *row[2:]][:count] for name, row in zip(ranges, bins)]
 
 
 def draw(figure: Any, bins: Sequence[Bin]) -> None:

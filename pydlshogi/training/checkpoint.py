@@ -27,13 +27,13 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import is_disk_full, next_to, replace
-from pydlshogi.network.model_file import (
+from pydlshogi.model_files.model_file import (
     MARK,
     is_finite,
     load_model,
     save_model,
 )
-from pydlshogi.network.npz import NpzError, read_npz
+from pydlshogi.model_files.npz import NpzError, read_npz
 from pydlshogi.training.state import (
     State,
     StateFileError,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
+import os
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,25 +18,35 @@ from typing import Any
 
 import numpy
 
+from pydlshogi import table
 from pydlshogi.errors import UserError
 from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
-from pydlshogi.network.model_file import ModelFileError, load_network
+from pydlshogi.model_files.model_file import ModelFileError, load_network
 from pydlshogi.outputs import prepare_outputs
 from pydlshogi.text import counted
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import NotFiniteError, load_pair
-from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
-from pydlshogi.training.datasets import warn_of_missing_targets
+from pydlshogi.training.checkpoint import NotFiniteError
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.log_file import log_to
 from pydlshogi.training.plot import save
-from pydlshogi.training.recipe import make_optimizer
-from pydlshogi.training.run import make_first_network
+from pydlshogi.training.recipe import Options, Settings
+from pydlshogi.training.run import load_start, make_first_network, make_task
 from pydlshogi.training.state import StateFileError, checksum, load_state
-from pydlshogi.training.trainer import Settings, Task, train
+from pydlshogi.training.trainer import train
 
-logger = logging.getLogger(__name__)
+#: Number of log points at the end of training whose mean is compared, as published.
+LAST_POINTS = 20
+
+# Head of each column in Markdown.
+_HEADS = {
+    "train_loss": "train loss",
+    "test_accuracy": "test accuracy",
+    "whole_test_loss": "test loss",
+    "whole_test_accuracy": "accuracy, whole test set",
+    "whole_test_value_loss": "value loss",
+    "whole_test_value_accuracy": "value accuracy",
+}
 
 
 class CompareError(UserError):
@@ -244,42 +255,25 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
 def _train(variant: Variant, comparison: Comparison, interruption: Interruption) -> int | None:
     """Trains a recipe as far as it is not trained yet; returns as ``trainer.train``."""
     settings = variant.settings
-    network = variant.make_network()
-    optimizer = make_optimizer(network, settings.recipe)
+    begun = Path(settings.state).exists()
+    files = (os.fspath(settings.model), os.fspath(settings.state)) if begun else ("", "")
+    options = Options("", "", settings, variant.network, variant.sizes, *files)
     with log_to(variant.folder / "log.txt"):
-        resumed = None
-        if Path(settings.state).exists():
-            try:
-                resumed = load_pair(settings.model, settings.state, network, optimizer)
-            # The remedies of these errors are options of other programs.
-            except StateFileError as error:
-                raise _cannot_continue(variant, error.problem) from None
-            except ModelFileError:
-                raise _cannot_continue(variant, _no_model(variant)) from None
-            done = optimizer.epoch if resumed.place is None else resumed.place.validated_epochs
+        try:
+            start = load_start(options)
+            place = start.resumed.place if start.resumed else None
+            done = place.validated_epochs if place else start.optimizer.epoch
             if done >= settings.epoch:
                 return None
-            settings = dataclasses.replace(settings, epoch=settings.epoch - done)
-            logger.info(log.LOAD_MODEL, settings.model)
-            logger.info(log.LOAD_STATE, settings.state)
-            logger.info(log.RESUME, optimizer.t)
-        logger.info(log.READ_START)
-        warn_of_missing_targets(network, settings.recipe, comparison.train_set)
-        logger.info(log.RECIPE, variant.network, settings.batchsize)
-        logger.info(log.START)
-        task = Task(
-            network,
-            optimizer,
-            comparison.train_set,
-            comparison.test_set,
-            settings,
-            comparison.device,
-            resumed=resumed,
-        )
-        try:
-            return train(task, interruption)
+            left = dataclasses.replace(settings, epoch=settings.epoch - done)
+            sets = comparison.train_set, comparison.test_set
+            options = dataclasses.replace(options, settings=left)
+            return train(make_task(options, start, comparison.device, sets=sets), interruption)
+        # The remedies of these errors are options of other programs.
         except StateFileError as error:
             raise _cannot_continue(variant, error.problem) from None
+        except ModelFileError:
+            raise _cannot_continue(variant, _no_model(variant)) from None
 
 
 def _no_model(variant: Variant) -> str:
@@ -324,3 +318,86 @@ def _write(comparison: Comparison, rows: Sequence[Row], diverged: Sequence[str])
         save({row.name: row.curve for row in rows}, comparison.output / "curves.png")
     except DrawingError as error:
         print(f"no curves: {error}", file=sys.stderr)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The results of a recipe.
+
+    Attributes:
+        name: Its name.
+        parameters: Number of parameters of the network.
+        seconds: Time of training, including evaluations and saves.
+        curve: Its log.
+        has_policy: Whether the network has a policy head.
+    """
+
+    name: str
+    parameters: int
+    seconds: float
+    curve: log.Curve
+    has_policy: bool = True
+
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """The figures by column name; None for a figure that the network does not have."""
+        return {
+            "parameters": self.parameters,
+            "seconds": self.seconds,
+            **self._policy_columns(),
+            **self._value_columns(),
+        }
+
+    def _policy_columns(self) -> dict[str, float | None]:
+        names = ("train_loss", "test_accuracy", "whole_test_loss", "whole_test_accuracy")
+        if not self.has_policy:
+            return dict.fromkeys(names)
+        last = self.curve.progress[-LAST_POINTS:]
+        end = self.curve.epochs[-1]
+        losses = [p.loss if p.policy_loss is None else p.policy_loss for p in last]
+        test_loss = end.test_loss if end.test_policy_loss is None else end.test_policy_loss
+        figures = (
+            statistics.fmean(losses) if last else None,
+            statistics.fmean(p.accuracy for p in last) if last else None,
+            test_loss,
+            end.test_accuracy,
+        )
+        return dict(zip(names, figures))
+
+    def _value_columns(self) -> dict[str, float | None]:
+        end = self.curve.epochs[-1]
+        loss, accuracy = end.test_value_loss, end.test_value_accuracy
+        if not self.has_policy:
+            loss, accuracy = end.test_loss, end.test_accuracy
+        return {"whole_test_value_loss": loss, "whole_test_value_accuracy": accuracy}
+
+
+def format_markdown(rows: Sequence[Row], caption: str) -> str:
+    """Formats a Markdown table with a caption below; columns without figures are left out."""
+    shown = {
+        name: head
+        for name, head in _HEADS.items()
+        if "value" not in name or any(row.columns[name] is not None for row in rows)
+    }
+    cells = (
+        [row.name, row.parameters, _hours(row.seconds), *(row.columns[name] for name in shown)]
+        for row in rows
+    )
+    lines = table.markdown(["recipe", "parameters", "time", *shown.values()], cells)
+    explanation = (
+        f"Train loss and test accuracy: means of the last {LAST_POINTS} log points. Test loss "
+        "and the columns after it: the whole test set at the end."
+    )
+    return f"{lines}\n{caption} {explanation}\n"
+
+
+def format_tsv(rows: Sequence[Row]) -> str:
+    """Formats tab-separated values with all decimals; a missing figure is empty."""
+    titles = ["recipe", *rows[0].columns] if rows else []
+    return table.tsv(titles, ([row.name, *row.columns.values()] for row in rows))
+
+
+def _hours(seconds: float) -> str:
+    """Formats a time as 0:37:48."""
+    minutes, second = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{second:02}"

@@ -20,11 +20,9 @@ from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.text import counted
 from pydlshogi.training import log
 from pydlshogi.training.lambda_return import has_successors
-from pydlshogi.training.options import Options
 from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.parallel import Ranks
-from pydlshogi.training.policy_target import VISITS
-from pydlshogi.training.recipe import Recipe
+from pydlshogi.training.recipe import VISITS, Options, Recipe
 
 logger = logging.getLogger(__name__)
 

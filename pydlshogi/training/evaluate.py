@@ -14,7 +14,6 @@ from pydlshogi.errors import UserError
 from pydlshogi.network.network import split_output
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.training.batches import PlanesConverter
-from pydlshogi.training.measures_table import as_markdown, as_tsv
 
 #: Ranks that count as a hit: the move played is among the network's 1, 3 or 5 first moves.
 TOPS = (1, 3, 5)
@@ -184,27 +183,16 @@ def _mean_of_known(values: numpy.ndarray) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """Arranges the rows as columns by title; heads that are missing have no columns."""
-    columns: dict[str, list[Any]] = {
-        "moves": [row.moves for row in rows],
-        "positions": [row.positions for row in rows],
-    }
-    if rows[0].loss is not None:
-        columns["loss"] = [row.loss for row in rows]
-        for number, top in enumerate(TOPS):
-            columns[f"top {top}"] = [row.accuracies[number] for row in rows]
-    if rows[0].value_loss is not None:
-        columns["value loss"] = [row.value_loss for row in rows]
-        columns["value accuracy"] = [row.value_accuracy for row in rows]
-    return columns
-
-
-def format_markdown(rows: Sequence[Row]) -> str:
-    """Formats a Markdown table, with four decimals."""
-    return as_markdown(_columns(rows))
-
-
-def format_tsv(rows: Sequence[Row]) -> str:
-    """Formats tab-separated values, with all decimals."""
-    return as_tsv(_columns(rows))
+def as_table(rows: Sequence[Row]) -> tuple[list[str], list[list[Any]]]:
+    """Returns the titles and the cells of a table; heads that are missing have no columns."""
+    has_policy, has_value = rows[0].loss is not None, rows[0].value_loss is not None
+    titles = ["moves", "positions"]
+    titles += ["loss", *(f"top {top}" for top in TOPS)] if has_policy else []
+    titles += ["value loss", "value accuracy"] if has_value else []
+    cells = [
+        [row.moves, row.positions]
+        + ([row.loss, *row.accuracies] if has_policy else [])
+        + ([row.value_loss, row.value_accuracy] if has_value else [])
+        for row in rows
+    ]
+    return titles, cells

@@ -97,7 +97,7 @@ class Curve:
     Attributes:
         progress: The evaluations during the epochs.
         epochs: The validations.
-        network: Name of the network; empty in logs of the book and of earlier versions.
+        network: Name of the network; empty in logs of the book.
         value_head_only: Whether the log says that only the value head was trained. The losses
             and accuracies are then those of the values.
         start: Iteration at which the last run began or resumed, and the number of positions up
@@ -198,7 +198,7 @@ class _Run:
 
 
 def read_log(lines: Iterable[str]) -> list[Curve]:
-    """Reads the curves of a log: one of this version, of earlier versions, or of the book's.
+    """Reads the curves of a log, ours or one of the book's.
 
     A new run starts a new curve. A resumed run continues the curve before it, from the
     iteration where it resumed. It replaces the points that a killed run logged after its last
@@ -332,39 +332,13 @@ _COMPLETIONS = (
         "test value loss": "test_value_loss",
     },
 )
-# The same of earlier versions, in which the line before had the figures of the policy alone.
-_OLD_COMPLETIONS = (
-    {"value loss": "value_loss", "value accuracy": "value_accuracy"},
-    {
-        "train value loss avr": "train_value_loss",
-        "test value loss": "test_value_loss",
-        "test value accuracy": "test_value_accuracy",
-    },
-)
 
 
 def _complete(points: list[Any], values: dict[str, tuple[float, ...]]) -> None:
     """Adds the values of a line of ours to the last point, if they belong to its kind."""
-    for names in (*_COMPLETIONS, *_OLD_COMPLETIONS):
+    for names in _COMPLETIONS:
         if _has(values, *names) and hasattr(points[-1], next(iter(names.values()))):
             _change(points, **{names[name]: numbers for name, numbers in values.items()})
-            if names in _OLD_COMPLETIONS:
-                points[-1] = _with_totals(points[-1])
-
-
-def _with_totals(point: Any) -> Any:
-    """Turns a point of an earlier version, whose losses are the policy's, into one of today."""
-    if isinstance(point, ProgressPoint):
-        return dataclasses.replace(
-            point, policy_loss=point.loss, loss=total(point.loss, point.value_loss)
-        )
-    return dataclasses.replace(
-        point,
-        train_policy_loss=point.train_loss,
-        train_loss=total(point.train_loss, point.train_value_loss),
-        test_policy_loss=point.test_loss,
-        test_loss=total(point.test_loss, point.test_value_loss),
-    )
 
 
 def _cut(points: list[Any], iteration: int) -> None:

@@ -334,7 +334,7 @@ ALONE = Ranks()
 
 def synchronize(network: Any, ranks: Ranks) -> None:
     """Makes batch normalization take the statistics of the batches of all ranks."""
-    from pydlshogi.network.normalization import BatchNormalization
+    from pydlshogi.layers.batch_normalization import BatchNormalization
 
     for link in network.links():
         if isinstance(link, BatchNormalization):

@@ -16,9 +16,7 @@ import numpy
 
 from pydlshogi.features import LABEL_NUM
 from pydlshogi.kifu.visits import Visits
-
-#: The targets, as ``--policy_target`` names them.
-PLAYED, VISITS = "played", "visits"
+from pydlshogi.training.recipe import VISITS
 
 
 def shares_of_visits(played: numpy.ndarray, visits: Visits) -> numpy.ndarray:

@@ -153,5 +153,5 @@ def _checksum_for(place: Place, positions: AnyPositions) -> int:
 
 
 def _uses_evaluations(options: Mapping[str, Any]) -> bool:
-    """Says whether a run trains on evaluations; earlier versions never did."""
+    """Says whether a run trains on evaluations."""
     return options.get("value_lambda", 1) < 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import shlex
@@ -16,8 +17,8 @@ from pydlshogi.device import select_device
 from pydlshogi.errors import UserError
 from pydlshogi.files import next_to
 from pydlshogi.kifu.mapped_positions import AnyPositions
-from pydlshogi.network.dirac import add_identity
-from pydlshogi.network.model_file import load_model, sizes_in_file
+from pydlshogi.layers.dirac import add_identity
+from pydlshogi.model_files.model_file import load_model, sizes_in_file
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.outputs import keep_earlier, real_path
@@ -25,12 +26,12 @@ from pydlshogi.training import log
 from pydlshogi.training.checkpoint import FirstSaveError, SaveError, finish_save, load_pair
 from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
 from pydlshogi.training.end import Interruption
-from pydlshogi.training.options import Options
+from pydlshogi.training.optimizer import make_optimizer
 from pydlshogi.training.parallel import ALONE, Ranks
-from pydlshogi.training.recipe import make_optimizer
+from pydlshogi.training.recipe import Options, Settings
 from pydlshogi.training.resume import has_other_positions
 from pydlshogi.training.state import COMPLETE, State, differences
-from pydlshogi.training.trainer import Settings, Task, train
+from pydlshogi.training.trainer import Task, train
 from pydlshogi.training.value_head import trained_part
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,48 @@ def run(options: Options, ranks: Ranks = ALONE) -> int | None:
     options = ranks.on_first(options.with_seed)
     settings = options.settings
     device = select_device(ranks.gpu(options.gpu))
+    start = load_start(options, ranks)
+    if start.is_complete and os.environ.get(_CONTINUE) and _continues(options):
+        _log_start(options, start)
+        logger.info("the run is complete")  # its process was killed after the last save
+        return None
+    task = make_task(options, start, device, ranks)
+    interruption = Interruption(speaks=ranks.is_first)
+    signal_number = _train(task, interruption, _continues(options))
+    if signal_number and (start.resumed or start.optimizer.t):
+        left = _left(settings, *interruption.left)
+        logger.warning("to continue, %s", _how_to_continue(f"{_files(settings)}{left}"))
+    return signal_number
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """What a run starts from.
+
+    Attributes:
+        network: The network, with its first weights or those of the files.
+        optimizer: The ``chainer.Optimizer`` of what is trained.
+        resumed: The state that is resumed, or None.
+    """
+
+    network: Network
+    optimizer: Any
+    resumed: State | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the resumed run had done all its epochs and iterations."""
+        place = self.resumed.place if self.resumed else None
+        return place is not None and place.stage == COMPLETE
+
+
+def load_start(options: Options, ranks: Ranks = ALONE) -> Start:
+    """Makes the network and the optimizer, and loads the files to start from.
+
+    Raises:
+        UserError: a file cannot be used, or the network cannot have such weights.
+    """
+    settings = options.settings
     network = make_first_network(
         options.network,
         settings.seed,
@@ -71,36 +114,46 @@ def run(options: Options, ranks: Ranks = ALONE) -> int | None:
         dirac=settings.recipe.dirac and not options.resume,
     )
     optimizer = make_optimizer(trained_part(network, settings.recipe), settings.recipe, ranks)
-    resumed = _load_together(options, network, optimizer, ranks)
-    complete = resumed and resumed.place and resumed.place.stage == COMPLETE
-    if complete and os.environ.get(_CONTINUE) and _continues(options):
-        logger.info("the run is complete")  # its process was killed after the last save
-        return None
-    train_positions, test_positions = read_sets(options, ranks)
+    return Start(network, optimizer, _load_together(options, network, optimizer, ranks))
+
+
+def make_task(
+    options: Options,
+    start: Start,
+    device: Any,
+    ranks: Ranks = ALONE,
+    sets: tuple[AnyPositions, AnyPositions] | None = None,
+) -> Task:
+    """Reads the positions, logs what will be trained, and keeps files that would be replaced.
+
+    Args:
+        sets: The training and the test positions; None to read the lists.
+    """
+    settings, network = options.settings, start.network
+    _log_start(options, start)
+    if sets is None:
+        train_positions, test_positions = read_sets(options, ranks)
+    else:
+        logger.info(log.READ_START)
+        train_positions, test_positions = sets
     warn_of_missing_targets(network, settings.recipe, train_positions)
-    ranks.on_first(lambda: _keep_earlier(options, resumed, train_positions))
-    if complete:
+    ranks.on_first(lambda: _keep_earlier(options, start.resumed, train_positions))
+    if start.is_complete:
         logger.warning("the resumed run was complete; it is trained further")
     logger.info(log.RECIPE, options.network, settings.batchsize)
     if settings.recipe.value_head_only:
         logger.info(log.VALUE_HEAD_ONLY)
     logger.info(log.START)
-    task = Task(
+    return Task(
         network,
-        optimizer,
+        start.optimizer,
         train_positions,
         test_positions,
         settings,
         device,
-        resumed=resumed,
+        resumed=start.resumed,
         ranks=ranks,
     )
-    interruption = Interruption(speaks=ranks.is_first)
-    signal_number = _train(task, interruption, _continues(options))
-    if signal_number and (resumed or optimizer.t):
-        left = _left(settings, *interruption.left)
-        logger.warning("to continue, %s", _how_to_continue(f"{_files(settings)}{left}"))
-    return signal_number
 
 
 def _sizes(options: Options) -> dict[str, int]:
@@ -239,20 +292,28 @@ def _load_together(
 
 def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> State | None:
     """Loads the files to start from; returns the state to resume."""
-    # A reader of the log takes these lines as a resumed run, which continues a curve. They
-    # are therefore logged after the files have been loaded.
-    if not options.resume:
-        if options.initmodel:
-            load_model(options.initmodel, network)
-            logger.info(log.LOAD_MODEL, options.initmodel)
-        return None
-    state = load_pair(options.initmodel, options.resume, network, optimizer)
-    logger.info(log.LOAD_MODEL, options.initmodel)
+    if options.resume:
+        return load_pair(options.initmodel, options.resume, network, optimizer)
+    if options.initmodel:
+        load_model(options.initmodel, network)
+    return None
+
+
+def _log_start(options: Options, start: Start) -> None:
+    """Logs the files that were loaded.
+
+    A reader of the log takes these lines as a resumed run, which continues a curve. So they must
+    not come before the files have been loaded.
+    """
+    if options.initmodel:
+        logger.info(log.LOAD_MODEL, options.initmodel)
+    if start.resumed is None:
+        return
     logger.info(log.LOAD_STATE, options.resume)
-    logger.info(log.RESUME, optimizer.t)
-    if state.place is not None:
-        for difference in differences(state.place.options, options.settings.options):
+    logger.info(log.RESUME, start.optimizer.t)
+    place = start.resumed.place
+    if place is not None:
+        for difference in differences(place.options, options.settings.options):
             logger.warning("another option than in the resumed run: %s", difference)
-        if options.seed is not None and state.place.seed != options.seed:
+        if options.seed is not None and place.seed != options.seed:
             logger.warning("--seed %d is ignored: a resumed run keeps its own", options.seed)
-    return state

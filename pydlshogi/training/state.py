@@ -37,10 +37,10 @@ from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
-from pydlshogi.network.npz import NpzError, read_npz
+from pydlshogi.model_files.npz import NpzError, read_npz
 from pydlshogi.positions import POSITION
 from pydlshogi.training.order import COMPUTED, SHUFFLED
-from pydlshogi.training.policy_target import PLAYED
+from pydlshogi.training.recipe import Recipe
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"
@@ -53,18 +53,6 @@ LOSSES = ("loss", "value_loss")
 
 #: Stages of a run: before the validation of the last iteration, and after all it had to do.
 VALIDATION, COMPLETE = "validation", "complete"
-
-# Options of earlier versions that were removed, and their defaults.
-_REMOVED_OPTIONS = {"label_smoothing": 0.0, "average": None}
-
-# Options that earlier versions did not have, and what these versions did.
-_ADDED_OPTIONS = {
-    "mirror": False,
-    "value_lambda": 1.0,
-    "td_lambda": 0.0,
-    "policy_target": PLAYED,
-    "value_head_only": False,
-}
 
 # Sums of a loss, and what a number must be below; random generators take 32 bits.
 _SUMS = {f"{part}/{key}" for part in ("since_line", "in_epoch") for key in ("_x", "_x2", "_n")}
@@ -106,7 +94,7 @@ class Place:
         losses: Sums of each loss in :data:`LOSSES`, as Chainer serializes a ``LossMeans``.
         seconds: Time spent on training, over all runs.
         schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
-        options: Recipe and batch size by name; empty for files of old versions.
+        options: Recipe and batch size by name.
         order: Kind of the order of an epoch (:mod:`pydlshogi.training.order`).
         stage: ``VALIDATION``, ``COMPLETE``, or empty in the midst of the training.
     """
@@ -227,7 +215,7 @@ def save_state(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
 
 
 def load_state(path: str | os.PathLike[str]) -> State:
-    """Reads a state file of any version, or one of the book's.
+    """Reads a state file, ours or one of the book's.
 
     Raises:
         StateFileError: the file cannot be read, is no state file, or belongs to a run
@@ -276,29 +264,16 @@ def _read_place(path: str | os.PathLike[str], own: Mapping[str, numpy.ndarray]) 
             f"state file {path} is damaged or of another version of pydlshogi ({error})",
             f"Resume with the version that wrote it. {_START_FROM_MODEL}",
         ) from None
-    names = _options_of_earlier_versions(place, own)
+    known = {"batchsize", *(field.name for field in dataclasses.fields(Recipe))}
+    names = [name for name, value in place.options.items() if value and name not in known]
     if names:
         options = " and ".join(f"--{name}" for name in sorted(names))
         raise StateFileError(
-            f"state file {path} belongs to a run with {options} of an earlier version of "
+            f"state file {path} belongs to a run with {options} of another version of "
             "pydlshogi, and this version cannot continue it",
             _START_FROM_MODEL,
         )
     return place
-
-
-def _options_of_earlier_versions(place: Place, own: Mapping[str, numpy.ndarray]) -> set[str]:
-    """Names the options of a run that this version does not have, or that work differently."""
-    options = place.options
-    names = {
-        name for name, default in _REMOVED_OPTIONS.items() if options.get(name, default) != default
-    }
-    if _below("average/", own):  # a file older than the options has only the arrays
-        names.add("average")
-    # The versions with label_smoothing drew the mirrored positions by other random numbers.
-    if "label_smoothing" in options and options.get("mirror"):
-        names.add("mirror")
-    return names
 
 
 def _below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,8 +291,10 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     Returns:
         A clause for each option that changed.
     """
-    before = {**_ADDED_OPTIONS, **before}
-    now = json.loads(json.dumps(dict(now)))  # JSON turns a tuple into a list
+    published, now = (  # JSON turns a tuple into a list
+        json.loads(json.dumps(dict(options))) for options in (dataclasses.asdict(Recipe()), now)
+    )
+    before = {**published, **before}
     return [
         f"--{name} was {before[name]} and is {value} now"
         for name, value in now.items()
@@ -332,14 +309,13 @@ def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
     Args:
         positions: Positions in memory or in shards. Shards are not read: the checksums of
             their tables count.
-        evaluations: Whether training uses the evaluations. Earlier versions did not have
-            them; their state files must fit the same positions.
+        evaluations: Whether training uses the evaluations; otherwise they do not count.
     """
     if isinstance(positions, MappedPositions):
         return positions.checksum(lambda array: checksum(array, evaluations))
     value = 0
-    # Earlier versions had no recent moves either. In game records these follow from the moves.
-    # The positions of HCPE and PSV have none.
+    # Recent moves do not count either. In game records these follow from the moves. The
+    # positions of HCPE and PSV have none.
     size = POSITION.fields["recent" if evaluations else "evaluation"][1]  # type: ignore[index]
     for start in range(0, len(positions), _CHECKSUM_ROWS):
         rows = numpy.ascontiguousarray(positions[start : start + _CHECKSUM_ROWS])

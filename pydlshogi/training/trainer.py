@@ -14,57 +14,23 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
-from pydlshogi.network.convolution import get_convolution
-from pydlshogi.network.gpu.recording import can_record
+from pydlshogi.layers.convolution import get_convolution
+from pydlshogi.layers.gpu.recording import can_record
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
 from pydlshogi.training.extensions import Progress, Validation
 from pydlshogi.training.loss import Loss, LossMeans, loss_names
+from pydlshogi.training.optimizer import make_schedule
 from pydlshogi.training.parallel import ALONE, Ranks, synchronize
-from pydlshogi.training.policy_target import VISITS
 from pydlshogi.training.progress import ProgressBar, bar_stream
-from pydlshogi.training.recipe import Recipe, make_schedule
+from pydlshogi.training.recipe import VISITS, Settings
 from pydlshogi.training.resume import LiveState
 from pydlshogi.training.state import COMPLETE, VALIDATION, State
 from pydlshogi.training.updater import RecordedUpdater
 
 logger = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """What a run has to do: the options of the training programs with the same names.
-
-    Attributes:
-        model: File that receives the network; its folder exists.
-        state: File that receives the optimizer and the place; its folder exists.
-        seed: 0..2**32-1: determines the order of the training positions and the draws of
-            test positions. A resumed run keeps the seed that it started with.
-        batchsize: Positions in a training batch.
-        test_batchsize: Number of random test positions for each evaluation, and positions
-            in a batch of the validation.
-        epoch: Epochs of this run, including an epoch that was interrupted.
-        iterations: Largest number of iterations of this run; None for no limit.
-        eval_interval: Iterations between two evaluations; each also saves.
-        recipe: The recipe.
-    """
-
-    model: str | os.PathLike[str]
-    state: str | os.PathLike[str]
-    seed: int = 0
-    batchsize: int = 32
-    test_batchsize: int = 512
-    epoch: int = 10
-    iterations: int | None = None
-    eval_interval: int = 1000
-    recipe: Recipe = Recipe()
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Recipe and batch size by name: what a resumed run should not change."""
-        return {**dataclasses.asdict(self.recipe), "batchsize": self.batchsize}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.gpu.recording import Memory, Recording
+from pydlshogi.layers.gpu.recording import Memory, Recording
 from pydlshogi.training.loss import Mean, measure
 
 
@@ -13,7 +13,7 @@ class RecordedUpdater(chainer.training.updaters.StandardUpdater):
     """Chainer's updater for one GPU. It records how the gradients of a full batch are computed.
 
     The results are those of ``StandardUpdater``. A step is faster, because a recording
-    (:mod:`pydlshogi.network.gpu.recording`) starts the kernels without Python.
+    (:mod:`pydlshogi.layers.gpu.recording`) starts the kernels without Python.
 
     Args:
         *args: As for ``StandardUpdater``.

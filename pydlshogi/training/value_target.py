@@ -11,8 +11,8 @@ from pydlshogi.features import WINS
 from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.positions import NO_EVALUATION
-from pydlshogi.training.defaults import EVAL_SCALE
 from pydlshogi.training.lambda_return import lambda_returns
+from pydlshogi.training.recipe import EVAL_SCALE
 
 # In the precision of the training.
 _WINS = WINS.astype(numpy.float32)

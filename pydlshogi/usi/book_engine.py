@@ -18,10 +18,9 @@ from typing import Any, Callable
 
 from pydlshogi.errors import UserError
 from pydlshogi.usi.dialogue import Dialogue, perhaps_without_reader
-from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import open_log
 from pydlshogi.usi.options import EMPTY, Options
-from pydlshogi.usi.output import Output
+from pydlshogi.usi.output import DialogueLog, Output
 from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import CommandError, FatalError, Go, parse_position, parse_setoption
 

@@ -101,8 +101,9 @@ class Spin(Option):
         return f"spin default {self.default} min {self.low} max {self.high}"
 
     def parse(self, text: str, value: int) -> int:
-        """Parses a number and checks the bounds."""
-        number = int(text) if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) else None
+        """Parses a number, such as ``5`` or ``5.0``, and checks the bounds."""
+        match = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text, re.ASCII)
+        number = int(match[1]) if match else None
         if number is None or not self.low <= number <= self.high:
             raise ValueError(f"choose a number from {self.low} to {self.high}")
         return number
@@ -146,7 +147,13 @@ class Filename(Option):
 
     def parse(self, text: str, value: str) -> str:
         """Parses a path; ``<empty>`` is an empty one."""
-        return "" if text == EMPTY else text
+        return "" if text == EMPTY else unquoted(text)
+
+
+def unquoted(path: str) -> str:
+    """Takes off the quotation marks around a path: Windows copies a path with them."""
+    is_quoted = len(path) > 1 and path[0] in "\"'" and path[-1] == path[0]
+    return path[1:-1].strip() if is_quoted else path
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,20 +1,18 @@
-"""Runs an engine on standard input and output."""
+"""Runs an engine on standard input and output, which are reserved for the protocol."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable, NoReturn
+from typing import BinaryIO, Callable, NoReturn
 
 import pydlshogi
-from pydlshogi.usi.dialogue_log import DialogueLog
-from pydlshogi.usi.engine import Engine
+from pydlshogi.usi.engine import Engine, Player
 from pydlshogi.usi.options import Options
-from pydlshogi.usi.output import Output
-from pydlshogi.usi.player import Player
-from pydlshogi.usi.streams import protocol_streams
+from pydlshogi.usi.output import DialogueLog, Output
 
 #: Relative paths in options start here: the root of a clone. The GUI chooses the current
 #: folder, so that one is of no use.
@@ -51,3 +49,66 @@ def run_engine(
         # A normal exit would wait for all threads: an import, CUDA, a batch of the network. Then
         # it would free the tree node by node.
         os._exit(0)
+
+
+@contextlib.contextmanager
+def protocol_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Opens standard input and output for the protocol alone.
+
+    Yields:
+        The lines of the GUI, and the stream for the answers.
+    """
+    _open_standard_files()
+    with _input_for_protocol() as lines, _output_for_protocol() as stream:
+        yield lines, stream
+
+
+def _open_standard_files() -> None:
+    """Opens standard input, output and error if the GUI has not.
+
+    Otherwise the next opened file would take the number of the missing one.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+
+
+@contextlib.contextmanager
+def _input_for_protocol() -> Iterator[BinaryIO]:
+    """Reserves standard input. Everyone else finds it empty.
+
+    On Windows a call about a pipe waits while another thread reads the pipe. Libraries
+    make such calls about standard input when they are imported: numpy would wait for the
+    GUI's next line, and the GUI for ``readyok``.
+    """
+    own = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    try:
+        with os.fdopen(os.dup(own), "rb") as stream:
+            yield stream
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
+
+
+@contextlib.contextmanager
+def _output_for_protocol() -> Iterator[BinaryIO]:
+    """Reserves standard output.
+
+    What libraries print meanwhile, from Python or from C, goes to standard error.
+    """
+    own = os.dup(1)
+    os.dup2(2, 1)
+    stream = os.fdopen(os.dup(own), "wb")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield stream
+    finally:
+        with contextlib.suppress(OSError):  # the GUI is gone, and a line is left over
+            stream.close()
+        os.dup2(own, 1)
+        os.close(own)

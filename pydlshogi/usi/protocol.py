@@ -195,25 +195,25 @@ _GO_CLOCKS = ("btime", "wtime", "binc", "winc")
 #: Larger numbers count as this one.
 _LARGEST = 10**18
 
-_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
-
-
-def _number(text: str) -> int:
-    """Reads a whole number. Any other text counts as 0, and a larger number as 10**18."""
-    if not _NUMBER.fullmatch(text):
-        return 0
-    # Python refuses to read thousands of digits, so at most 20 are read.
-    digits = text.lstrip("+-").lstrip("0")[:20] or "0"
-    size = min(_LARGEST, int(digits))
-    return -size if text.startswith("-") else size
+#: The whole number at the start of a text, and what may follow it: a fraction without a value.
+_NUMBER = re.compile(r"([+-]?)0*(\d{0,20})\d*(?<=\d)(\.\d*)?", re.ASCII)
 
 
 def _go_number(word: str, value: str, complaints: list[str]) -> int:
-    """Reads the number of a word of ``go``, and adds a complaint if it is none."""
-    if not _NUMBER.fullmatch(value):
+    """Reads the whole number at the start of a word behind ``word``.
+
+    Lishogi-Bot sends ``movetime 1000.0``. Without a number it is 0, and at most 10**18. A value
+    that is not only a number adds a complaint.
+    """
+    match = _NUMBER.match(value)
+    # Python refuses to read thousands of digits.
+    number = min(_LARGEST, int(match[2] or 0)) if match else 0
+    if match and match[1] == "-":
+        number = -number
+    if not match or match.end() < len(value):
         instead = f", not {quote(value)}" if value else ""
-        complaints.append(f"go {word} needs a number{instead}: it counts as 0")
-    return _number(value)
+        complaints.append(f"go {word} needs a number{instead}: it counts as {number}")
+    return number
 
 
 def parse_go(text: str) -> tuple[Go, list[str]]:
@@ -289,3 +289,12 @@ def info(
         f"info depth 1 time {time_ms} nodes {nodes} multipv {multipv} {score_words}"
         f"pv {' '.join(pv)}"
     )
+
+
+def end_info(score: str) -> str:
+    """Writes the ``info`` line of a game that has ended.
+
+    Args:
+        score: ``mate 1`` for a declaration, ``mate -0`` for a side that is mated.
+    """
+    return f"info depth 0 time 0 nodes 0 score {score}"

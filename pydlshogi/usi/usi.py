@@ -13,11 +13,9 @@ from typing import Any, BinaryIO
 
 from pydlshogi.usi.book_engine import BookEngine
 from pydlshogi.usi.dialogue import Dialogue
-from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import Output
-from pydlshogi.usi.process import AUTHOR, PROGRAM_FOLDER
-from pydlshogi.usi.streams import protocol_streams
+from pydlshogi.usi.output import DialogueLog, Output
+from pydlshogi.usi.process import AUTHOR, PROGRAM_FOLDER, protocol_streams
 
 __all__ = ["usi"]
 

@@ -186,7 +186,7 @@ def test_a_search_has_the_batches_of_the_engine(network, monkeypatch):
         return evaluate(planes)
 
     monkeypatch.setattr(network.evaluator, "evaluate", counting)
-    monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: 1)
+    monkeypatch.setattr("pydlshogi.player.batch_sizes.get_threads", lambda: 1)
     (opinion,) = Searcher(network, 1).opinions(game_of())
     assert opinion.nodes > 40  # enough for batches of more than four
     assert max(sizes) == 4

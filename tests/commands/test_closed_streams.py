@@ -47,7 +47,7 @@ def test_programs_that_show_bars_work_with_closed_streams(tmp_path, closed):
         ("convert_positions", ["list.txt", "a.hcpe"], "a.hcpe"),
         ("make_positions", ["list.txt", "shards"], "shards"),
         ("filter_csa", [str(Path(games[0]).parent), "--min_rating", "0", "--list", "l"], "l"),
-        ("make_book", ["list.txt", "a.db"], "a.db"),
+        ("make_opening_book", ["list.txt", "a.db"], "a.db"),
     ]:
         result = run(name, *words, closed=closed, cwd=tmp_path)
         assert result.returncode == 0, name

@@ -102,7 +102,7 @@ def test_make_gpu_runs_the_check_in_a_python_that_has_the_packages(clone, with_g
     assert result.returncode == 0, result.stderr
     test, check = calls(clone)
     assert test.startswith("-c import pydlshogi.compat, cupy, ")
-    assert check == "utils/gpu_check.py --minutes 9"
+    assert check == "benchmarks/gpu_check.py --minutes 9"
 
 
 def test_make_gpu_installs_what_is_missing(clone, with_gpu):
@@ -115,7 +115,7 @@ def test_make_gpu_installs_what_is_missing(clone, with_gpu):
     install, board, check = calls(clone)[2:5]
     assert install.startswith("-m pip install ") and ".[cuda13,plot,search,7z]" in install
     assert board.startswith("-m pip install ") and "--no-deps cshogi" in board
-    assert check == "utils/gpu_check.py"
+    assert check == "benchmarks/gpu_check.py"
     assert (clone / ".venv" / ".for-gpu").exists()
 
 
@@ -124,7 +124,12 @@ def test_make_gpu_without_internet_needs_no_packages_of_the_tests(clone, with_gp
     python.write_text(PYTHON + 'case "$*" in *pytest*) exit 1 ;; esac\n')
     result = make(clone, "gpu")
     assert result.returncode == 0
-    assert [call.split()[0] for call in calls(clone)] == ["-c", "-m", "-c", "utils/gpu_check.py"]
+    assert [call.split()[0] for call in calls(clone)] == [
+        "-c",
+        "-m",
+        "-c",
+        "benchmarks/gpu_check.py",
+    ]
 
 
 @pytest.mark.skipif(
@@ -139,7 +144,7 @@ def test_make_gpu_says_in_one_sentence_that_there_is_no_gpu(clone):
     assert not (clone / "calls.txt").exists()
     for rehearsal in ("--gpu -1", "-g -1", "-g-1", "--gpu=-1", "--minutes 3 --gpu  -1"):
         assert make(clone, "gpu", f"GPU_ARGS={rehearsal}").returncode == 0
-        assert calls(clone)[-1] == "utils/gpu_check.py " + rehearsal.replace("  ", " ")
+        assert calls(clone)[-1] == "benchmarks/gpu_check.py " + rehearsal.replace("  ", " ")
 
 
 def test_make_is_make_train(clone):

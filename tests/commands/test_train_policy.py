@@ -16,10 +16,10 @@ from training_helpers import SmallNetwork, assert_same_files, assert_same_parame
 
 from pydlshogi.commands.train_policy import main
 from pydlshogi.compat import chainer
+from pydlshogi.layers.convolution import get_convolution, set_convolution
+from pydlshogi.layers.cpu.threads import get_threads, set_threads
 from pydlshogi.lock import lock_outputs
-from pydlshogi.network.convolution import get_convolution, set_convolution
-from pydlshogi.network.cpu.threads import get_threads, set_threads
-from pydlshogi.network.npz import read_npz
+from pydlshogi.model_files.npz import read_npz
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training import checkpoint, run

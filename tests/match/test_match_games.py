@@ -14,22 +14,20 @@ from pathlib import Path
 import pytest
 import shogi
 
-cshogi = pytest.importorskip("cshogi")
-
-from pydlshogi.commands.match import main  # noqa: E402
-from pydlshogi.kifu.csa import parse_game  # noqa: E402
-from pydlshogi.lock import lock_outputs  # noqa: E402
-from pydlshogi.match import series  # noqa: E402
-from pydlshogi.match.engine_spec import parse_engine  # noqa: E402
-from pydlshogi.match.limit import Limit  # noqa: E402
-from pydlshogi.match.openings import draw_openings  # noqa: E402
-from pydlshogi.match.record import read_outcome  # noqa: E402
-from pydlshogi.match.table import Row  # noqa: E402
-from pydlshogi.match.tournament import Tournament  # noqa: E402
-from pydlshogi.match.usi_client import UsiClient  # noqa: E402
-from pydlshogi.match.workers import Workers  # noqa: E402
-from pydlshogi.network.model_file import save_model  # noqa: E402
-from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
+from pydlshogi.commands.match import main
+from pydlshogi.kifu.csa import parse_game
+from pydlshogi.lock import lock_outputs
+from pydlshogi.match import series
+from pydlshogi.match.engine_spec import parse_engine
+from pydlshogi.match.limit import Limit
+from pydlshogi.match.openings import draw_openings
+from pydlshogi.match.record import read_outcome
+from pydlshogi.match.table import Row
+from pydlshogi.match.tournament import Tournament
+from pydlshogi.match.usi_client import UsiClient
+from pydlshogi.match.workers import Workers
+from pydlshogi.model_files.model_file import save_model
+from pydlshogi.network.policy import PolicyNetwork
 
 SCRIPT = str(Path(__file__).resolve().parents[2] / "utils" / "match.py")
 FAIRY = shutil.which("fairy-stockfish") or shutil.which("/usr/games/fairy-stockfish")
@@ -167,9 +165,11 @@ def lines(files, number):
 
 
 def test_cshogi_reads_the_same_from_the_records(finished):
+    cshogi = pytest.importorskip("cshogi")
+    pytest.importorskip("cshogi.CSA")
     for path in sorted(finished.rglob("*.csa")):
         game = parse_game(path.read_bytes())
-        (theirs,) = cshogi.Parser.parse_file(str(path))
+        (theirs,) = cshogi.CSA.Parser.parse_file(str(path))
         assert theirs.version == "V2.2"
         assert theirs.names == game.names
         assert theirs.endgame == game.end_mark
@@ -740,18 +740,20 @@ def test_an_output_that_cannot_be_written(fake, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("version", "command"),
-    [((3, 11, 7), '-e ".[match]"'), ((3, 12, 1), '--no-deps "cshogi>=1.1"')],
-)
-def test_without_cshogi(tmp_path, capsys, monkeypatch, version, command):
-    monkeypatch.setitem(sys.modules, "cshogi.usi", None)
-    monkeypatch.setattr(sys, "version_info", version)
-    assert run(tmp_path / "match", "--engine", "random") == 1
-    error = capsys.readouterr().err
-    assert "cshogi is needed" in error and f"python -m pip install {command}" in error.replace(
-        "--no-build-isolation ", ""
-    )
+def test_without_cshogi_the_same_games_are_played(tmp_path, monkeypatch):
+    arguments = ("--engine", engine("first", 1), "--opponent", engine("second", 2))
+    found = []
+    for folder in ("with", "without"):
+        assert run(tmp_path / folder, *arguments, "--games", 2, "--max_plies", 40) == 0
+        output = tmp_path / folder
+        found.append([parse_game((output / path).read_bytes()).moves for path in records(output)])
+        monkeypatch.setitem(sys.modules, "cshogi", None)
+    assert found[0] == found[1] and len(found[0]) == 2
+
+
+def engine(name, seed):
+    """The random player with a seed."""
+    return f"{name}={sys.executable} -m pydlshogi.match.random_player;random_seed={seed}"
 
 
 def test_a_row_without_games():

@@ -5,8 +5,8 @@ import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.convolution import using_convolution
-from pydlshogi.network.model_file import load_model, save_model
+from pydlshogi.layers.convolution import using_convolution
+from pydlshogi.model_files.model_file import load_model, save_model
 from pydlshogi.network.policy import PolicyNetwork, ch
 
 F = chainer.functions

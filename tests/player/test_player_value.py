@@ -10,8 +10,8 @@ import shogi
 from pydlshogi import rules
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, make_input_features_from_board, make_output_label
-from pydlshogi.network.evaluator import Evaluation, Evaluator
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.inference.evaluator import Evaluation, Evaluator
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.player import shallow_player
 from pydlshogi.player.policy_player import PolicyPlayer

@@ -17,7 +17,7 @@ from training_helpers import (
 from pydlshogi import files
 from pydlshogi.compat import chainer
 from pydlshogi.files import next_to
-from pydlshogi.network.model_file import ModelFileError, load_model
+from pydlshogi.model_files.model_file import ModelFileError, load_model
 from pydlshogi.network.registry import make_network as make_named_network
 from pydlshogi.training.checkpoint import PairWriter, SaveError, finish_save, load_pair
 from pydlshogi.training.state import Place, State, StateFileError, fingerprint

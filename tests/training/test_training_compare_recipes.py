@@ -14,13 +14,12 @@ import pytest
 from training_helpers import assert_same_files, complaints
 
 from pydlshogi.commands.compare_recipes import build_parser, main, read_recipes
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.text import counted
 from pydlshogi.training import compare, trainer
-from pydlshogi.training.compare import CompareError, hold_out
-from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
+from pydlshogi.training.compare import CompareError, Row, format_markdown, format_tsv, hold_out
 from pydlshogi.training.log import Curve, EpochPoint, ProgressPoint, read_log
 
 SMALL = (

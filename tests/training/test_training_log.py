@@ -70,24 +70,7 @@ def test_the_books_lines_of_two_heads_are_read():
     assert log.format_epoch(curve.epochs[0]) == [epoch]
 
 
-OLD = """\
-epoch = 1, iteration = 5, loss = 4.0, accuracy = 0.25
-epoch = 1, iteration = 5, value loss = 0.5, value accuracy = 0.75
-epoch = 1, iteration = 7, train loss avr = 3.0, test accuracy = 0.125
-epoch = 1, iteration = 7, test loss = 2.0
-epoch = 1, iteration = 7, train value loss avr = 1.0, test value loss = 0.25, test value accuracy = 1.0
-""".splitlines()  # noqa: E501
-
-
-def test_a_log_of_two_heads_of_earlier_versions_is_read():
-    (curve,) = log.read_log(OLD)
-    assert curve.progress == [log.ProgressPoint(1, 5, 4.5, 0.25, 4.0, 0.5, 0.75)]
-    assert curve.epochs == [log.EpochPoint(1, 7, 4.0, 0.125, 2.25, 3.0, 1.0, 2.0, 0.25, 1.0)]
-
-
 def test_without_a_known_result_the_total_is_the_policy_loss():
-    (curve,) = log.read_log([OLD[0], OLD[1].replace("0.5", "nan")])
-    assert curve.progress[0].loss == 4.0
     assert log.total(2.0, float("nan")) == 2.0
     assert numpy.isnan(log.total(float("nan"), 2.0))
     assert log.total(None, 2.0) == 2.0

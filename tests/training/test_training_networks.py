@@ -9,7 +9,7 @@ from training_helpers import assert_same_files
 
 from pydlshogi.commands.train_policy import main
 from pydlshogi.compat import chainer
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import NETWORKS, make_network, name_of
 from pydlshogi.training.log import read_log
 from pydlshogi.training.state import Place, State, fingerprint

@@ -17,10 +17,9 @@ from packed_files import EMBEDDED, write_games
 from training_together import CASES, DEEP, train_together
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.normalization import Normalization
-from pydlshogi.network.normalization import BatchNormalization
-from pydlshogi.network.npz import read_npz
-from pydlshogi.network.plain_normalization import PlainNormalization
+from pydlshogi.layers.batch_normalization import BatchNormalization, PlainNormalization
+from pydlshogi.layers.cpu.normalize import Normalization
+from pydlshogi.model_files.npz import read_npz
 from pydlshogi.training import launcher
 from pydlshogi.training.parallel import ALONE, MPIRanks, ParallelError, Ranks, join
 

@@ -13,15 +13,15 @@ from training_helpers import (
     make_positions,
 )
 
-from pydlshogi.commands.recipe_options import recipe_of
-from pydlshogi.commands.train_options import build_parser
+from pydlshogi.commands.train_options import build_parser, recipe_of
 from pydlshogi.compat import chainer
-from pydlshogi.network.npz import read_npz
+from pydlshogi.model_files.npz import read_npz
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.checkpoint import load_pair
 from pydlshogi.training.loss import Loss
-from pydlshogi.training.recipe import Recipe, Schedule, make_optimizer, make_schedule
+from pydlshogi.training.optimizer import Schedule, make_optimizer, make_schedule
+from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.state import OWN, StateFileError, differences, load_state
 from pydlshogi.training.trainer import Settings, Task, train
 

@@ -26,12 +26,12 @@ from training_helpers import (
 )
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.npz import read_npz
+from pydlshogi.model_files.npz import read_npz
 from pydlshogi.training import log, plot
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import SaveError, load_pair
+from pydlshogi.training.optimizer import make_optimizer as make_optimizer_of
 from pydlshogi.training.recipe import Recipe
-from pydlshogi.training.recipe import make_optimizer as make_optimizer_of
 from pydlshogi.training.state import COMPLETE, StateFileError, load_state
 from pydlshogi.training.trainer import Settings, Task, train
 

@@ -12,11 +12,12 @@ from pydlshogi.commands import train_policy, train_policy_value
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_planes
 from pydlshogi.kifu.loading import load_positions
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.training import log
 from pydlshogi.training.loss import Loss
-from pydlshogi.training.recipe import Recipe, make_optimizer
+from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.trainer import Settings, Task, train
 from pydlshogi.training.value_head import ValueHead
 

@@ -12,7 +12,7 @@ import numpy
 import pytest
 from network_helpers import narrow
 
-from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.player.engine_options import mcts_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "mcts_player_usi.py"
@@ -32,6 +32,7 @@ USI_LINE = re.compile(
     r"|usiok|readyok|info string .*"
     r"|info depth \d+ seldepth \d+ time \d+ nodes \d+ nps \d+ hashfull \d+ multipv \d+"
     rf"({SCORE})? pv \S+( \S+)*"
+    r"|info depth 0 time 0 nodes 0 score mate (1|-0)"
     r"|info (depth \d+ )?time \d+ nodes \d+ nps \d+ hashfull \d+( score mate \d+ pv \S+( \S+)*)?"
     r"|bestmove (resign|win|\S+( ponder \S+)?)|checkmate (nomate|timeout|\S+( \S+)*)",
     re.ASCII,
@@ -51,7 +52,7 @@ def no_value(tmp_path_factory):
 
 
 def save(tmp_path_factory, network):
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     numpy.random.seed(20261123)
@@ -104,7 +105,7 @@ def test_usi_is_answered_at_once_and_without_heavy_imports(start):
     program.send("setoption name USI_Hash value 256", "setoption name MultiPV value 2")
     assert program.leave("quit") == 0
     imported = {line.split("|")[-1].strip() for line in program.stderr.decode().splitlines()}
-    assert "pydlshogi.player.mcts_options" in imported
+    assert "pydlshogi.player.engine_options" in imported
     assert not imported & {"numpy", "shogi", "cshogi", "chainer", "cupy"}
     assert all(USI_LINE.fullmatch(answer) for answer in answers)
     names = {line.split()[2] for line in answers if line.startswith("option")}
@@ -238,6 +239,49 @@ def test_go_mate(shared_engine):
     assert engine.ask("go mate 5000", "checkmate")[1:] == ["checkmate nomate"]
     engine.send(MATED)
     assert engine.ask("go mate 100", "checkmate")[1:] == ["checkmate nomate"]
+
+
+def test_an_isready_that_ends_a_mate_search_says_why(engine):
+    engine.send(LONG_MATE_SEARCH, "go mate infinite")
+    engine.until("info time")
+    engine.send("setoption name MultiPV value 2", "isready")
+    answers = engine.until("readyok")
+    reason = "info string isready ended the search, because an option was set before it"
+    assert answers[-3:] == [reason, "checkmate timeout", "readyok"]
+
+
+DECLARED = "position sfen KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1"
+
+
+def test_an_analysis_where_a_declaration_holds_shows_scores_and_the_lines(shared_engine):
+    engine = shared_engine
+    engine.send(DECLARED, "go infinite")
+    assert engine.until("info string")[-2:] == [
+        "info depth 0 time 0 nodes 0 score mate 1",
+        "info string the 27-point declaration holds",
+    ]
+    assert re.search(SCORE + " pv ", engine.until("info depth")[-1])
+    assert not bestmoves(engine.obey())
+    assert bestmoves(engine.ask("stop", "bestmove")) == ["win"]
+    assert bestmoves(engine.ask("go byoyomi 500", "bestmove")) == ["win"]
+
+
+@pytest.mark.parametrize("go", ["go infinite", "go byoyomi 500"])
+def test_a_mated_position_has_a_score(shared_engine, go):
+    engine = shared_engine
+    for position in (MATED, STALEMATE):
+        engine.send(position, go)
+        answers = engine.until("info string")
+        assert answers[-2] == "info depth 0 time 0 nodes 0 score mate -0"
+        assert bestmoves(engine.ask("stop", "bestmove")) == ["resign"]
+
+
+def test_a_movetime_with_a_fraction_is_used(shared_engine):
+    """Lishogi-Bot sends it."""
+    shared_engine.send("position startpos")
+    line = "go movetime 1000.0 btime 50000 wtime 50000"
+    assert 0.5 < seconds(shared_engine, line, "bestmove") < 5
+    assert int(re.search(r" nodes (\d+)", shared_engine.said[-2])[1]) > 20
 
 
 def test_resign_when_mated_or_without_a_move_and_not_at_a_repetition(shared_engine):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pydlshogi.player.options import default_threads, policy_options, search1_options
+from pydlshogi.player.engine_options import default_threads, policy_options, search1_options
 from pydlshogi.usi.options import Button, Check, Combo, Filename, Options, Spin
 from pydlshogi.usi.protocol import CommandError
 
@@ -41,6 +41,13 @@ def test_declarations(options):
         ("file", "/a b/c", "/a b/c"),
         ("file", "", ""),
         ("file", "<empty>", ""),
+        ("file", '"C:\\a b\\m.npz"', "C:\\a b\\m.npz"),
+        ("file", "'/a b/c'", "/a b/c"),
+        ("file", '"', '"'),
+        ("file", '""', ""),
+        ("file", "\"a'", "\"a'"),
+        ("Number", "7.0", 7),
+        ("Number", "-1.", -1),
         ("press", "", 1),
     ],
 )
