@@ -8,7 +8,7 @@ ignores.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy
@@ -16,7 +16,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import is_disk_full, write_beside
-from pydlshogi.model_files.npz import NpzError, read_npz
+from pydlshogi.model_files.npz import NpzError, read_headers, read_npz
 from pydlshogi.network import own
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import (
@@ -134,14 +134,14 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
         ModelFileError: the file does not exist, is not an npz, holds other arrays than the
             network, or holds an infinite number or nan.
     """
-    arrays, name = _read(path)
+    _, name = _read(path, read_headers)
     wanted = name_of(network)
     if name is not None and wanted is not None and form_of(name) != form_of(wanted):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
             f"Choose that network (--network {name}), or another file."
         )
-    _fill(network, arrays, path)
+    _fill(network, path)
 
 
 def load_network(path: str | os.PathLike[str]) -> Network:
@@ -158,7 +158,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
         ModelFileError: the file does not exist, is not an npz, or does not hold the arrays of a
             network of this package. ``UnnamedNetwork`` if it is of a user's network.
     """
-    arrays, name = _read(path)
+    arrays, name = _read(path, read_headers)
     name = DEFAULT if name is None else name
     try:
         network = make_network(name, **sizes_in(name, arrays))
@@ -172,7 +172,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
             f"model file {path} cannot be used: its {error}. "
             "Update pydlshogi, or choose another file."
         ) from None
-    _fill(network, arrays, path)
+    _fill(network, path)
     return network
 
 
@@ -184,7 +184,7 @@ def sizes_in_file(path: str | os.PathLike[str], name: str) -> dict[str, int]:
     Raises:
         ModelFileError: the file does not exist or is not an npz.
     """
-    arrays, _ = _read(path)
+    arrays, _ = _read(path, read_headers)
     return sizes_in(name, arrays)
 
 
@@ -199,10 +199,16 @@ def recognize(arrays: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
-    """Reads a file's arrays, and the name of their network; None if that is unknown."""
+def _read(
+    path: str | os.PathLike[str], read: Callable[[Any], dict[str, Any]]
+) -> tuple[dict[str, Any], str | None]:
+    """Reads a file's arrays, and the name of their network; None if that is unknown.
+
+    Args:
+        read: ``read_npz`` or ``read_headers``.
+    """
     try:
-        arrays: dict[str, Any] = read_npz(path)
+        arrays = read(path)
     except NpzError as error:
         raise ModelFileError(
             f"model file {path} {error}. Choose a file that a training program saved as --model."
@@ -218,20 +224,22 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
     return arrays, str(mark)
 
 
-def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Copies arrays into a network, after checking that they are exactly its arrays."""
-    wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
-    # A checkpoint has two files. The optimizer's state has "t", its number of updates.
-    if wrong and "t" in arrays:
-        raise ModelFileError(
-            f"model file {path} holds the state of an optimizer, not a model. "
-            "Choose a file that a training program saved as --model."
-        )
-    if wrong:
-        raise ModelFileError(
-            f"model file {path} is not of {_kind(network)}: {wrong}. "
-            "Choose a file that was saved from that."
-        )
+def _fill(network: Any, path: str | os.PathLike[str]) -> None:
+    """Copies a file's arrays into a network, after checking that they are exactly its arrays."""
+    for read in (read_headers, read_npz):  # a large file of something else is not unpacked
+        arrays, _ = _read(path, read)
+        wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
+        # A checkpoint has two files. The optimizer's state has "t", its number of updates.
+        if wrong and "t" in arrays:
+            raise ModelFileError(
+                f"model file {path} holds the state of an optimizer, not a model. "
+                "Choose a file that a training program saved as --model."
+            )
+        if wrong:
+            raise ModelFileError(
+                f"model file {path} is not of {_kind(network)}: {wrong}. "
+                "Choose a file that was saved from that."
+            )
     if not is_finite(arrays):
         raise ModelFileError(
             f"model file {path} holds numbers that are not finite: its training has diverged. "
