@@ -16,6 +16,9 @@ from pydlshogi.files import plain_file
 # shrink by 7 %, and the zeros of an optimizer's first state add as many bytes again.
 _RATIO, _FREE = 16, 1 << 26
 
+# Most arrays of a file; 100 residual blocks have 1,400.
+_MOST = 20_000
+
 # Arrays of at most so many bytes are read with the headers, for example names.
 _SMALL = 1 << 12
 
@@ -77,6 +80,8 @@ def _read(path: str | os.PathLike[str], headers_only: bool) -> dict[str, numpy.n
 def _check_size(archive: zipfile.ZipFile, size: int) -> None:
     """Refuses an archive that is far smaller than its content, before it is unpacked."""
     unpacked = sum(info.file_size for info in archive.infolist())
+    if len(archive.infolist()) > _MOST:
+        raise NpzError(f"is no model or state: it has more than {_MOST:,} arrays")
     if unpacked > max(_FREE, _RATIO * size):
         raise NpzError(f"is no model or state: its {size:,} bytes unpack to {unpacked:,}")
     # Others may need much memory before the first byte; numpy makes only these.
