@@ -47,9 +47,7 @@ PROGRAMS = (
     (
         "Convert models",
         (
-            ("average_models", "compute the weighted mean of two models"),
-            ("calibrate_value", "correct the values of a model by the results of games"),
-            ("fold_bn", "fold batch normalization into the convolutions"),
+            ("convert_model", "average, calibrate, fold_bn or transfer: make a model from models"),
             ("transfer_policy_to_value", "copy the layers of a policy network to a value network"),
             ("export_onnx", "convert a model to ONNX"),
         ),
@@ -61,7 +59,7 @@ PROGRAMS = (
             ("policy_player_usi", "the engine that plays the most probable move"),
             ("search1_player_usi", "the engine that looks one move ahead"),
             ("match", "play games between engines and print the results"),
-            ("make_book", "make an opening book from games"),
+            ("make_opening_book", "make an opening book from games"),
         ),
     ),
     (

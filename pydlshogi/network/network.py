@@ -31,7 +31,7 @@ class Network(chainer.Chain):
         has_policy: Whether the network has a policy head.
         value_kind: What the values mean; None without a value head.
         value_output: Name of the linear link that computes the values; empty without one.
-            ``utils/calibrate_value.py`` needs it.
+            ``convert_model calibrate`` needs it.
         value_head: Names of the links of the value head; empty if they cannot be trained alone. A
             network with them has the methods ``trunk``, from the planes to the input of the heads,
             and ``value``, from there to the values.
