@@ -88,7 +88,7 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
 
 def _cannot_be_written(output: Path, reason: object) -> DrawingError:
     return DrawingError(
-        f"the picture {output} cannot be written ({reason}). Choose another --output. Name a "
+        f"the picture {output} cannot be written ({reason}). Choose another file. Name a "
         ".png, .svg or .pdf file in a folder that can be written to."
     )
 
@@ -124,6 +124,6 @@ def check_picture(output: str | os.PathLike[str]) -> None:
     with contextlib.suppress(OSError), output.open("rb") as file:  # a write reports the error
         if file.read(len(_PNG)) not in (b"", _PNG):
             raise DrawingError(
-                f"{output} exists already and is no picture. Choose another --output, a file with "
+                f"{output} exists already and is no picture. Choose another file, one with "
                 "the suffix .png, .svg or .pdf."
             )

@@ -114,7 +114,7 @@ def check_report(path: str, titles: Sequence[str] = TITLES) -> None:
     wanted = "\t".join(titles).encode()
     if _begin(path, len(wanted)) not in (b"", wanted):
         raise OutputError(
-            f"--report {path} exists and is not a table of records left out. Choose another name."
+            f"the report {path} exists and is not a table of records left out. Choose another name."
         )
 
 
@@ -161,7 +161,7 @@ def check_log(path: str) -> None:
     begin = _begin(path, _LOG_BYTES)
     if begin.strip() and not _LOG_LINE.search(begin):
         raise OutputError(
-            f"--log {path} exists and is not a log, so nothing is appended to it. "
+            f"the log {path} exists and is not a log, so nothing is appended to it. "
             "Choose another name."
         )
 

@@ -71,7 +71,7 @@ def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -
             file.write(data)
     except OSError as error:
         raise AnalysisError(
-            f"{output} cannot be written ({error.strerror}). Choose another --output."
+            f"{output} cannot be written ({error.strerror}). Choose another file."
         ) from None
 
 

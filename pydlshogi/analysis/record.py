@@ -56,7 +56,7 @@ class GameRecord:
         """
         last = len(self.moves)
         if ply is not None and not 0 <= ply <= last:
-            remedy = f"Give a number from 0 to {last}" if last else "Leave --ply out"
+            remedy = f"Give a number from 0 to {last}" if last else "Give no number"
             raise AnalysisError(
                 f"the game has {counted(last, 'move')}, so there is no position after move {ply}. "
                 f"{remedy}."

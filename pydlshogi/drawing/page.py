@@ -118,7 +118,7 @@ def write_page(page: GamePage, output: str | os.PathLike[str], *, language: str 
             file.write(render_page(page, language).encode("utf-8"))
     except OSError as error:
         raise DrawingError(
-            f"page {output} cannot be written ({error.strerror}). Choose another --output."
+            f"page {output} cannot be written ({error.strerror}). Choose another file."
         ) from None
 
 

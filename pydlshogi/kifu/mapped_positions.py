@@ -155,7 +155,7 @@ def with_shards(
             raise
         raise UserError(
             f"the system does not allow {len(paths)} shards to be open at once. Make fewer with "
-            "a larger --shard_size of utils/make_positions.py, or raise the limit (ulimit -n)."
+            "a larger shard_size of make_positions, or raise the limit (ulimit -n)."
         ) from None
     return MappedPositions(records, shards, visits)
 

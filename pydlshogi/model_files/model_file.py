@@ -77,7 +77,7 @@ def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False
         if not is_finite(content):
             raise ModelFileError(
                 f"{path} is not written: a number of the network is too large for 16 bits. "
-                "Store it in 32, without --float16."
+                "Store it in 32."
             )
     name = name_of(network)
     if name is not None and name not in BOOK:
@@ -139,7 +139,7 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
     if name is not None and wanted is not None and form_of(name) != form_of(wanted):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
-            f"Choose that network (--network {name}), or another file."
+            f"Choose that network, or another file."
         )
     _fill(network, path)
 
@@ -211,7 +211,7 @@ def _read(
         arrays = read(path)
     except NpzError as error:
         raise ModelFileError(
-            f"model file {path} {error}. Choose a file that a training program saved as --model."
+            f"model file {path} {error}. Choose a file that a training program saved as its model."
         ) from None
     if MARK not in arrays:
         return arrays, recognize(arrays)
@@ -219,7 +219,7 @@ def _read(
     if mark.dtype.kind != "U" or mark.shape:
         raise ModelFileError(
             f"model file {path} does not say which network it holds: {MARK} is not a name. "
-            "Choose a file that a training program saved as --model."
+            "Choose a file that a training program saved as its model."
         )
     return arrays, str(mark)
 
@@ -233,7 +233,7 @@ def _fill(network: Any, path: str | os.PathLike[str]) -> None:
         if wrong and "t" in arrays:
             raise ModelFileError(
                 f"model file {path} holds the state of an optimizer, not a model. "
-                "Choose a file that a training program saved as --model."
+                "Choose a file that a training program saved as its model."
             )
         if wrong:
             raise ModelFileError(

@@ -84,7 +84,7 @@ def remedy(name: str) -> str:
         return ""
     return (
         f"It is the class {cls[:60]} in a file {file[:60]}.py of its author. Name that file with "
-        f"--network {FORM}, or in an engine with the option network_file."
+        f"the network {FORM}, or in an engine with the option network_file."
     )
 
 

@@ -49,6 +49,10 @@ _HEADS = {
 }
 
 
+#: Games that are held out of a long list.
+HELD_OUT = 200
+
+
 class CompareError(UserError):
     """The comparison cannot start or continue."""
 
@@ -149,12 +153,18 @@ def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndar
     return positions[:most]
 
 
-def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+def game_starts(positions: numpy.ndarray) -> numpy.ndarray:
+    """Returns where the games of a list start; positions of HCPE3 may be missing in a game."""
+    ply = positions["ply"].astype(numpy.int64)
+    return numpy.flatnonzero(numpy.diff(ply, prepend=ply[:1]) <= 0)
+
+
+def hold_out(positions: numpy.ndarray, games: int | None) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Separates the last games of a list from the others.
 
     Args:
         positions: (n,) array of ``POSITION``, game by game.
-        games: Number of games to hold out.
+        games: Number of games to hold out; None for 200, but at most a fifth.
 
     Returns:
         The positions of the other games, and those of the last games.
@@ -168,14 +178,14 @@ def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy
     pieces = numpy.diff(numpy.flatnonzero(steps != 1), append=len(ply))
     if (ply == 0).any() or (pieces == 1).mean() > 0.5:
         raise CompareError(
-            "--held_out needs whole games, as in CSA and KIF records, and the list has single "
-            "positions. Give the test games as --kifulist_test."
+            "held_out needs whole games, as in CSA and KIF records, and the list has single "
+            "positions. Give the test games as kifulist_test."
         )
-    # A game of HCPE3 may lack some positions.
-    starts = numpy.flatnonzero(steps <= 0)
+    starts = game_starts(positions)
+    games = games or max(1, min(HELD_OUT, len(starts) // 5))
     if games >= len(starts):
         raise CompareError(
-            f"--held_out {games} leaves no game for training, because the list has "
+            f"held_out {games} leaves no game for training, because the list has "
             f"{counted(len(starts), 'game')}. Hold out fewer games."
         )
     return positions[: starts[-games]], positions[starts[-games] :]
@@ -215,7 +225,9 @@ def compare(comparison: Comparison) -> int | None:
         if rows:
             _write(comparison, rows, diverged)
     if not rows:
-        raise CompareError("every training diverged. Lower --lr, and choose another --output.")
+        raise CompareError(
+            "every training diverged. Lower the learning rate, and choose another output folder."
+        )
     print((comparison.output / "table.md").read_text(encoding="utf-8"))
     return None
 
@@ -248,7 +260,7 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
             raise CompareError(
                 f"{variant.folder} holds the results of other settings ({name} was "
                 f"{before.get(name)} and is {now.get(name)} now). Give the recipe another name, "
-                "or choose another --output."
+                "or choose another output folder."
             )
 
 

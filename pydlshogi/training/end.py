@@ -24,12 +24,13 @@ class Interruption:
 
     Attributes:
         signal_number: Number of the signal that came, or None.
-        left: Epochs and iterations that the run would still have to do; None for no limit.
+        left: Epochs and iterations that the saved run would still have to do; None for no
+            limit. None if nothing was saved.
     """
 
     def __init__(self, speaks: bool = True) -> None:
         self.signal_number: int | None = None
-        self.left: tuple[int, int | None] = (0, None)
+        self.left: tuple[int, int | None] | None = None
         self._speaks = speaks
 
     @contextlib.contextmanager

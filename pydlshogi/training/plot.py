@@ -320,6 +320,6 @@ def show(curves: Mapping[str, Curve]) -> None:
         raise no_matplotlib() from None
     figure = pyplot.figure(figsize=_size(curves), layout="constrained")
     if get_backend().lower() == "agg":  # matplotlib's fallback without a display
-        raise PlotError("there is no display to open a window on. Give --output FILE.")
+        raise PlotError("there is no display to open a window on. Name a file for the picture.")
     draw(figure, curves)
     pyplot.show()

@@ -105,7 +105,7 @@ class LiveState:
         if bool(place.options.get(_HEAD)) != bool(self._options.get(_HEAD)):
             raise StateFileError(
                 "the state file to resume belongs to a run that trained other heads",
-                f"Resume with the same --{_HEAD} as before.",
+                f"Resume with the same {_HEAD} as before.",
             )
         self._seconds_before = place.seconds
         if self._train_of(place) != place.train:
@@ -118,7 +118,7 @@ class LiveState:
         if place.losses.keys() != self._means.keys():
             raise StateFileError(
                 "the state file to resume belongs to a network with other heads",
-                "Give the state file and the model of this --network.",
+                "Give the state file and the model of this network.",
             )
         if place.position >= self._iterator.size or place.epoch != self._optimizer.epoch:
             raise StateFileError(

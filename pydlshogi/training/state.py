@@ -61,8 +61,8 @@ _BOUNDS = {"seed": 1 << 32, "epoch": 1 << 32, "position": 1 << 62, "schedule_end
 # Positions that are copied at a time for the checksum.
 _CHECKSUM_ROWS = 1 << 16
 
-_CHOOSE_ANOTHER = "Choose a file that a training program saved as --state."
-_START_FROM_MODEL = "Leave --resume out to start at iteration 0 from the model."
+_CHOOSE_ANOTHER = "Choose a file that a training program saved as its state."
+_START_FROM_MODEL = "Start at iteration 0 from the model alone."
 
 
 class StateFileError(UserError):
@@ -267,7 +267,7 @@ def _read_place(path: str | os.PathLike[str], own: Mapping[str, numpy.ndarray]) 
     known = {"batchsize", *(field.name for field in dataclasses.fields(Recipe))}
     names = [name for name, value in place.options.items() if value and name not in known]
     if names:
-        options = " and ".join(f"--{name}" for name in sorted(names))
+        options = " and ".join(sorted(names))
         raise StateFileError(
             f"state file {path} belongs to a run with {options} of another version of "
             "pydlshogi, and this version cannot continue it",
@@ -296,7 +296,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     )
     before = {**published, **before}
     return [
-        f"--{name} was {before[name]} and is {value} now"
+        f"{name} was {before[name]} and is {value} now"
         for name, value in now.items()
         # A new end of the cosine is allowed; make_schedule warns where it matters.
         if name != "lr_iterations" and before.get(name, value) != value

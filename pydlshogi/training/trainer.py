@@ -99,8 +99,8 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
             trainer.get_extension("snapshot")(trainer)
     if finished:
         return None
-    interruption.left = end.left(trainer.updater)
     if saves:
+        interruption.left = end.left(trainer.updater)
         logger.warning("interrupted after iteration %d; saved", trainer.updater.iteration)
     else:
         logger.warning("interrupted before the first iteration; nothing was saved")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from training_helpers import SmallNetwork, assert_same_files, assert_same_parameters
 
+from pydlshogi.commands import train
 from pydlshogi.commands.train_policy import main
 from pydlshogi.compat import chainer
 from pydlshogi.layers.convolution import get_convolution, set_convolution
@@ -117,7 +118,7 @@ def test_under_make_a_complete_run_is_not_trained_further(folder, small, monkeyp
 def test_on_windows_the_hint_has_double_quotes_which_cmd_knows(
     folder, small, interrupt, monkeypatch
 ):
-    monkeypatch.setattr(run, "_ON_WINDOWS", True)
+    monkeypatch.setattr(train, "_ON_WINDOWS", True)
     interrupt(2)
     command = r"train.txt test.txt --gpu -1 --state run\s --log log"
     assert main([*command.split(), "--model", r"a run\m"]) == 130
@@ -220,7 +221,7 @@ def test_a_size_that_is_not_the_models_is_told(folder, capsys):
     words = f"train.txt test.txt --gpu -1 {RESNET} --channels 8 -m m -r s --model m --state s"
     assert main(words.split()) == 1
     error = capsys.readouterr().err
-    assert "model file m has 4 channels, and --channels is 8. Leave --channels out." in error
+    assert "model file m has 4 channels, not 8. Give the same channels, or none." in error
 
 
 @pytest.mark.parametrize("before", [None, "--channels 8 --blocks 1"])
@@ -317,11 +318,11 @@ def test_what_cannot_be_resumed_and_what_differs_is_told_before_records_are_read
     call("--iterations 2 --model m --state s")
     words = "train.txt test.txt --gpu -1 --iterations 2 --model m --state s -m m -r s --log log"
     assert main([*words.split(), "--momentum", "0.9"]) == 1
-    assert "the same --momentum and --value_head_only as before" in capsys.readouterr().err
+    assert "the same momentum and value_head_only as before" in capsys.readouterr().err
     assert len(messages()) == 1
     call("--iterations 2 --model m --state s -m m -r s --log log -b 20")
     told = messages().index(
-        "another option than in the resumed run: --batchsize was 32 and is 20 now"
+        "another option than in the resumed run: batchsize was 32 and is 20 now"
     )
     assert told < messages().index("read kifu start")
 
@@ -401,7 +402,7 @@ def test_a_model_alone_starts_at_iteration_0(folder, small):
 def test_a_seed_that_is_not_the_resumed_runs_is_passed_over(folder, small):
     call("--iterations 3 --model m --state s --seed 4")
     call("--iterations 3 --model m --state s --seed 5 -m m -r s --log log")
-    assert any(message.startswith("--seed 5 is ignored") for message in messages())
+    assert any(message.startswith("seed 5 is ignored") for message in messages())
     # Nor does it matter whether the list is still the same.
     lines = Path("train.txt").read_text(encoding="utf-8").splitlines()
     Path("train.txt").write_text("\n".join(lines[1:]), encoding="utf-8")

@@ -235,7 +235,7 @@ def test_more_shards_than_the_system_allows_are_one_sentence(tmp_path, monkeypat
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(mapped_positions, "Shard", full)
-    with pytest.raises(UserError, match=r"2 shards .* --shard_size"):
+    with pytest.raises(UserError, match=r"2 shards .* shard_size"):
         mapped_positions.with_shards(positions_of(1), ["a.shard", "b.shard"])
 
 

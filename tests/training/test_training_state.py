@@ -135,8 +135,8 @@ def test_a_run_with_an_option_of_another_version_is_refused(tmp_path, options):
     with pytest.raises(StateFileError) as caught:
         load_state(tmp_path / "state")
     (option,) = options
-    assert f"belongs to a run with --{option} of another version" in str(caught.value)
-    assert "Leave --resume out" in str(caught.value)
+    assert f"belongs to a run with {option} of another version" in str(caught.value)
+    assert "Start at iteration 0" in str(caught.value)
 
 
 def test_a_state_of_an_earlier_layout_of_the_network_is_refused(tmp_path):
@@ -161,7 +161,9 @@ def test_a_state_of_an_earlier_layout_of_the_network_is_refused(tmp_path):
     chainer.serializers.save_npz(str(tmp_path / "model"), {**arrays, **mark})
     save_state(tmp_path / "state", content)
     load_model(tmp_path / "model", network)  # the model alone can be used
-    with pytest.raises(StateFileError, match="whose network had other layers. Leave --resume out"):
+    with pytest.raises(
+        StateFileError, match="whose network had other layers. Start at iteration 0"
+    ):
         load_pair(tmp_path / "model", tmp_path / "state", network, optimizer)
 
 
