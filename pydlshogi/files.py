@@ -26,6 +26,15 @@ def is_disk_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
+def not_written(path: object, error: OSError, remedy: str = "") -> str:
+    """Says that a file cannot be written, why, and what to do: space on a full disk."""
+    remedy = remedy or "Name a file in a folder that can be written to."
+    return (
+        f"{path} cannot be written ({error.strerror}). "
+        f"{'Free some space.' if is_disk_full(error) else remedy}"
+    )
+
+
 def behind_links(path: str | os.PathLike[str]) -> Path:
     """Returns the target of a symbolic link, and any other path unchanged."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import behind_links, remove_leftovers, write_beside
+from pydlshogi.files import behind_links, is_disk_full, remove_leftovers, write_beside
 from pydlshogi.kifu.report import TITLES
 
 # A log begins with such a line, perhaps after lines that the user wrote.
@@ -96,7 +96,7 @@ def keep_earlier(path: str) -> str:
     except OSError as error:
         raise OutputError(
             f"{path} exists already and cannot be copied to {copy} ({error.strerror}). "
-            "Move it, or choose another name."
+            + ("Free some space." if is_disk_full(error) else "Move it, or choose another name.")
         ) from None
     return copy
 

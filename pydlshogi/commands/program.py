@@ -28,6 +28,7 @@ import select
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Callable, TextIO
@@ -188,9 +189,22 @@ def describe(error: BaseException, remedy: str = _REMEDY, interrupted: str = "")
         return CLOSED_OUTPUT, ""
     if isinstance(error, OSError):
         return 1, f"error: {_system_error(error)}"
+    if isinstance(error, SystemExit) and (place := _of_user(error)):
+        return 1, f"error: {place} ends the program. Let it raise an error instead."
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("pydlshogi"):
         return 1, f"error: {missing_package(error)}"
     raise error
+
+
+def _of_user(error: SystemExit) -> str:
+    """Names the line of a user's network that raised an exception; empty if none did."""
+    from pydlshogi.network.own import PREFIX
+
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").startswith(PREFIX):
+            place = f"the file {frame.f_code.co_filename}, line {line},"
+    return place
 
 
 def out_of_memory(

@@ -15,7 +15,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
-from pydlshogi.files import is_disk_full, write_beside
+from pydlshogi.files import not_written, write_beside
 from pydlshogi.model_files.npz import NpzError, read_headers, read_npz
 from pydlshogi.network import own
 from pydlshogi.network.network import Network
@@ -115,11 +115,7 @@ def save_derived_model(
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         save_model(path, network, half=half)
     except OSError as error:
-        remedy = "Name a file in a folder that can be written to."
-        raise ModelFileError(
-            f"{path} cannot be written ({error.strerror}). "
-            f"{'Free some space.' if is_disk_full(error) else remedy}"
-        ) from None
+        raise ModelFileError(not_written(path, error)) from None
 
 
 def load_model(path: str | os.PathLike[str], network: Any) -> None:

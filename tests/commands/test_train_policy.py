@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import warnings
 from pathlib import Path
@@ -113,6 +114,31 @@ def test_under_make_a_complete_run_is_not_trained_further(folder, small, monkeyp
     capsys.readouterr()
     call(f"{files} --iterations 1 -m m -r s")
     assert "the resumed run was complete; it is trained further" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["__init__", "forward"])
+def test_a_network_of_the_user_that_ends_the_program_is_one_sentence(folder, method):
+    code = f"""
+        import sys
+        from pydlshogi.network.policy import PolicyNetwork
+        class Mine(PolicyNetwork):
+            def {method}(self, *arguments):
+                sys.exit(0)
+    """
+    file = Path(f"ends_in{method}.py").resolve()
+    file.write_text(textwrap.dedent(code))
+    words = f"train.txt test.txt --network {file} --gpu -1 --model m --state s --log log"
+    assert main(words.split()) == 1
+    error = f"the file {file}, line 6, ends the program."
+    assert messages()[-1] == f"{error} Let it raise an error instead."
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file that is always full")
+def test_a_log_on_a_full_disk_is_status_1_and_the_files_are_saved(folder, small, capsys):
+    words = "train.txt test.txt --iterations 2 --gpu -1 --model m --state s --log /dev/full"
+    assert main(words.split()) == 1
+    assert "the log /dev/full is incomplete (No space left on device)" in capsys.readouterr().err
+    assert read_npz("s")["t"] == 2 and Path("m").exists()
 
 
 def test_on_windows_the_hint_has_double_quotes_which_cmd_knows(
