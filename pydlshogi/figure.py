@@ -37,11 +37,7 @@ class DrawingError(UserError):
 
 
 def no_matplotlib(install: str = INSTALL) -> DrawingError:
-    """Makes the error for a missing matplotlib.
-
-    Args:
-        install: The command that installs it.
-    """
+    """Makes the error for a missing matplotlib, with the command that installs it."""
     return DrawingError(f"matplotlib is not installed. Install it: {install}")
 
 

@@ -40,17 +40,21 @@ def behind_links(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
-def plain_file(path: str | os.PathLike[str]) -> Path:
+def plain_file(path: str | os.PathLike[str], pipe: bool = False) -> Path:
     """Returns the path of a file that will be read whole, or replaced.
 
     A pipe might never end, and ``/dev/zero`` does not; a new file would replace ``/dev/null``.
+
+    Args:
+        path: The file.
+        pipe: Whether a pipe is allowed, as a shell makes it for ``<(find games)``.
 
     Raises:
         OSError: it is a device or a pipe. Folders and missing files pass: opening them says so.
     """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, ValueError):
         mode = os.stat(path).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (pipe and stat.S_ISFIFO(mode))):
             raise OSError(errno.EINVAL, "it is a device or a pipe; name a file", os.fspath(path))
     return Path(path)
 
@@ -63,14 +67,8 @@ def next_to(path: str | os.PathLike[str]) -> Path:
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Renames a file and replaces the target. A target that is a link stays a link.
 
-    The file receives the permissions of the one that it replaces.
-
-    Windows refuses to replace a file while another program has it open, for example a virus
-    scanner or an engine that loads its model. Therefore the function tries for 1.5 seconds.
-
-    Args:
-        source: The file.
-        target: Its new name, on the same disk.
+    The file receives the permissions of the one that it replaces. Windows refuses to replace a file
+    while another program has it open, such as a virus scanner; so there are several tries.
 
     Raises:
         OSError: the file cannot be renamed. Both files are unchanged.
@@ -88,19 +86,12 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
 @contextlib.contextmanager
 def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Writes a file atomically: under another name in its folder, then renamed.
+    """Writes a binary file atomically: under another name in its folder, then renamed.
 
     ``path`` has either its old content or all of the new content, even after an error, a kill
-    or on a full disk. A file that is replaced keeps its permissions. Two programs that may write
-    the same path at once need :func:`pydlshogi.lock.lock_outputs`. What killed programs have left
-    in the folder is removed at the first call.
-
-    Args:
-        path: The file to create or replace. Its folder must exist. If it is a symbolic link, the
-            target of the link is replaced.
-
-    Yields:
-        A binary file open for writing.
+    or on a full disk. A file that is replaced keeps its permissions, and a link its target. Two
+    programs that may write the same path at once need :func:`pydlshogi.lock.lock_outputs`. What
+    killed programs have left in the folder is removed at the first call.
 
     Raises:
         OSError: the folder is missing or not writable, the disk is full, or ``path`` is a device
@@ -154,9 +145,6 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Removes temporary files of :func:`write_beside` that a killed program left.
 
     A file that changed within the last minute stays, because another program may still write it.
-
-    Args:
-        path: The file that should have been written.
     """
     path = behind_links(path)
     _remove_old(path.parent, rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
@@ -180,17 +168,7 @@ def file_stamp(path: Path) -> tuple[int, int] | None:
 
 
 def shipped_model(name: str = "model_policy") -> Path:
-    """Returns the path of a default model.
-
-    In a clone it is in the folder ``model`` beside the package. A wheel contains the same folder
-    as ``pydlshogi/model`` (see setup.py).
-
-    Args:
-        name: Name of the file.
-
-    Returns:
-        The first of the two that exists, otherwise the path in the clone.
-    """
+    """Returns the path of a default model: the clone's, else that of a wheel (see setup.py)."""
     package = Path(__file__).resolve().parent
     in_clone = package.parent / "model" / name
     in_wheel = package / "model" / name

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import shogi
 
-from pydlshogi.analysis.game import AnalyzedGame, AnalyzedMove
+from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove
 from pydlshogi.analysis.opinion import Opinion
 from pydlshogi.analysis.record import AnalysisError
 from pydlshogi.drawing.notation import PIECES, line_text, marked_move_text, move_text
@@ -50,12 +50,7 @@ _SHOWN = 3
 
 
 def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -> None:
-    """Writes an analyzed game as KIF, atomically.
-
-    Args:
-        game: The game.
-        output: The file: ``.kifu`` for UTF-8, any other suffix for Shift_JIS.
-        engine: Name of the model, for the GUIs.
+    """Writes an analyzed game as KIF, atomically: ``.kifu`` in UTF-8, any other in Shift_JIS.
 
     Raises:
         AnalysisError: the file cannot be written.

@@ -24,14 +24,10 @@ _MOST_VISITS = 10**9
 
 
 class Searcher:
-    """Searches each position for some time.
-
-    Args:
-        network: A network with a policy and a value.
-        seconds: Time for each position.
+    """Searches each position for some seconds.
 
     Raises:
-        AnalysisError: the network lacks a head.
+        AnalysisError: the network has no policy or no value.
     """
 
     def __init__(self, network: Network, seconds: float) -> None:

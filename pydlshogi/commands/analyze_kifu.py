@@ -21,7 +21,7 @@ from pydlshogi.commands.written import keep
 from pydlshogi.player.engine_options import BACKENDS
 
 if TYPE_CHECKING:
-    from pydlshogi.analysis.game import AnalyzedGame
+    from pydlshogi.analysis.analyzed import AnalyzedGame
     from pydlshogi.analysis.opinion import Network
     from pydlshogi.analysis.record import GameRecord
 
@@ -117,7 +117,7 @@ def _outputs(args: argparse.Namespace) -> list[Path]:
 
 def _analyze(record: GameRecord, network: Network, seconds: float | None) -> AnalyzedGame:
     """Analyzes a game; a search shows its progress on a terminal."""
-    from pydlshogi.analysis.game import analyze
+    from pydlshogi.analysis.analyzed import analyze
 
     if seconds is None:
         return analyze(record, network.opinions(record.boards()))
@@ -132,8 +132,7 @@ def _analyze(record: GameRecord, network: Network, seconds: float | None) -> Ana
 def _write(game: AnalyzedGame, model: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     """Writes the three files."""
     from pydlshogi.analysis.kif import write_kif
-    from pydlshogi.analysis.page import page_of_game, title_of
-    from pydlshogi.analysis.pictures import course_of
+    from pydlshogi.analysis.pictures import course_of, page_of_game, title_of
     from pydlshogi.drawing.graph import save_graph
     from pydlshogi.drawing.page import write_page
     from pydlshogi.drawing.words import word

@@ -30,6 +30,7 @@ from pydlshogi.commands.train_options import (
 )
 from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
+from pydlshogi.files import plain_file
 from pydlshogi.network.registry import SIZES
 from pydlshogi.text import counted, decode, split_words
 from pydlshogi.training.recipe import Recipe
@@ -51,13 +52,7 @@ class RecipesError(UserError):
 
 
 class Line(NamedTuple):
-    """A line of the file of recipes.
-
-    Attributes:
-        name: Name of the recipe.
-        words: Its options, as they are written.
-        args: The parsed options of the command line and of the line.
-    """
+    """A line of the file of recipes: its name, its words, and these with the command line's."""
 
     name: str
     words: str
@@ -222,11 +217,7 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
 
 
 def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
-    """Reads the file of recipes.
-
-    Args:
-        args: The parsed command line.
-        words: The words of the command line.
+    """Reads the file of recipes, which follow the words of the command line.
 
     Raises:
         RecipesError: the file cannot be read or has no recipe; two names are equal except
@@ -251,7 +242,7 @@ def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
 def _split_lines(path: str) -> Iterator[tuple[str, str, list[str]]]:
     """Yields the place, the name and the options of each recipe; ``#`` starts a comment."""
     try:
-        lines = decode(Path(path).read_bytes()).splitlines()
+        lines = decode(plain_file(path, pipe=True).read_bytes()).splitlines()
     except OSError as error:
         raise RecipesError(f"{path} cannot be read ({error.strerror}). Check its path.") from None
     for number, line in enumerate(lines, 1):

@@ -38,6 +38,9 @@ from pydlshogi.signals import ENDINGS, HANG_UP
 
 _Main = Callable[..., int]
 
+# Packages that pip knows by another name than Python.
+_NAMES_ON_PYPI = {"shogi": "python-shogi", "matplotlib_fontja": "matplotlib-fontja"}
+
 #: Exit status of a program whose standard output was closed: 128 + SIGPIPE, as in a shell.
 CLOSED_OUTPUT = 141
 
@@ -147,10 +150,7 @@ def report_to(
 ) -> Iterator[None]:
     """Logs the errors of a block instead of printing them; for programs with a log file.
 
-    Args:
-        logger: Receives each sentence: interruptions as warnings, other errors as errors.
-        remedy: As in :func:`program`.
-        interrupted: As in :func:`program`.
+    Interruptions are warnings. The other arguments are those of :func:`program`.
 
     Raises:
         Reported: The sentence is logged; :func:`program` returns the status.
@@ -168,16 +168,10 @@ def report_to(
 
 
 def describe(error: BaseException, remedy: str = _REMEDY, interrupted: str = "") -> tuple[int, str]:
-    """Gives the exit status and the sentence of an exception.
+    """Gives the exit status and the sentence of an exception, without the program's name.
 
-    Args:
-        error: The exception. It is raised again if the user cannot have caused it.
-        remedy: As in :func:`program`.
-        interrupted: As in :func:`program`.
-
-    Returns:
-        The status and the sentence without the program's name; an empty sentence means
-        that there is nothing to say.
+    An empty sentence means that there is nothing to say. The exception is raised again if the
+    user cannot have caused it.
     """
     if isinstance(error, KeyboardInterrupt):
         return 128 + signal_of(error), f"interrupted. {interrupted}".rstrip()
@@ -220,9 +214,10 @@ def out_of_memory(
 
 def missing_package(error: ModuleNotFoundError) -> str:
     """Says what to do when a Python package is not installed."""
+    package = (error.name or "").partition(".")[0]
     return (
-        f"the Python package {error.name} is not installed in {sys.executable}. "
-        "Install the packages as docs/install.md says, or use the .venv of the clone."
+        f"the Python package {package} is not installed in {sys.executable}. Install it: "
+        f"python -m pip install {_NAMES_ON_PYPI.get(package, package)}"
     )
 
 

@@ -21,7 +21,7 @@ from pydlshogi.commands.train_options import (
     options_of,
 )
 from pydlshogi.errors import UserError
-from pydlshogi.training.launcher import end_together, first_speaks
+from pydlshogi.training.parallel import end_together, first_speaks
 
 if TYPE_CHECKING:
     from pydlshogi.training.parallel import Ranks
@@ -34,16 +34,10 @@ _REMEDY = "Lower --batchsize or --test_batchsize, or end other programs."
 
 
 def training_program(name: str) -> Callable[..., int]:
-    """Makes the ``main`` of a training program.
+    """Makes the ``main`` of a training program, a key of ``TRAIN_PROGRAMS``.
 
-    Args:
-        name: A key of ``TRAIN_PROGRAMS``.
-
-    Returns:
-        ``main(argv=None)``, which returns the exit status: 0 if the run is finished; 1 if
-        it cannot start or continue, with one sentence on standard error; 128 plus the
-        number of the signal if it was interrupted. A wrong command line ends the process
-        with status 2.
+    It returns 0 if the run is finished; 1 if it cannot start or continue, with one sentence on
+    standard error; 128 plus the number of the signal if it was interrupted.
     """
 
     @program(name, remedy=_REMEDY)

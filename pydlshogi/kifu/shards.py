@@ -63,7 +63,7 @@ class ShardError(UserError):
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
             f"the shard {path} cannot be used: {reason}. "
-            "Copy it again, or make it again with utils/make_positions.py."
+            "Copy it again, or make it again with make_positions."
         )
 
 

@@ -15,17 +15,16 @@ _BOOK_METHODS = ("usi", "setoption", "isready", "usinewgame", "position", "go", 
 
 
 class EnginePlayer(BasePlayer):
-    """A player for :class:`pydlshogi.usi.engine.Engine`.
+    """A player for :class:`pydlshogi.usi.engine.Engine`. A subclass implements :meth:`choose`.
 
-    A subclass implements :meth:`choose`. The methods of the book call the other methods, so a
-    player also works without an engine.
+    The methods of :class:`pydlshogi.usi.engine.Player` are explained there. Those of the book call
+    them, so a player also works without an engine.
 
     Args:
         options: What the GUI can set. The player reads the values at each call.
         send: Sends one line to the GUI.
 
     Attributes:
-        name: Name of the engine, for ``id name``.
         default_go: The limits of the book's ``go()``, which has no arguments.
     """
 
@@ -46,25 +45,13 @@ class EnginePlayer(BasePlayer):
         return all(getattr(type(self), m) is getattr(EnginePlayer, m) for m in _BOOK_METHODS)
 
     def prepare(self) -> None:
-        """Loads what the player needs. The engine calls it before every game.
-
-        Raises:
-            UserError: The player cannot play.
-        """
+        """Loads what the player needs."""
 
     def new_game(self) -> None:
         """Starts a game."""
 
     def set_position(self, sfen: str | None, moves: list[str]) -> None:
-        """Sets up the board.
-
-        Args:
-            sfen: Start position as in USI; None for the start position of an even game.
-            moves: Moves from there, in USI notation.
-
-        Raises:
-            CommandError: The position or a move is impossible. The board is unchanged.
-        """
+        """Sets up the board. An error leaves it unchanged."""
         self._take_over_board()
         # During a game each list of moves is the last one and two more.
         if sfen == self._sfen:
@@ -82,26 +69,15 @@ class EnginePlayer(BasePlayer):
             self._known = board.sfen()
 
     def choose(self, go: Go) -> str:
-        """Chooses a move in the position on the board.
-
-        Args:
-            go: Limits of the search.
-
-        Returns:
-            The text behind ``bestmove``: a move, a move with ``ponder`` and another move,
-            ``resign`` or ``win``.
-
-        Raises:
-            UserError: The player cannot play.
-        """
+        """Chooses a move in the position on the board."""
         raise NotImplementedError
 
     def is_endless(self, go: Go) -> bool:
-        """Says whether only ``stop`` ends the search. This player always ends by itself."""
+        """Says that this player always ends by itself."""
         return False
 
     def find_mate(self, go: Go) -> str:
-        """Returns the text behind ``checkmate``. This one cannot search mates."""
+        """Says that this player cannot search mates."""
         return "notimplemented"
 
     def close(self) -> None:

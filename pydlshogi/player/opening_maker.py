@@ -30,16 +30,14 @@ def make_opening_book(positions: Iterable[Any], plies: int, least: int) -> Book:
     """Counts the moves of the openings.
 
     Args:
-        positions: What ``read_kifu`` returns: the positions of game after game. Games from
-            another start position and positions without a move number are left out. They do
-            not tell which side moves. Games without their first position are left out, too,
-            if the move numbers show where they begin. A game ends before an illegal move.
+        positions: What ``read_kifu`` returns. Games from another start and positions without a
+            move number are left out, because they do not tell which side moves. A game ends
+            before an illegal move.
         plies: Number of moves of each game.
         least: A move must have been played so many times.
 
     Returns:
-        The book; of each position the most frequent moves first, each with the most
-        frequent answer.
+        The book; of each position the most frequent moves first, each with its commonest answer.
     """
     answers: dict[str, dict[str, collections.Counter[str]]] = {}
     for key, move, answer in _played(positions, plies):

@@ -62,9 +62,7 @@ class Variant:
     """One of the recipes that are compared.
 
     Attributes:
-        name: Its name, also of its folder.
         words: Its options, as the user wrote them.
-        network: Name of the network.
         sizes: Sizes of the network other than its defaults, by name.
         settings: What its run has to do; the files are in its folder.
     """
@@ -104,16 +102,7 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What is compared, and on what.
-
-    Attributes:
-        variants: The recipes.
-        output: Folder of the table, the curves and the folders of the recipes.
-        train_set: (n,) array of ``POSITION``.
-        test_set: (m,) array of ``POSITION``.
-        device: The ``chainer.backend.Device`` that computes.
-        caption: Text below the table.
-    """
+    """The recipes, the (n,) arrays of ``POSITION``, the device, and a text below the table."""
 
     variants: Sequence[Variant]
     output: Path
@@ -124,23 +113,14 @@ class Comparison:
 
 
 def check_variants(variants: Sequence[Variant], output: Path) -> None:
-    """Checks that all recipes can start, before anything is read or trained.
-
-    Raises:
-        UserError: a network has no layer for ``--dirac``, or the folder cannot be used.
-    """
+    """Raises a ``UserError`` if a recipe cannot start, before anything is read or trained."""
     for variant in variants:
         variant.make_network()
     prepare_outputs({"--output": str(output / "table.md")}, {})
 
 
 def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndarray:
-    """Returns the first positions of an array.
-
-    Args:
-        positions: (n,) array of ``POSITION``.
-        most: How many; None for all.
-        source: Where they come from, for the error message.
+    """Returns the first ``most`` positions, all if it is None; errors name the ``source``.
 
     Raises:
         CompareError: there are fewer.
@@ -160,14 +140,9 @@ def game_starts(positions: numpy.ndarray) -> numpy.ndarray:
 
 
 def hold_out(positions: numpy.ndarray, games: int | None) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Separates the last games of a list from the others.
+    """Returns the positions of a list without the last games, and those of the last games.
 
-    Args:
-        positions: (n,) array of ``POSITION``, game by game.
-        games: Number of games to hold out; None for 200, but at most a fifth.
-
-    Returns:
-        The positions of the other games, and those of the last games.
+    Without a number these are 200 games, but at most a fifth.
 
     Raises:
         CompareError: the list has no other games, or single positions instead of games.
@@ -334,15 +309,7 @@ def _write(comparison: Comparison, rows: Sequence[Row], diverged: Sequence[str])
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The results of a recipe.
-
-    Attributes:
-        name: Its name.
-        parameters: Number of parameters of the network.
-        seconds: Time of training, including evaluations and saves.
-        curve: Its log.
-        has_policy: Whether the network has a policy head.
-    """
+    """The results of a recipe: seconds of training, with evaluations and saves, and its log."""
 
     name: str
     parameters: int

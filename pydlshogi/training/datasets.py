@@ -19,10 +19,10 @@ from pydlshogi.outputs import real_path
 from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.text import counted
 from pydlshogi.training import log
-from pydlshogi.training.lambda_return import has_successors
 from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.parallel import Ranks
 from pydlshogi.training.recipe import VISITS, Options, Recipe
+from pydlshogi.training.targets import has_successors
 
 logger = logging.getLogger(__name__)
 
@@ -35,10 +35,6 @@ def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPosition
     """Reads both lists on the first rank. The others map the caches, or receive the positions.
 
     Visits are in no cache: the others receive them.
-
-    Args:
-        options: The options of the run.
-        ranks: The processes that train together.
 
     Returns:
         The training positions and the test positions.
@@ -175,13 +171,7 @@ def _merge(train: Report, test: Report) -> Report:
 
 
 def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPositions) -> None:
-    """Warns if no position has the visits or evaluations of the recipe, or a known result.
-
-    Args:
-        network: The network that will be trained.
-        recipe: The recipe.
-        positions: The training positions.
-    """
+    """Warns if no training position has the targets of the recipe: visits, evaluations, results."""
     if recipe.policy_target == VISITS and not getattr(positions, "has_visits", False):
         logger.warning("no training position has visits: the moves played are the target")
     value_target = recipe.value_target

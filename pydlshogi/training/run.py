@@ -198,13 +198,9 @@ def continues(options: Options) -> bool:
 def make_first_network(
     name: str, seed: int, *, sizes: Mapping[str, int] | None = None, dirac: bool = False
 ) -> Network:
-    """Makes a network whose first weights are determined by a seed.
+    """Makes a network whose first weights are determined by a seed (0..2**32-1).
 
-    Args:
-        name: Name of the network.
-        seed: 0..2**32-1.
-        sizes: Sizes other than the network's defaults, by name.
-        dirac: Whether the identity is added to the first weights.
+    ``dirac``: whether the identity is added to them.
 
     Raises:
         FirstWeightsError: ``dirac``, and no layer of the network is fit for it.

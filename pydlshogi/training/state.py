@@ -66,14 +66,9 @@ _START_FROM_MODEL = "Start at iteration 0 from the model alone."
 
 
 class StateFileError(UserError):
-    """A state file cannot be used.
+    """A state file cannot be used: the problem, and what to do with the training programs.
 
-    Args:
-        problem: Name of the file and reason, without the full stop.
-        remedy: What to do, in the options of the training programs.
-
-    Attributes:
-        problem: As above, for programs with other options.
+    Programs with other options use the attribute ``problem`` alone.
     """
 
     def __init__(self, problem: str, remedy: str) -> None:
@@ -88,14 +83,9 @@ class Place:
     Attributes:
         model: (16,) uint8, the model's :func:`fingerprint`.
         train: :func:`checksum` of the training positions.
-        seed: Seed of the run, 0..2**32-1.
-        epoch: Number of finished epochs.
-        position: Number of positions done in the current epoch.
         losses: Sums of each loss in :data:`LOSSES`, as Chainer serializes a ``LossMeans``.
         seconds: Time spent on training, over all runs.
-        schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
         options: Recipe and batch size by name.
-        order: Kind of the order of an epoch (:mod:`pydlshogi.training.order`).
         stage: ``VALIDATION``, ``COMPLETE``, or empty in the midst of the training.
     """
 
@@ -139,12 +129,7 @@ class Place:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, numpy.ndarray]) -> Place:
-        """Takes the values of :meth:`to_arrays`.
-
-        Raises:
-            KeyError: a key is missing.
-            OverflowError, RecursionError, TypeError, ValueError: a value is impossible.
-        """
+        """Takes the values of :meth:`to_arrays`; raises what a missing or wrong value causes."""
         end = arrays.get("schedule/end")
         place = cls(
             model=arrays["model"],
@@ -183,12 +168,7 @@ def _refuse_impossible(place: Place) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """The content of a state file.
-
-    Attributes:
-        optimizer: The optimizer's arrays by key, as Chainer's ``save_npz`` writes them.
-        place: Our part; None for a file of the book's.
-    """
+    """The optimizer's arrays by key, as ``save_npz`` writes them, and our part if there is one."""
 
     optimizer: Mapping[str, Any]
     place: Place | None = None
@@ -200,15 +180,7 @@ class State:
 
 
 def save_state(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
-    """Writes a state file atomically.
-
-    Args:
-        path: The file.
-        arrays: What :meth:`State.to_arrays` returned.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Writes the arrays of a state file atomically; raises ``OSError``."""
     with write_beside(path) as file:
         # Compression would cost twenty times the time and save 7 % of the size.
         chainer.serializers.save_npz(file, dict(arrays), compression=False)
@@ -218,8 +190,7 @@ def load_state(path: str | os.PathLike[str]) -> State:
     """Reads a state file, ours or one of the book's.
 
     Raises:
-        StateFileError: the file cannot be read, is no state file, or belongs to a run
-            with options that this version no longer has.
+        StateFileError: it cannot be used, or its run had options that this version lacks.
     """
     try:
         arrays = read_npz(path)
@@ -245,11 +216,7 @@ def load_state(path: str | os.PathLike[str]) -> State:
 
 
 def read_fingerprint(path: str | os.PathLike[str]) -> numpy.ndarray | None:
-    """Reads the fingerprint of the model that a state file belongs to.
-
-    Returns:
-        (16,) uint8; None if the file cannot be read or has no fingerprint.
-    """
+    """Reads the fingerprint of the model that a state belongs to, (16,) uint8; None without one."""
     try:
         return read_npz(path).get(FINGERPRINT)
     except NpzError:
@@ -282,15 +249,7 @@ def _below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Compares the options of a resumed run with those of today.
-
-    Args:
-        before: ``Place.options`` of the state file.
-        now: ``Settings.options`` of the run that resumes it.
-
-    Returns:
-        A clause for each option that changed.
-    """
+    """Returns a clause for each option of a resumed run (``Place.options``) that has changed."""
     published, now = (  # JSON turns a tuple into a list
         json.loads(json.dumps(dict(options))) for options in (dataclasses.asdict(Recipe()), now)
     )
@@ -304,12 +263,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
-    """Computes a 32-bit checksum of positions.
+    """Computes a 32-bit checksum of positions; evaluations count only if they are trained on.
 
-    Args:
-        positions: Positions in memory or in shards. Shards are not read: the checksums of
-            their tables count.
-        evaluations: Whether training uses the evaluations; otherwise they do not count.
+    Shards are not read: the checksums of their tables count.
     """
     if isinstance(positions, MappedPositions):
         return positions.checksum(lambda array: checksum(array, evaluations))
@@ -325,11 +281,7 @@ def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
 
 
 def fingerprint(network: Any) -> numpy.ndarray:
-    """Computes a digest of the names, shapes and values in a network's model file.
-
-    Returns:
-        (16,) uint8.
-    """
+    """Computes a digest, (16,) uint8, of the names, shapes and values in a network's model file."""
     return digest(chainer.serializers.npz.serialize(network))
 
 

@@ -115,11 +115,7 @@ class BookEngine(Dialogue):
             self._output.info_string(str(error))
 
     def _call(self, name: str, *arguments: Any) -> None:
-        """Calls a method of the player.
-
-        Raises:
-            CommandError: The method raised an exception.
-        """
+        """Calls a method of the player; raises CommandError if the method raised an exception."""
         method: Callable[..., Any] | None = getattr(self._player, name, None)
         if method is None:
             return
@@ -157,11 +153,7 @@ class BookEngine(Dialogue):
 
 
 class _Printed(io.TextIOBase):
-    """A stream that hands over whole lines. Threads may print at the same time.
-
-    Args:
-        handle: Receives each line, without its end.
-    """
+    """A stream that hands over whole lines to a function. Threads may print at the same time."""
 
     encoding = "utf-8"
 

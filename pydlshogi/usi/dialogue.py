@@ -128,9 +128,6 @@ class Dialogue(abc.ABC):
     def run(self, lines: Iterable[bytes]) -> bool:
         """Talks until ``quit`` or the end of the input.
 
-        Args:
-            lines: The lines of the GUI.
-
         Returns:
             Whether all commands are done. If not, a thread still works, and only the end
             of the process ends it.
@@ -380,11 +377,7 @@ class _Signals:
         self._lock = threading.Lock()
 
     def begin(self, waits: bool) -> None:
-        """Notes, in the thread that obeys, that the search begins.
-
-        Args:
-            waits: Whether it waits for ``stop``.
-        """
+        """Notes, in the thread that obeys, that the search begins, and if it waits for stop."""
         self._waits = waits
         self._stop_if_forgotten()
         with self._lock:

@@ -24,19 +24,10 @@ AUTHOR = "pydlshogi"
 def run_engine(
     name: str, options: Options, make_player: Callable[[Callable[[str], None]], Player]
 ) -> NoReturn:
-    """Runs an engine until ``quit`` or the end of the input, and ends the process.
+    """Runs an engine until ``quit`` or the end of the input, and ends the process with status 0.
 
-    The exit status is 0.
-
-    Args:
-        name: Name of the engine, for ``id name``.
-        options: What the GUI can set; shared with the player.
-        make_player: Makes the player, given the function that sends a line. Heavy imports
-            belong inside it.
-
-    Raises:
-        UserError: the engine cannot go on, for example without a model. ``program`` turns
-            this and other errors into the exit status 1.
+    The arguments are those of :class:`Engine`. A UserError means that the engine cannot go on,
+    for example without a model; ``program`` turns it into the status 1.
     """
     with protocol_streams() as (lines, stream):
         log = DialogueLog()
@@ -53,11 +44,7 @@ def run_engine(
 
 @contextlib.contextmanager
 def protocol_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Opens standard input and output for the protocol alone.
-
-    Yields:
-        The lines of the GUI, and the stream for the answers.
-    """
+    """Opens standard input and output for the protocol alone, and yields both."""
     _open_standard_files()
     with _input_for_protocol() as lines, _output_for_protocol() as stream:
         yield lines, stream

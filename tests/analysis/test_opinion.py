@@ -8,7 +8,7 @@ import shogi
 from analysis_helpers import GAME, MATE, game_of, small_network
 
 from pydlshogi import rules
-from pydlshogi.analysis.game import analyze
+from pydlshogi.analysis.analyzed import analyze
 from pydlshogi.analysis.opinion import Candidate, Opinion
 from pydlshogi.analysis.record import AnalysisError, read_record
 from pydlshogi.analysis.searcher import Searcher

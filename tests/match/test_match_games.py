@@ -29,7 +29,8 @@ from pydlshogi.match.workers import Workers
 from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.policy import PolicyNetwork
 
-SCRIPT = str(Path(__file__).resolve().parents[2] / "utils" / "match.py")
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = [sys.executable, "-m", "pydlshogi", "match"]
 FAIRY = shutil.which("fairy-stockfish") or shutil.which("/usr/games/fairy-stockfish")
 
 # A random mover whose every game is the same from the same opening.
@@ -218,10 +219,11 @@ def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_an_interrupted_match_goes_on(finished, tmp_path):
     output = tmp_path / "match"
-    command = [sys.executable, SCRIPT]
+    command = [*PROGRAM]
     command += ["--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2)]
     command += ["--games", "200", "--max_plies", "60", "--plies", "6", "--output", str(output)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
         while not (output / "a_b" / "0002.csa").exists():
             assert process.poll() is None
             time.sleep(0.02)
@@ -242,9 +244,10 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
     output = tmp_path / "match"
-    command = [sys.executable, SCRIPT, "--games", "4", "--concurrency", "2"]
+    command = [*PROGRAM, "--games", "4", "--concurrency", "2"]
     command += ["--engine", fake("thinks at go"), "--opponent", fake("thinks at go", "other")]
-    with subprocess.Popen([*command, "--output", str(output)], stderr=subprocess.PIPE) as process:
+    command += ["--output", str(output)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
         while len(list(tmp_path.glob("fake engine.py.*"))) < 2:
             assert process.poll() is None
             time.sleep(0.02)
@@ -280,7 +283,7 @@ def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
 def test_the_policy_player_plays_a_match(tmp_path):
     model = tmp_path / "model"
     save_model(model, PolicyNetwork())
-    script = Path(SCRIPT).parents[1] / "policy_player_usi.py"
+    script = ROOT / "policy_player_usi.py"
     engine = f"policy='{sys.executable}' '{script}';modelfile={model}"
     arguments = ("--engine", engine, "--opponent", "random", "--games", 2, "--max_plies", 30)
     assert run(tmp_path / "match", *arguments) == 0
@@ -614,7 +617,7 @@ def test_ctrl_c_while_the_threads_start_stops_those_that_have_started(tmp_path, 
 
 def test_the_random_player_is_found_from_any_folder():
     spec = parse_engine("random")
-    assert spec.variables()["PYTHONPATH"].split(os.pathsep)[0] == str(Path(SCRIPT).parents[1])
+    assert spec.variables()["PYTHONPATH"].split(os.pathsep)[0] == str(ROOT)
     assert parse_engine("fairy:0").variables() == {}
 
 

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -136,6 +137,20 @@ def test_search1_stops_when_told_to_and_has_looked_at_the_likeliest_moves():
         move.usi() for move in likeliest[:CHUNK]
     }
     assert sum(line.startswith("info string") for line in said) == CHUNK
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(0.1, 5), (0.3, 2), (0.45, 1)])
+def test_search1_begins_no_step_that_may_take_too_long(monkeypatch, seconds, steps):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr("pydlshogi.player.shallow_player.time", clock)
+    player, _ = player_with(
+        Preferring(lambda asked: setattr(clock, "now", clock.now + seconds)), Search1Player
+    )
+    player.set_position(MOST_MOVES, [])
+    player.options.set("mate_in_one", "false")
+    clock.now = 0.0
+    player.choose(Go(black=Clock(byoyomi=1000), time=0.0))
+    assert clock.now == pytest.approx(steps * seconds)
 
 
 @pytest.mark.parametrize("stop", ["stop", "clock"])

@@ -14,7 +14,7 @@ from pydlshogi.features import (
 )
 from pydlshogi.features import make_input_planes as planes_of
 from pydlshogi.positions import POSITION, placement_of
-from pydlshogi.training.mirror import mirror, mirror_targets
+from pydlshogi.training.batches import mirror, mirror_targets
 
 
 def mirrored_square(square):

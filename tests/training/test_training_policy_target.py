@@ -21,9 +21,9 @@ from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.mapped_positions import MappedPositions, with_shards
 from pydlshogi.kifu.visits import CANDIDATE, Visits, join
 from pydlshogi.training.batches import PlanesConverter
-from pydlshogi.training.policy_target import VISITS, shares_of_visits
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.state import checksum
+from pydlshogi.training.targets import VISITS, shares_of_visits
 
 LABELS = 2187
 

@@ -168,7 +168,7 @@ def test_openvino_that_is_not_installed_is_named(start, two_heads):
     assert program.process.wait(60) == 1
     assert answers[-1] == (
         "info string backend openvino_float32 cannot be used: the package openvino is not "
-        'installed. Install it: python -m pip install --no-build-isolation -e ".[openvino]". '
+        "installed. Install it: python -m pip install openvino onnx. "
         "Choose the backend auto or own."
     )
     assert b"Traceback" not in program.stderr
