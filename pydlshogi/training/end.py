@@ -16,6 +16,10 @@ from pydlshogi.training.parallel import ALONE, Ranks
 _ENDING = b"\nending after this iteration; a second signal ends at once\n"
 
 
+class Interrupted(Exception):
+    """A signal ends a validation."""
+
+
 class Interruption:
     """A signal (such as Ctrl-C) that ends a run after the current iteration.
 
@@ -32,6 +36,20 @@ class Interruption:
         self.signal_number: int | None = None
         self.left: tuple[int, int | None] | None = None
         self._speaks = speaks
+        self._at_once = False
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Lets a signal end a block at once: a batch of a large network takes many seconds.
+
+        Raises:
+            Interrupted: a signal came.
+        """
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
 
     @contextlib.contextmanager
     def catch(self) -> Iterator[None]:
@@ -69,6 +87,8 @@ class Interruption:
         with contextlib.suppress(OSError):
             if self._speaks:
                 os.write(2, _ENDING)
+        if self._at_once:
+            raise Interrupted
 
 
 class RunEnd:
@@ -107,6 +127,10 @@ class RunEnd:
         if signal_number:  # a signal that came since the line above counts next time
             self._interruption.signal_number = signal_number
         return signal_number > 0
+
+    def breakable(self) -> contextlib.AbstractContextManager[None]:
+        """Lets a signal end a validation at once, unless other ranks wait for this one."""
+        return self._interruption.at_once() if self._ranks.size == 1 else contextlib.nullcontext()
 
     def reached(self, trainer: Any) -> bool:
         """Returns whether the run has done all its epochs or iterations."""

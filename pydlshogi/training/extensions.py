@@ -13,7 +13,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
-from pydlshogi.training.end import RunEnd
+from pydlshogi.training.end import Interrupted, RunEnd
 from pydlshogi.training.loss import Loss, LossMeans, measure
 from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.progress import ShownIterator
@@ -86,15 +86,11 @@ class Progress(chainer.training.Extension):
             logger.info(line)
 
 
-class _Interrupted(Exception):
-    """A signal ends the validation."""
-
-
 class Validation(chainer.training.extensions.Evaluator):
     """Chainer's Evaluator over the whole test set, with its log lines.
 
     Every position counts once, also in a last, shorter batch. No graph is built. A signal ends
-    it after a batch; the resumed run begins with it.
+    it at once; the resumed run begins with it.
 
     Args:
         network: A ``Network``.
@@ -135,7 +131,7 @@ class Validation(chainer.training.extensions.Evaluator):
 
     def _check(self) -> None:
         if self._end.interrupted():
-            raise _Interrupted
+            raise Interrupted
 
     def __call__(self, trainer: Any = None) -> Any:
         """Measures and logs; returns the observation of Chainer's Evaluator."""
@@ -143,9 +139,9 @@ class Validation(chainer.training.extensions.Evaluator):
         self._end.due = True
         try:
             # A test set without a known result has no value loss: 0 / 0.
-            with numpy.errstate(invalid="ignore"):
+            with numpy.errstate(invalid="ignore"), self._end.breakable():
                 measured = super().__call__(trainer)
-        except _Interrupted:
+        except Interrupted:
             return {}
         self._end.due = False
         for line in log.format_epoch(self._point(trainer.updater, measured)):

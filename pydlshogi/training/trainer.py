@@ -230,8 +230,9 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
         return updater.is_new_epoch or end.reached(trainer)
 
     def at_save(trainer: Any) -> bool:
-        # At the end of the run, train saves and logs.
-        return (at_evaluation(trainer) or updater.is_new_epoch) and not end.reached(trainer)
+        # At the end of the run, train saves and logs; also if a signal has ended a validation.
+        saved_later = end.reached(trainer) or end.due
+        return (at_evaluation(trainer) or updater.is_new_epoch) and not saved_later
 
     measured = task.optimizer.target, task.test_positions, settings.test_batchsize
     seed = updater.get_iterator("main").seed

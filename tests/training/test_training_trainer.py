@@ -410,10 +410,10 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path, number):
 
 
 class TwiceInterrupting(SmallNetwork):
-    """Sends two signals in a batch of a validation."""
+    """Sends two signals in an iteration."""
 
     def forward(self, x):
-        if not chainer.config.train:
+        if chainer.config.train:
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
         return super().forward(x)
