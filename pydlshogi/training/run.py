@@ -35,7 +35,7 @@ from pydlshogi.training.value_head import trained_part
 logger = logging.getLogger(__name__)
 
 #: Variable with the command that continues a run until its end.
-CONTINUE = "PYDLSHOGICONTINUE"
+CONTINUE = "PYDLSHOGI_CONTINUE"
 
 
 class FirstWeightsError(UserError):
