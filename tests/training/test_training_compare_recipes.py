@@ -19,7 +19,14 @@ from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.text import counted
 from pydlshogi.training import compare, trainer
-from pydlshogi.training.compare import CompareError, Row, format_markdown, format_tsv, hold_out
+from pydlshogi.training.compare import (
+    CompareError,
+    Row,
+    format_markdown,
+    format_tsv,
+    game_starts,
+    hold_out,
+)
 from pydlshogi.training.log import Curve, EpochPoint, ProgressPoint, read_log
 
 SMALL = (
@@ -470,11 +477,20 @@ def test_networks_with_one_and_two_heads_have_comparable_columns():
     assert "| value | 1 | 0:00:01 | - | - | - | - | 0.6000 | 0.8000 |" in format_markdown(rows, "")
 
 
+@pytest.mark.parametrize("games, held_out", [(2, 1), (9, 1), (10, 2), (230, 46), (2000, 200)])
+def test_without_a_number_at_most_a_fifth_of_the_games_is_held_out(games, held_out):
+    positions = numpy.zeros(3 * games, POSITION)
+    positions["ply"] = numpy.tile([1, 2, 3], games)
+    others, test_set = hold_out(positions, None)
+    assert (len(others), len(test_set)) == (3 * (games - held_out), 3 * held_out)
+    assert len(game_starts(test_set)) == held_out
+
+
 def test_single_positions_are_no_games_to_hold_out():
     positions = numpy.zeros(6, POSITION)
     positions["ply"] = [1, 2, 3, 1, 2, 1]
     assert [len(part) for part in hold_out(positions, 2)] == [3, 3]
     for ply in ([0] * 6, [7, 20, 3, 8, 1, 5]):
         positions["ply"] = ply
-        with pytest.raises(CompareError, match="--kifulist_test"):
+        with pytest.raises(CompareError, match="as kifulist_test"):
             hold_out(positions, 2)

@@ -131,8 +131,8 @@ def test_a_run_with_an_option_of_another_version_is_refused(tmp_path, options):
     with pytest.raises(StateFileError) as caught:
         load_state(tmp_path / "state")
     (option,) = options
-    assert f"belongs to a run with --{option} of another version" in str(caught.value)
-    assert "Leave --resume out" in str(caught.value)
+    assert f"belongs to a run with {option} of another version" in str(caught.value)
+    assert "Start at iteration 0" in str(caught.value)
 
 
 def test_the_checksum_sees_everything_that_is_trained_on_and_no_evaluation():
@@ -161,6 +161,47 @@ def test_a_state_of_a_network_with_other_heads_is_refused(tmp_path):
     save_state(tmp_path / "state", dataclasses.replace(content, place=changed).to_arrays())
     with pytest.raises(StateFileError):
         run(tmp_path, "published", 1, resume=True)
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("t", -5),
+        ("t", 1 << 62),
+        ("t", 1.5),
+        ("t", [1, 2]),
+        ("epoch", -1),
+        (OWN + "place/seed", -1),
+        (OWN + "place/seed", 1 << 32),
+        (OWN + "place/epoch", -3),
+        (OWN + "place/epoch", 7),
+        (OWN + "place/position", -8),
+        (OWN + "place/position", 1 << 40),
+        (OWN + "place/position", [1, 2]),
+        (OWN + "place/order", "backwards"),
+        (OWN + "place/stage", "finale"),
+        (OWN + "seconds", numpy.nan),
+        (OWN + "seconds", -1.0),
+        (OWN + "seconds", numpy.inf),
+        (OWN + "schedule/end", -1),
+        (OWN + "train", numpy.inf),
+        (OWN + "model", [1, 2]),
+        (OWN + "loss/in_epoch/_n", [1, 2]),
+        (OWN + "loss/in_epoch/_n", "many"),
+        (OWN + "recipe/options", "[" * 100_000),
+        (OWN + "recipe/options", "[1]"),
+        (OWN + "recipe/options", '{"value_lambda": "all"}'),
+    ],
+)
+def test_a_state_with_impossible_numbers_is_refused_as_damaged(tmp_path, key, value):
+    shutil.copytree(OLD / "published", tmp_path, dirs_exist_ok=True)
+    arrays = read_npz(tmp_path / "state")
+    arrays[key] = numpy.asarray(value)
+    numpy.savez((tmp_path / "state").open("wb"), **arrays)
+    before = (tmp_path / "state").read_bytes()
+    with pytest.raises(StateFileError, match="is damaged"):
+        run(tmp_path, "published", 1, resume=True)
+    assert (tmp_path / "state").read_bytes() == before
 
 
 def place(**changes):

@@ -132,7 +132,7 @@ def test_a_run_does_not_continue_one_of_both_heads(model, capsys):
     assert train_policy_value.main(words.split()) == 0
     assert program("--initmodel m --resume s --model m --state s --iterations 1") == 1
     error = capsys.readouterr().err
-    assert "trained other heads" in error and "--value_head_only" in error
+    assert "trained other heads" in error and "value_head_only" in error
     assert "Traceback" not in error
 
 
@@ -142,7 +142,7 @@ def test_a_run_of_both_heads_does_not_continue_one_of_the_value_head(model, caps
     again = f"{words} --initmodel m --resume s --momentum 0.9".split()
     assert train_policy_value.main(again) == 1
     error = capsys.readouterr().err
-    assert "--value_head_only as before" in error
+    assert "value_head_only as before" in error
     assert "Traceback" not in error
 
 
