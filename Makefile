@@ -75,6 +75,7 @@ ADD_CSHOGI = $(BIN)/python -m pip install --quiet --no-deps "$(CSHOGI)"
 
 # Chainer has no pyproject.toml. Without --use-pep517, pip announces the end of its old way to build.
 PIP := --quiet --no-build-isolation --use-pep517
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION := sys.version_info[:2]
 

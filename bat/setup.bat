@@ -25,6 +25,7 @@ echo Making .venv by %PYTHON%.
 %PYTHON% -m venv .venv || goto failed
 
 :install
+set "PIP_DISABLE_PIP_VERSION_CHECK=1"
 echo Installing the packages. This takes some minutes and needs the internet.
 ".venv\Scripts\python.exe" -m pip install --quiet "pip>=21.3" "setuptools>=77,<82" || goto failed
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation --use-pep517 -e ".[plot,board,7z]" || goto failed

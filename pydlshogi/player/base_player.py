@@ -46,8 +46,7 @@ class BasePlayer:
     def position(self, words: Sequence[str]) -> None:
         """Sets up the board. ``words`` are those of the command, with or without ``position``.
 
-        Raises:
-            CommandError: The position or a move is impossible. The board is unchanged.
+        If the position or a move is impossible, it raises CommandError, and the board is unchanged.
         """
         self.board = make_board(*parse_position(" ".join(without("position", words))))
 

@@ -60,7 +60,7 @@ class Budget:
 def make_budget(
     go: Go, color: int, ply: int, margin: float, for_delays: float = 0.0
 ) -> Budget | None:
-    """Plans the time for a move.
+    """Plans the time for a move; None where there is no limit.
 
     Args:
         go: The command with the clocks.
@@ -68,9 +68,6 @@ def make_budget(
         ply: Number of plies played.
         margin: Reserve for usual delays of the GUI and of the system, in seconds.
         for_delays: Reserve for the delays that were seen, in seconds.
-
-    Returns:
-        The budget; None where there is no limit.
     """
     if go.movetime is not None:
         seconds = go.movetime / 1000
@@ -163,8 +160,7 @@ class Delays:
     def reserve(self, delay: float = 0.0) -> float:
         """Returns the seconds to keep for delays: for one of the engine, and one of the GUI.
 
-        Args:
-            delay: The delay of the present move so far.
+        ``delay`` is that of the present move so far.
         """
         return 2 * max(
             0.0, min(delay, _LONGEST_DELAY) - _QUIET, *(d - _QUIET for d in self._delays)

@@ -1,7 +1,6 @@
 """What a GUI can set of our players.
 
-A module of its own, because the engine answers ``usi`` from here before it imports numpy,
-Chainer or the board.
+The engine answers ``usi`` from here before it imports numpy, Chainer or the board.
 """
 
 from __future__ import annotations

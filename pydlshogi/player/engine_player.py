@@ -7,6 +7,7 @@ from typing import Callable
 
 from pydlshogi.player.base_player import BasePlayer, without
 from pydlshogi.player.position import change_moves, make_board, start_and_moves
+from pydlshogi.usi.engine import Player
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.protocol import Go, parse_position, parse_setoption
 
@@ -14,11 +15,10 @@ from pydlshogi.usi.protocol import Go, parse_position, parse_setoption
 _BOOK_METHODS = ("usi", "setoption", "isready", "usinewgame", "position", "go", "quit")
 
 
-class EnginePlayer(BasePlayer):
+class EnginePlayer(BasePlayer, Player):
     """A player for :class:`pydlshogi.usi.engine.Engine`. A subclass implements :meth:`choose`.
 
-    The methods of :class:`pydlshogi.usi.engine.Player` are explained there. Those of the book call
-    them, so a player also works without an engine.
+    The methods of the book call those of ``Player``, so a player also works without an engine.
 
     Args:
         options: What the GUI can set. The player reads the values at each call.
@@ -28,7 +28,6 @@ class EnginePlayer(BasePlayer):
         default_go: The limits of the book's ``go()``, which has no arguments.
     """
 
-    name = "player"
     default_go = Go()
 
     def __init__(self, options: Options | None = None, send: Callable[[str], None] = print) -> None:
@@ -43,12 +42,6 @@ class EnginePlayer(BasePlayer):
     def is_plain(self) -> bool:
         """Whether no subclass overrides a method of the book."""
         return all(getattr(type(self), m) is getattr(EnginePlayer, m) for m in _BOOK_METHODS)
-
-    def prepare(self) -> None:
-        """Loads what the player needs."""
-
-    def new_game(self) -> None:
-        """Starts a game."""
 
     def set_position(self, sfen: str | None, moves: list[str]) -> None:
         """Sets up the board. An error leaves it unchanged."""
@@ -67,21 +60,6 @@ class EnginePlayer(BasePlayer):
         if board.sfen() != self._known or moves != self._moves:
             self._sfen, self._moves = start_and_moves(board)
             self._known = board.sfen()
-
-    def choose(self, go: Go) -> str:
-        """Chooses a move in the position on the board."""
-        raise NotImplementedError
-
-    def is_endless(self, go: Go) -> bool:
-        """Says that this player always ends by itself."""
-        return False
-
-    def find_mate(self, go: Go) -> str:
-        """Says that this player cannot search mates."""
-        return "notimplemented"
-
-    def close(self) -> None:
-        """Ends what the player has started."""
 
     def usi(self) -> None:
         """Sends the name of the engine, its options and ``usiok``."""

@@ -28,7 +28,7 @@ class Task:
 
     Attributes:
         moves: The legal moves that ``go`` allows.
-        playable: The moves among them with the best result by repetition.
+        playable: Those with the best result by repetition.
         settled: Probability of winning by the moves that end the game by repetition.
         is_over: Says whether the move is wanted now.
     """
@@ -46,7 +46,7 @@ class Choice:
     Attributes:
         move: The move to play.
         ranking: The candidates, best first; ``move`` is among them.
-        probabilities: For each candidate the number that ``info string`` shows.
+        probabilities: The number of each candidate that ``info string`` shows.
         wins: Probability of winning by a move, as far as the network knows.
         nodes: Number of positions that the network has evaluated.
     """
@@ -94,9 +94,14 @@ class ShallowPlayer(NetworkPlayer):
     def _task(self, moves: list[shogi.Move], go: Go, start: float) -> Task:
         """Describes the choice to make."""
         seconds = half_of_the_time(go, self.board.turn)
+        looks = [time.perf_counter()]
 
         def is_over() -> bool:
-            late = seconds is not None and time.perf_counter() - start >= seconds
+            looks.append(time.perf_counter())
+            # On a busy computer, the next step may not fit into half of the other half.
+            step = max(after - before for before, after in zip(looks, looks[1:]))
+            spent = looks[-1] - start
+            late = seconds is not None and (spent >= seconds or spent + step > 1.5 * seconds)
             is_hit = go.ponder and not go.infinite and go.ponderhit.is_set()
             return late or go.stop.is_set() or is_hit
 

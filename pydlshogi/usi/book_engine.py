@@ -1,7 +1,6 @@
-"""The engine around a player of a reader of the book.
+"""The engine around a player of a reader of the book, which answers USI commands by ``print``.
 
-Such a player has a method for each USI command and answers by ``print``. The engine
-catches what it prints, adds the answers that it forgets and survives its exceptions.
+The engine catches what it prints, adds the answers that it forgets, and survives its exceptions.
 """
 
 from __future__ import annotations

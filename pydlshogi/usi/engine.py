@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Callable, Protocol
+from typing import Callable
 
 from pydlshogi.usi.dialogue import Dialogue
 from pydlshogi.usi.options import Options
@@ -18,7 +18,7 @@ from pydlshogi.usi.protocol import (
 )
 
 
-class Player(Protocol):
+class Player:
     """A player that the engine can drive.
 
     The engine calls the methods one at a time, all from one thread. A player that thinks
@@ -30,7 +30,7 @@ class Player(Protocol):
         send: Sends one line to the GUI.
     """
 
-    name: str
+    name = "player"
     options: Options
     send: Callable[[str], None]
 
@@ -44,17 +44,21 @@ class Player(Protocol):
         """Sets up the position: an sfen, or None for the usual start, and moves in USI notation.
 
         Raises:
-            CommandError: The position or a move is impossible.
+            CommandError: The position or a move is impossible. The position is unchanged.
         """
+        raise NotImplementedError
 
     def choose(self, go: Go) -> str:
         """Chooses a move: returns the text behind ``bestmove``. A UserError ends the engine."""
+        raise NotImplementedError
 
     def is_endless(self, go: Go) -> bool:
         """Says whether only ``stop`` ends the search."""
+        return False
 
     def find_mate(self, go: Go) -> str:
         """Searches a mate: returns the text behind ``checkmate``."""
+        return "notimplemented"
 
     def close(self) -> None:
         """Ends what the player has started. The engine calls it once."""

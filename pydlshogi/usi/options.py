@@ -156,10 +156,7 @@ class Button(Option):
 
 
 class Options:
-    """The options of an engine and their values.
-
-    ``options["strategy"]`` is the value of the option ``strategy``.
-    """
+    """The options of an engine; ``options["strategy"]`` is the value of the option ``strategy``."""
 
     def __init__(self, *declared: Option) -> None:
         self._declared = declared

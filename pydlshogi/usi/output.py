@@ -106,10 +106,7 @@ def _open_log(path: Path) -> BinaryIO:
 
 
 class Output:
-    """Writes the engine's lines: ASCII, each flushed at once.
-
-    Windows GUIs read CP932 and others UTF-8. ASCII is the same in both.
-    """
+    """Writes the engine's lines, each flushed at once, in ASCII: the same in CP932 and in UTF-8."""
 
     def __init__(self, stream: BinaryIO, log: DialogueLog) -> None:
         self._stream: BinaryIO | None = stream

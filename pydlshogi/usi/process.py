@@ -51,10 +51,7 @@ def protocol_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
 
 def _open_standard_files() -> None:
-    """Opens standard input, output and error if the GUI has not.
-
-    Otherwise the next opened file would take the number of the missing one.
-    """
+    """Opens standard input, output and error if the GUI has not: files would take their numbers."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -66,9 +63,8 @@ def _open_standard_files() -> None:
 def _input_for_protocol() -> Iterator[BinaryIO]:
     """Reserves standard input. Everyone else finds it empty.
 
-    On Windows a call about a pipe waits while another thread reads the pipe. Libraries
-    make such calls about standard input when they are imported: numpy would wait for the
-    GUI's next line, and the GUI for ``readyok``.
+    On Windows a call about a pipe waits while another thread reads it. Libraries make such calls
+    when they are imported: numpy would wait for the GUI's next line, the GUI for ``readyok``.
     """
     own = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -84,10 +80,7 @@ def _input_for_protocol() -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _output_for_protocol() -> Iterator[BinaryIO]:
-    """Reserves standard output.
-
-    What libraries print meanwhile, from Python or from C, goes to standard error.
-    """
+    """Reserves standard output. What libraries print meanwhile goes to standard error."""
     own = os.dup(1)
     os.dup2(2, 1)
     stream = os.fdopen(os.dup(own), "wb")

@@ -17,7 +17,8 @@ GAMES = sorted((ROOT / "kifu" / "test").glob("*.csa"))
 @pytest.fixture(autouse=True)
 def in_a_folder_with_the_shipped_games(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PYDLSHOGI_CONTINUE", raising=False)
+    monkeypatch.setenv("PYDLSHOGI_CONTINUE", "")  # so that it is removed after the test
+    monkeypatch.delenv("PYDLSHOGI_CONTINUE")
     (tmp_path / "kifu").symlink_to(ROOT / "kifu")
 
 

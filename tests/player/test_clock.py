@@ -158,13 +158,14 @@ def test_a_stopped_search_waits_a_moment_for_a_move():
     assert timer.is_late()
 
 
-def test_ponder_has_no_limit_until_ponderhit():
+def test_ponder_has_no_limit_until_ponderhit(fake):
     go = Go(ponder=True, black=Clock(byoyomi=1000))
     timer = Timer(go, 0, 0, MARGIN)
-    time.sleep(0.05)
+    fake.compute(0.05)
     assert timer.budget() is None
     assert not timer.is_over()
     go.ponderhit.set()
+    go.ponderhit.time = fake.now
     assert timer.budget() == Budget(0.8, 0.8, 0.95)
     assert timer.spent() < timer.elapsed() - 0.04
     assert not timer.is_over()
@@ -208,10 +209,10 @@ def test_stop_ends_everything():
         assert timer.is_over()
 
 
-def test_the_time_ends_at_the_budget():
+def test_the_time_ends_at_the_budget(fake):
     timer = Timer(Go(movetime=60), 0, 0, MARGIN)
     assert not timer.is_over()
-    time.sleep(0.04)
+    fake.compute(0.04)
     assert timer.is_over()
 
 
