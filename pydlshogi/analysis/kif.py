@@ -25,7 +25,7 @@ from pydlshogi.drawing.notation import (
     move_text,
     side_names,
 )
-from pydlshogi.files import write_beside
+from pydlshogi.files import not_written, write_beside
 from pydlshogi.kifu.kif_text import handicap_of
 from pydlshogi.player.strategy import score
 
@@ -72,9 +72,7 @@ def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -
         with write_beside(output) as file:
             file.write(data)
     except OSError as error:
-        raise AnalysisError(
-            f"{output} cannot be written ({error.strerror}). Choose another file."
-        ) from None
+        raise AnalysisError(not_written(output, error, "Choose another file.")) from None
 
 
 def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:

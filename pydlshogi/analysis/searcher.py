@@ -40,8 +40,8 @@ class Searcher:
     ) -> None:
         if not can_search(network):
             raise AnalysisError(
-                f"model {network.name} cannot search, because a search needs a policy and a value. "
-                "Choose a model with both, such as model_policy_value."
+                f"model {network.name} cannot search: that needs a policy and a value. Choose "
+                "a model of the network policy_value, or let it judge without a search."
             )
         self._network = network
         self._seconds = math.inf if seconds is None else seconds

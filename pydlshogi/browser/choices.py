@@ -50,9 +50,9 @@ class Model(NamedTuple):
     has_value: bool
 
     def players(self) -> list[str]:
-        """Lists which of our players can play it; the search also plays levels without a value."""
+        """Lists which of our players can play it; without a value, the search plays the policy."""
         able = {
-            "mcts_player": self.has_policy and (self.has_value or has_levels()),
+            "mcts_player": self.has_policy,
             "search1_player": self.has_value,
             "policy_player": self.has_policy,
         }
@@ -142,7 +142,7 @@ class Choices:
             known = known and player.kind in self.models[player.number].players()
         if not known:
             raise GameError("There is no such player.")
-        if player.kind == "mcts_player":
+        if player.kind == "mcts_player" and has_levels():
             most = self.models[player.number].highest_level()
             return player._replace(level=min(max(player.level, 1), most))
         return player._replace(level=FULL_LEVEL)

@@ -124,17 +124,20 @@ class Hall:
             raise GameError("A game needs two players.")
         return [self.choices.player(player) for player in players], _number(wish, "think", THINK)
 
-    def _start(self, wish: dict[str, Any]) -> BoardGame:
+    def _start(self, wish: Any) -> BoardGame:
         """Sets up the start: one of the following, and ``ply``, its number of moves.
 
         ``handicap``: a name; ``sfen``: a position in USI notation; ``record``: a file in Base64,
         with ``file``, its name; ``game``: the name of a table. Without any, the even game.
         """
+        if not isinstance(wish, dict):
+            raise GameError("The start of the game is missing.")
         ply = wish.get("ply")
         if "handicap" in wish:
-            if wish["handicap"] not in HANDICAP_SFENS:
+            sfen = HANDICAP_SFENS.get(str(wish["handicap"]))
+            if sfen is None:
                 raise GameError("There is no such handicap.")
-            return BoardGame(HANDICAP_SFENS[wish["handicap"]])
+            return BoardGame(sfen)
         if "sfen" in wish:
             return _game_of(read_position(str(wish["sfen"])[:_LONGEST_SFEN]), ply)
         if "record" in wish:

@@ -347,4 +347,4 @@ def _whole(values: dict[str, Any], name: str, most: int) -> int:
 def _font() -> bytes | None:
     """Makes the font with the characters of the page."""
     texts = (path.read_text(encoding="utf-8") for path, _ in _FILES.values())
-    return font_subset("".join(sorted(set("".join(texts)))) + "▲△〇〜０１２３４５６７８９")
+    return font_subset("".join(sorted(set("".join(texts)))) + "▲△〇〜０１２３４５６７８９成打同　")

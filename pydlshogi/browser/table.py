@@ -21,7 +21,7 @@ from pydlshogi.player.strategy import PONANZA_CONSTANT
 from pydlshogi.rules import is_possible
 
 #: Lines of an analysis, and the most moves of a line that are shown.
-_LINES, _LINE_MOVES = 5, 12
+_LINES, _LINE_MOVES = 5, 8
 #: Seconds after which an analysis ends by itself.
 _LONGEST_ANALYSIS = 600.0
 #: Seconds of an engine's move without clocks: default, least and most.

@@ -12,7 +12,7 @@ from pydlshogi.browser.choices import Model
 from pydlshogi.drawing.notation import marked_move_text
 
 #: Moves of an opinion, and filters, that are shown.
-_MOVES, _FILTERS = 10, 12
+_MOVES, _FILTERS = 8, 12
 
 #: Opinions that are remembered.
 _MOST = 20000

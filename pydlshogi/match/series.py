@@ -11,8 +11,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.lock import lock_outputs
-from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import EngineSpec, Limit
 from pydlshogi.match.openings import Opening, draw_openings
 from pydlshogi.match.play import PlayedGame, play_game
 from pydlshogi.match.record import (
@@ -102,17 +101,17 @@ class Series:
             if games:
                 raise SeriesError(
                     f"{self.folder} holds game records, but no {SETTINGS} that describes them. "
-                    "Choose another --output, or move that folder elsewhere."
+                    "Choose another output folder, or move that folder elsewhere."
                 ) from None
             return
         except (OSError, ValueError) as error:
             raise SeriesError(
-                f"{path} cannot be read ({error}). Choose another --output."
+                f"{path} cannot be read ({error}). Choose another output folder."
             ) from None
         if games and found != self._settings():
             raise SeriesError(
                 f"{self.folder} holds games of other engines, options or conditions "
-                f"(see {SETTINGS} there). Choose another --output, or remove that folder."
+                f"(see {SETTINGS} there). Choose another output folder, or remove that folder."
             )
 
     def outcome(self, number: int) -> Outcome | None:
@@ -207,7 +206,7 @@ class Series:
                 raise SeriesError(
                     f"{path} begins with other moves than the opening of its pair: "
                     f"{self.conditions.kifu_list or 'the openings'} may have changed. Remove that "
-                    "record or choose another --output."
+                    "record or choose another output folder."
                 )
 
     def _write(

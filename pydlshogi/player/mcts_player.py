@@ -85,7 +85,7 @@ class MCTSPlayer(NetworkPlayer):
         if not self._evaluator.has_value:
             self.send(
                 f"info string model file {self.model_path()} has no value head: the engine plays "
-                "by its policy alone. For a search choose a modelfile trained with --network "
+                "by its policy alone. For a search choose a modelfile of the network "
                 "policy_value."
             )
         if self._evaluator.backend != OWN:

@@ -219,5 +219,5 @@ def test_a_search_has_the_batches_of_the_engine(network, monkeypatch):
 
 @pytest.mark.parametrize("name", ["policy", "value"])
 def test_a_search_needs_both_heads(name, tmp_path):
-    with pytest.raises(AnalysisError, match="needs a policy and a value"):
+    with pytest.raises(AnalysisError, match="cannot search: that needs a policy and a value"):
         Searcher(small_network(tmp_path, name), 1)

@@ -21,6 +21,8 @@ let clockAt = 0;         // when the clocks of "game" were read
 let values = [];         // Black's chance in each position
 let opinion = null;      // the model's moves in the position shown
 let hint = null;
+let blunder = 0;         // what a person's newest move has cost, if it was a mistake
+let judged = "";         // the moves after which that was asked
 let lines = { ply: -1, lines: {} };
 let maps = [], chosenMap = null, askedSquare = null;
 let asked = 0;           // counts the questions about the position shown; old answers are dropped
@@ -89,7 +91,10 @@ function receive(state) {
   game = state;
   clockAt = performance.now();
   busy = false;
-  if (isNew) selected = promoting = dragged = hint = null;
+  if (isNew) {
+    selected = promoting = dragged = hint = null;
+    blunder = 0;
+  }
   if (follows || ply > last()) ply = last();
   sides = [side(0).split(" ")[0], side(1).split(" ")[0]].map((text, color) =>
     game.handicap ? "下上"[color] + "手" : language === "ja" ? text : ["先手", "後手"][color]);
@@ -122,7 +127,7 @@ async function think() {
       values = found;
       drawValue();
       drawMoves();
-      status();
+      lookForBlunder();
     } else values = [];
     if (shows("arrows")) {
       const found = await ask(`game/${name}/opinion?${at}`);
@@ -257,15 +262,33 @@ function status() {
     sentence = word(game.thinking ? "thinking" : "toMove", { side: side(game.turn) });
     if (game.check) sentence += " " + word("check");
   }
-  const cost = [last(), last() - 1].map((n) => n > 0 && n > last() - 2 && moverIsHuman(n) ? loss(n) : 0).find((c) => c >= LOSS);
-  if (cost && !end && ply === last() && shows("value")) sentence += " " + word("lost", { n: Math.round(100 * cost) });
+  if (blunder && !end && ply === last() && shows("value"))
+    sentence += " " + word("lost", { n: Math.round(100 * blunder) });
   if (hint && hint.ply === ply) sentence += " " + word("hinted", { move: hint.text });
   element("status").textContent = sentence;
   if (game.error) {
-    element("message").textContent = `${word("engineFailed")} ${game.error}`;
+    element("message").textContent = (game.paused ? word("engineFailed") + " " : "") + game.error;
     element("message").hidden = false;
     clearTimeout(complain.timer);
   }
+}
+
+// Looks for a mistake in a person's newest move: the network suspects it, and a search confirms it.
+async function lookForBlunder() {
+  const moves = game.moves.join();
+  const n = [last(), last() - 1].find((one) => one > 0 && moverIsHuman(one));
+  if (moves === judged || !n || !shows("value") || loss(n) < LOSS || game.result) return;
+  judged = moves;
+  const chances = [];
+  for (const at of [n - 1, n]) {
+    const found = await tell("search", { ply: at, seconds: 1, model: model() });
+    if (!found || !found.line || found.line.win === null || game.moves.join() !== moves) return;
+    chances.push(found.line.win);
+  }
+  const cost = (chances[0] - chances[1]) * ((n - 1 + firstTurn()) % 2 ? -1 : 1);
+  blunder = cost >= LOSS ? cost : 0;
+  if (shows("lines")) { lines.ply = -1; think(); }
+  status();
 }
 
 const moverIsHuman = (n) => game.players[(n - 1 + firstTurn()) % 2].kind === "human";
@@ -593,7 +616,6 @@ function newGame(start) {
   fill(element("start"), places, start);
   fill(element("clock"), [["none", word("none")], ["times", word("times")]], element("clock").value);
   all(".player").forEach((row, color) => {
-    row.querySelector("b").textContent = side(color);
     const kinds = [["human", word("you")],
       ...["mcts_player", "search1_player", "policy_player"].filter((kind) =>
         offer.models.some((one) => one.players.includes(kind))).map((kind) => [kind, word(kind)]),
@@ -631,7 +653,11 @@ function choices() {
   element("thinks").hidden = !element("times").hidden || players().every((player) => player.kind === "human");
   element("begin").textContent = word(start === "record" ? "open" : "begin");
   element("seat").hidden = start !== "here" || ply < last();
-  all(".player").forEach((row) => row.hidden = start === "record");
+  all(".player").forEach((row, color) => {
+    row.hidden = start === "record";
+    row.querySelector("b").textContent =
+      word((offer.handicaps.includes(start) ? ["lower", "upper"] : ["black", "white"])[color]);
+  });
   element("about").textContent = offer.handicaps.includes(start) ? word("handicap", { name: start })
     : players().filter((player) => player.kind in { mcts_player: 1, policy_player: 1 } && !offer.models[player.number].value)
       .map((player) => word("noValue", { name: offer.models[player.number].name }))[0] || "";

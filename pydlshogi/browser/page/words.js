@@ -39,7 +39,7 @@ const WORDS = {
     "{name}：モデルは駒落ちの対局を学習していないため、勝率や候補手はあまり当てになりません。"],
   noValue: ["{name} has no value: it plays by its policy, and shows no value, graph or search.",
     "{name}には価値の出力がありません。方策だけで指し、勝率・グラフ・読み筋は表示しません。"],
-  lost: ["That move costs about {n} points of winning chance. You can take it back.",
+  lost: ["Your last move cost about {n} points of winning chance. You can take it back.",
     "この手で勝率が約{n}ポイント下がりました。待ったができます。"],
   hinted: ["Hint: {move}", "ヒント：{move}"],
   engineFailed: ["The engine has failed; the game is kept.", "エンジンが止まりました。対局は保存されています。"],
