@@ -44,8 +44,7 @@ class Searcher:
                 "a model of the network policy_value, or let it judge without a search."
             )
         self._network = network
-        self._seconds = math.inf if seconds is None else seconds
-        self._nodes = _MOST_VISITS if nodes is None else nodes
+        self.limit(seconds, nodes)
         evaluator = network.evaluator
         plane_num = evaluator.plane_num
         settings = Settings(
@@ -59,6 +58,11 @@ class Searcher:
         # The first evaluation and the first labels must not cost the first position's time.
         self._search.warm_up(numpy.zeros((settings.batch_size, plane_num, 9, 9), numpy.float32))
         label_table()
+
+    def limit(self, seconds: float | None, nodes: int | None) -> None:
+        """Changes the limits of the next searches; None for no limit."""
+        self._seconds = math.inf if seconds is None else seconds
+        self._nodes = _MOST_VISITS if nodes is None else nodes
 
     def opinions(self, record: GameRecord) -> Iterator[Opinion]:
         """Gives an opinion on each position of a game, from the start to the end."""
