@@ -182,7 +182,7 @@ def board_in(dom):
 def test_the_page_opens_before_the_first_mistake_and_lists_it(tmp_path):
     dom = in_browser(written(make_game_page("bad"), tmp_path), "", tmp_path)
     assert re.search('id="verdict" class="bad">実際の指し手▲７六歩.*は悪手：勝率75%→50%', dom)
-    assert re.search('id="mistakes"><li><button class="bad">1 ▲７六歩.*悪手  -25.0%', dom)
+    assert re.search('id="mistakes"><li class=""><button class="bad">1 ▲７六歩.*悪手  -25.0%', dom)
     assert '<circle class="mistake"' in dom
     assert "順位戦" in dom
     without = in_browser(written(make_game_page(""), tmp_path), "", tmp_path)

@@ -174,7 +174,7 @@ function drawOpinion() {
       move.value === null ? "" : `${words.value} ${percent(move.value, 1)}`,
       move.visits ? `${words.visits} ${move.visits}` : ""];
     button.onclick = () => tryLine(move, 1);
-    item.append(button, made("span", numbers.filter(Boolean).join(" · ")));
+    item.append(button, made("span", numbers.filter(Boolean).join(" / ")));
     item.classList.toggle("played", Boolean(next) && next.usi === move.usi);
     return item;
   }));
