@@ -231,7 +231,8 @@ class Game:
         from pydlshogi.drawing.page import render_page
 
         page = render_page(page_of_record(self._record, self.times, [], [], "en"), "en")
-        return _frame(f'srcdoc="{html.escape(page)}"', 700)
+        style = "width:100%;height:700px;border:0"
+        return f'<iframe srcdoc="{html.escape(page)}" style="{style}"></iframe>'
 
 
 class Picture:
@@ -280,9 +281,9 @@ class Board:
 
     def _ipython_display_(self) -> None:
         if not _is_on_colab():
-            from IPython.display import HTML, display  # type: ignore[import-not-found]
+            from IPython.display import IFrame, display  # type: ignore[import-not-found]
 
-            display(HTML(_frame(f'src="{self.address}"', self._height)))
+            display(IFrame(self.address, "100%", self._height))
             return
         from google.colab import output  # type: ignore[import-not-found]
 
@@ -381,10 +382,6 @@ def _record_of(position: Any) -> GameRecord:
         f"{type(position).__name__} is no position. Give an SFEN, a text such as startpos moves "
         "7g7f, or a board of python-shogi."
     )
-
-
-def _frame(source: str, height: int) -> str:
-    return f'<iframe {source} style="width:100%;height:{height}px;border:0"></iframe>'
 
 
 def _is_on_colab() -> bool:

@@ -38,8 +38,9 @@ class Details:
 _CSA_MOVE = re.compile(r"[+-][0-9]{4}[A-Z]{2}")
 _CSA_TIME = re.compile(r"T([0-9]{1,7}(?:\.[0-9]{1,3})?)", re.ASCII)
 
+#: A number and what follows it, but not the files above a board: ``９ ８ ７ …``.
 _KIF_MOVE = re.compile(
-    rf"[{BLANKS}]*([0-9０-９]{{1,4}})(?:手目|[.．:：)）、])?[{BLANKS}]*[^0-9０-９{BLANKS}]"
+    rf"[{BLANKS}]*([0-9０-９]{{1,4}})(?:手目|[.．:：)）、])?[{BLANKS}]*(?![0-9０-９][{BLANKS}])\S"
 )
 #: Hours may be missing: ``( 1:05/00:02:10)``.
 _KIF_TIME = re.compile(
