@@ -19,7 +19,6 @@ from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
 from pydlshogi.drawing.words import word
-from pydlshogi.errors import UserError
 from pydlshogi.player.engine_options import BACKENDS
 
 if TYPE_CHECKING:
@@ -139,19 +138,15 @@ def _analyze(record: GameRecord, network: Network, seconds: float) -> AnalyzedGa
 
 
 def _seconds(network: Network, wanted: float | None) -> float:
-    """Returns the seconds of search for each position; 0 for a model that cannot search."""
+    """Returns the seconds of search for each position; the default is 0 for a model that cannot."""
     from pydlshogi.analysis.searcher import can_search
 
+    if wanted is not None:
+        return wanted
     if can_search(network):
-        return _SECONDS if wanted is None else wanted
-    if wanted:
-        raise UserError(
-            f"model {network.name} cannot search: --seconds needs a policy and a value. Choose "
-            "a model trained with --network policy_value, or leave out --seconds."
-        )
-    if wanted is None:
-        lacking = "value" if network.evaluator.has_policy else "policy"
-        print(f"{network.name} has no {lacking}, so its network is asked without a search.")
+        return _SECONDS
+    lacking = "value" if network.evaluator.has_policy else "policy"
+    print(f"{network.name} has no {lacking}, so its network is asked without a search.")
     return 0.0
 
 
