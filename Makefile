@@ -60,13 +60,17 @@ HAS_AVX2 := $(shell grep -q avx2 /proc/cpuinfo 2>/dev/null && echo yes)
 NO_OPENVINO = OpenVINO could not be installed. The search works without it, but is slower.
 
 # numba and the fast board have no wheels for some systems.
-ADD_SEARCH = @$(BIN)/python -m pip install --quiet --no-build-isolation --only-binary numba,llvmlite,rsshogi \
-    -e ".[search]" || echo "The packages of the extra search could not be installed. The search works without them, but is slower."
+ADD_SEARCH = @$(BIN)/python -m pip install $(PIP) --only-binary numba,llvmlite,rsshogi -e ".[search]" || \
+    echo "The packages of the extra search could not be installed. The search works without them, but is slower."
 
 # On Python 3.12, no extra names cshogi: its wheel fits numpy 2, but demands numpy 1 (pyproject.toml).
 # pip leaves out a package whose condition does not hold.
 CSHOGI := cshogi>=1.1; python_version == '3.12' and sys_platform != 'darwin' and platform_machine in 'x86_64 AMD64'
 ADD_CSHOGI = $(BIN)/python -m pip install --quiet --no-deps "$(CSHOGI)"
+
+# Chainer has no pyproject.toml. Without --use-pep517, pip announces the end of its old way to build.
+PIP := --quiet --no-build-isolation --use-pep517
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION := sys.version_info[:2]
 
@@ -82,6 +86,9 @@ TEST_PYTHON := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 test: $(VENV)/.for-test
 	$(TEST_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
+test-all: $(VENV)/.for-test
+	$(TEST_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" $(PYTEST_ARGS)
+
 test-slow: $(VENV)/.for-test
 	$(TEST_PYTHON) -m pytest -m slow $(PYTEST_ARGS)
 
@@ -90,8 +97,9 @@ lint: $(VENV)/.for-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-wheel: $(VENV)/.for-lint
-	$(BIN)/python -m build --wheel --no-isolation
+wheel: $(VENV)/.setuptools
+	$(BIN)/python -m pip wheel $(PIP) --no-deps --wheel-dir dist .
+	@echo dist/*.whl
 
 gui-test:
 	@cat .ci/gui-test.txt
@@ -130,28 +138,28 @@ $(VENV)/.setuptools: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,7z]"
+	$(BIN)/python -m pip install $(PIP) -e ".[plot,board,7z]"
 	$(ADD_SEARCH)
 ifneq ($(HAS_AVX2),)
-	@$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo "$(NO_OPENVINO)"
+	@$(BIN)/python -m pip install $(PIP) -e ".[openvino]" || echo "$(NO_OPENVINO)"
 endif
 	@$(ADD_CSHOGI)
 	@touch $@
 
 # Not the extra test: it installs much that the tests marked gpu do not need.
 $(VENV)/.for-gpu: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[$(CUDA),plot,7z]" pytest hypothesis
+	$(BIN)/python -m pip install $(PIP) -e ".[$(CUDA),plot,7z]" pytest hypothesis
 	$(ADD_SEARCH)
 	@$(ADD_CSHOGI)
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[test]"
+	$(BIN)/python -m pip install $(PIP) -e ".[test]"
 	@$(ADD_CSHOGI)
 	@touch $@
 
 $(VENV)/.for-lint: $(VENV)/.for-test
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[lint]"
+	$(BIN)/python -m pip install $(PIP) -e ".[lint]"
 	@touch $@
 
 clean:

@@ -21,10 +21,7 @@ PROGRAMS = (
     (
         "Train a network",
         (
-            (
-                "train_kifu",
-                "train on a folder of records: lists, training and curve in one command",
-            ),
+            ("train_kifu", "train on a folder of records: lists, training, curve in one command"),
             ("train_policy", "train a network that predicts moves"),
             ("train_value", "train a network that predicts the result of the game"),
             ("train_policy_value", "train a network that predicts both"),
@@ -47,7 +44,7 @@ PROGRAMS = (
     (
         "Convert models",
         (
-            ("convert_model", "average, calibrate, fold_bn or transfer: make a model from models"),
+            ("convert_model", "average, calibrate, fold_bn, transfer: make a model from others"),
             ("transfer_policy_to_value", "copy the layers of a policy network to a value network"),
             ("export_onnx", "convert a model to ONNX"),
         ),
@@ -191,7 +188,7 @@ def _remedy(has_gone_over):
 def _run(name):
     # type: (str) -> int
     """Runs a program in this Python and returns its exit status."""
-    if not os.path.exists(os.path.join(ROOT, "pydlshogi", "commands", name + ".py")):
+    if name not in NAMES:
         return _fail(
             name,
             "The name of the file says which program it starts, and there is no program %s. "
@@ -236,8 +233,9 @@ def _wait(process):
 def _fail(name, sentence):
     # type: (str, str) -> int
     """Prints a sentence, for a GUI also as a USI line, and returns the status 1."""
-    sys.stderr.write("%s: error: %s\n" % (name, sentence))
-    if name.endswith("_usi"):
+    if sys.stderr:
+        sys.stderr.write("%s: error: %s\n" % (name, sentence))
+    if name.endswith("_usi") and sys.stdout:
         sys.stdout.write("info string %s\n" % _ascii(sentence))
     return 1
 

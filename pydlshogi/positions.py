@@ -122,15 +122,7 @@ class Positions(Sequence[numpy.void]):
 
 
 def unpickled(itemsize: int, content: bytes) -> Positions:
-    """Rebuilds pickled positions.
-
-    Args:
-        itemsize: Size of a position in the version that wrote the pickle.
-        content: The bytes of the positions.
-
-    Raises:
-        UserError: another version of the package wrote the pickle.
-    """
+    """Rebuilds pickled positions; raises ``UserError`` if another version wrote the pickle."""
     if itemsize != POSITION.itemsize:
         raise UserError(
             "the pickled positions were written by another version of pydlshogi; "

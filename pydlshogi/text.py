@@ -19,10 +19,7 @@ _END_OF_FILE = b"\x1a\0"
 def split_words(text: str, *, comments: str = "", windows_quotes: str = "'\"") -> list[str]:
     """Splits a line as a POSIX shell does, but on Windows a backslash is part of a path.
 
-    Args:
-        text: The line.
-        comments: Characters that begin a comment.
-        windows_quotes: Characters that quote on Windows. An apostrophe may be part of a path.
+    There, only ``windows_quotes`` quote: an apostrophe may be part of a path.
 
     Raises:
         ValueError: A quote is not closed.

@@ -46,11 +46,6 @@ _METHODS = {
 }
 
 
-def _program(name: str) -> tuple[str, str]:
-    """Returns the arguments of Python that start a program of the package."""
-    return "-c", f"from pydlshogi.commands.{name} import main; raise SystemExit(main())"
-
-
 def machine(job: Job) -> None:
     """Reports the versions, and checks that the GPU computes."""
     lines = job.must("", _MEASURE, "machine", str(job.request.child_gpu))
@@ -86,7 +81,7 @@ def evaluation(job: Job) -> None:
 
 def _evaluate(job: Job, label: str, games: Path, *options: str) -> tuple[float, float]:
     """Returns loss and top-1 accuracy of the shipped model."""
-    command = (*_program("evaluate_model"), str(_MODEL), str(games), "--tsv", *options)
+    command = ("-m", "pydlshogi", "evaluate_model", str(_MODEL), str(games), "--tsv", *options)
     lines = job.must(label, *command)
     cells = next((line.split("\t") for line in lines if line.startswith("all\t")), None)
     if cells is None:
@@ -311,7 +306,7 @@ def _train_files(
     ended = job.run("", *command, share=0.9)
     if _add_results(job, files["log.txt"], ended.seconds):
         curve = (files["log.txt"], "--output", files["log.png"])
-        job.run("curve", *_program("plot_log"), *curve)
+        job.run("curve", "-m", "pydlshogi", "plot_log", *curve)
     if ended.status != 0:
         raise PartError(ended.reason)
     if not files["log.png"].exists():

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import (
     ArgumentParser,
@@ -16,6 +16,7 @@ from pydlshogi.commands.arguments import (
     seed_number,
 )
 from pydlshogi.commands.model_options import (
+    add_batchsize,
     add_computation,
     add_own_network,
     apply_computation,
@@ -46,55 +47,11 @@ def build_parser() -> ArgumentParser:
         prog=_NAME, description="Writes a new model that is made of another one without training."
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-
-    def add(kind: str, convert: Any, help: str, description: str) -> ArgumentParser:
-        added: ArgumentParser = kinds.add_parser(kind, help=help, description=description)
-        added.set_defaults(convert=convert, parser=added)
-        return added
-
-    _average_options(
-        add(
-            "average",
-            _average,
-            "the weighted mean of two models",
-            "Writes the weighted mean of two models: one that was trained, and the one that this "
-            "training began from. The mean often predicts other games better than both.",
-        )
-    )
-    _calibrate_options(
-        add(
-            "calibrate",
-            _calibrate,
-            "values that fit the results of games",
-            "Writes a model whose winning probabilities fit the results of games. The program "
-            "fits one factor of the value's logit. Name games that the model was not trained on. "
-            "The policy and the order of the values do not change.",
-        )
-    )
-    _fold_options(
-        add(
-            "fold_bn",
-            _fold,
-            "the book's network without batch normalization, or 16 bits",
-            "Writes a model as the book's policy network, with exactly its 26 arrays. The new "
-            "model computes the same moves. It takes models trained with --network policy_bn, "
-            "policy_hand1x1, policy_hand1x1_unpool, policy_hand1x1_bn, policy_value or "
-            "policy_value_hand1x1_bn; a value head is left out without --keep_value. It also "
-            "takes the book's policy network, for example to store it with --float16. With "
-            "--no_fold it takes any network.",
-        )
-    )
-    _transfer_options(
-        add(
-            "transfer",
-            transfer,
-            "another network with the same hidden layers",
-            "Writes a new model with the hidden layers of a policy model, as a start for training "
-            "it (--initmodel). A network with a policy head gets that head, too. A value head "
-            "that the model lacks gets random weights. Filters of the last two moves are 0 if the "
-            "model lacks them, and left out if the new network does not see these moves.",
-        )
-    )
+    for name, (convert, add_options, help_, description) in _KINDS.items():
+        kind: ArgumentParser = kinds.add_parser(name, help=help_, description=description)
+        kind.set_defaults(convert=convert, parser=kind)
+        _add_files(kind, name)
+        add_options(kind)
     return parser
 
 
@@ -106,11 +63,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _average_options(parser: ArgumentParser) -> None:
+def _add_files(parser: ArgumentParser, kind: str) -> None:
     add = parser.add_argument
     add("model", type=file_name, help="model file to read")
-    add("other", type=file_name, help="model file of the same network")
+    if kind == "average":
+        add("other", type=file_name, help="model file of the same network")
+    if kind == "calibrate":
+        add("kifulist", type=file_name, help="text file with the paths of the games, one a line")
     add("output", type=file_name, help="model file to write")
+
+
+def _average_options(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--weight",
         type=proportion,
@@ -137,25 +101,17 @@ def _average_options(parser: ArgumentParser) -> None:
 
 
 def _calibrate_options(parser: ArgumentParser) -> None:
-    parser.add_argument("model", type=file_name, help="model file to read")
-    parser.add_argument(
-        "kifulist", type=file_name, help="text file with the paths of the games, one a line"
-    )
-    parser.add_argument("output", type=file_name, help="model file to write")
     _add_storage(parser)
     _add_measurement(parser, 512)
 
 
 def _fold_options(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("model", type=file_name, help="model file to read")
-    add("output", type=file_name, help="model file to write")
-    add(
+    parser.add_argument(
         "--keep_value",
         action="store_true",
         help="keep the value head: the result is the book's network with two heads",
     )
-    add(
+    parser.add_argument(
         "--no_fold",
         action="store_true",
         help="do not fold: store the model of any network as it is, with --float16",
@@ -165,16 +121,10 @@ def _fold_options(parser: ArgumentParser) -> None:
 
 
 def _transfer_options(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("model", type=file_name, help="model file of a policy network")
-    add("output", type=file_name, help="model file to write")
-    add(
-        "--network",
-        choices=TARGETS,
-        required=True,
-        help="network of the new model",
+    parser.add_argument(
+        "--network", choices=TARGETS, required=True, help="network of the new model"
     )
-    add(
+    parser.add_argument(
         "--unfold",
         type=file_name,
         metavar="LIST",
@@ -204,14 +154,7 @@ def _add_storage(parser: ArgumentParser) -> None:
 
 
 def _add_measurement(parser: ArgumentParser, batchsize: int) -> None:
-    parser.add_argument(
-        "--batchsize",
-        "-b",
-        type=positive_int,
-        default=batchsize,
-        metavar="N",
-        help="positions in a batch (default: %(default)s)",
-    )
+    add_batchsize(parser, batchsize)
     add_own_network(parser)
     add_computation(parser)
 
@@ -401,3 +344,43 @@ def _some_planes(kifulist: str) -> numpy.ndarray:
     count = min(_OF_UNFOLD, len(positions))
     chosen = numpy.random.choice(len(positions), count, replace=False)
     return make_input_planes(positions[numpy.sort(chosen)])
+
+
+#: Each kind: what converts, what adds its options, one line of help, and its description.
+_KINDS = {
+    "average": (
+        _average,
+        _average_options,
+        "the weighted mean of two models",
+        "Writes the weighted mean of two models: one that was trained, and the one that this "
+        "training began from. The mean often predicts other games better than both.",
+    ),
+    "calibrate": (
+        _calibrate,
+        _calibrate_options,
+        "values that fit the results of games",
+        "Writes a model whose winning probabilities fit the results of games. The program fits "
+        "one factor of the value's logit. Name games that the model was not trained on. The "
+        "policy and the order of the values do not change.",
+    ),
+    "fold_bn": (
+        _fold,
+        _fold_options,
+        "the book's network without batch normalization, or 16 bits",
+        "Writes a model as the book's policy network, with exactly its 26 arrays. The new model "
+        "computes the same moves. It takes models trained with --network policy_bn, "
+        "policy_hand1x1, policy_hand1x1_unpool, policy_hand1x1_bn, policy_value or "
+        "policy_value_hand1x1_bn; a value head is left out without --keep_value. It also takes "
+        "the book's policy network, for example to store it with --float16. With --no_fold it "
+        "takes any network.",
+    ),
+    "transfer": (
+        transfer,
+        _transfer_options,
+        "another network with the same hidden layers",
+        "Writes a new model with the hidden layers of a policy model, as a start for training it "
+        "(--initmodel). A network with a policy head gets that head, too. A value head that the "
+        "model lacks gets random weights. Filters of the last two moves are 0 if the model lacks "
+        "them, and left out if the new network does not see these moves.",
+    ),
+}

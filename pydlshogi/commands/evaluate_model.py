@@ -11,10 +11,10 @@ from pydlshogi import table
 from pydlshogi.commands.arguments import (
     ArgumentParser,
     file_name,
-    positive_int,
     positive_number,
 )
 from pydlshogi.commands.model_options import (
+    add_batchsize,
     add_computation,
     add_own_network,
     apply_computation,
@@ -56,14 +56,7 @@ def build_parser() -> ArgumentParser:
         metavar="CENTIPAWNS",
         help=f"scale of the engines' evaluations in the calibration (default: {EVAL_SCALE:g})",
     )
-    add(
-        "--batchsize",
-        "-b",
-        type=positive_int,
-        default=512,
-        metavar="N",
-        help="positions in a batch (default: %(default)s)",
-    )
+    add_batchsize(parser, 512)
     add_own_network(parser)
     add_computation(parser)
     return parser

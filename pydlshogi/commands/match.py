@@ -19,8 +19,7 @@ from pydlshogi.commands.arguments import (
 )
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
-from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
-from pydlshogi.match.limit import MOST
+from pydlshogi.match.engine_spec import MOST, USUAL_OPPONENTS, EngineSpec, parse_engine
 
 #: Largest number of moves of an opening: longer games of random moves end too early.
 _MOST_OPENING_MOVES = 200
@@ -193,7 +192,7 @@ def _check_output(output: Path) -> None:
 
 def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> Tournament:
     """Makes the match of the options."""
-    from pydlshogi.match.limit import Limit
+    from pydlshogi.match.engine_spec import Limit
     from pydlshogi.match.series import Conditions
     from pydlshogi.match.tournament import Tournament
 
@@ -223,6 +222,8 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
     """Plays the missing games of a series; shows a progress bar on a terminal, else one line."""
     from tqdm import tqdm
 
+    from pydlshogi.bar import bar, is_terminal
+
     games = tournament.games
     missing = series.missing(games)
     title = f"{series.engine.name} - {series.opponent.name}"
@@ -236,13 +237,13 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
         )
     if not missing:
         return
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         print(f"{title}: {len(missing)} games", flush=True)
-    with tqdm(desc=title, total=games, initial=kept, unit="game", disable=None) as bar:
+    with bar(desc=title, total=games, initial=kept, unit="game") as shown:
 
         def played(number: int, verdict: Verdict) -> None:
             with contextlib.suppress(OSError):  # the terminal may be closed
-                bar.update()
+                shown.update()
                 if verdict.is_fault:
                     tqdm.write(f"{title}, game {number}: {verdict.reason}", file=sys.stderr)
 

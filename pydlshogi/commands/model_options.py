@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import file_name, gpu_number, thread_number
+from pydlshogi.commands.arguments import file_name, gpu_number, positive_int, thread_number
 from pydlshogi.drawing.words import LANGUAGES
 from pydlshogi.network.own import FORM, is_spec, use
 
@@ -47,11 +47,20 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_batchsize(parser: argparse.ArgumentParser, default: int) -> None:
+    """Adds ``--batchsize`` of programs that measure a model."""
+    parser.add_argument(
+        "--batchsize",
+        "-b",
+        type=positive_int,
+        default=default,
+        metavar="N",
+        help="positions in a batch (default: %(default)s)",
+    )
+
+
 def apply_computation(args: argparse.Namespace) -> None:
     """Sets the convolution method, the precision and the number of threads of this process.
-
-    Args:
-        args: Parsed options of :func:`add_computation`.
 
     Raises:
         UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads.
@@ -98,11 +107,7 @@ def _own_network(text: str) -> str:
 
 
 def use_own_network(args: argparse.Namespace) -> None:
-    """Makes the network of ``--network`` known.
-
-    Raises:
-        UserError: its file cannot be used.
-    """
+    """Makes the network of ``--network`` known; raises ``UserError`` if its file cannot be used."""
     if args.network:
         use(args.network)
 
@@ -118,11 +123,7 @@ def add_language(parser: argparse.ArgumentParser) -> None:
 
 
 def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
-    """Loads the model of the options.
-
-    Args:
-        args: Parsed options of :func:`add_model`.
-        backend: What computes the network on a CPU (:mod:`pydlshogi.inference.backend`).
+    """Loads the model of the options of :func:`add_model`; ``backend`` computes it on a CPU.
 
     Raises:
         UserError: the model cannot be loaded, or the device cannot be used.

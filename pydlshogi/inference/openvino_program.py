@@ -36,7 +36,7 @@ from pydlshogi.model_files.onnx_export import ExportError, export
 from pydlshogi.network.network import Network
 
 #: How users install what this module needs.
-INSTALL = 'python -m pip install --no-build-isolation -e ".[openvino]"'
+INSTALL = "python -m pip install openvino onnx"
 
 FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 

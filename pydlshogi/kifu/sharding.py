@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
-from tqdm import tqdm
 
+from pydlshogi.bar import bar
 from pydlshogi.errors import UserError
 from pydlshogi.files import remove_leftovers, write_beside
 from pydlshogi.kifu.cache import CACHE_VERSION, fingerprint
@@ -182,7 +182,7 @@ def _group_of(name: str) -> int:
 
 def _checked(names: Sequence[str], folder: Path) -> Iterator[str]:
     """Yields the shards that are missing or damaged; shows a progress bar."""
-    for name in tqdm(names, desc="check shards", unit="shard", leave=False, disable=None):
+    for name in bar(names, desc="check shards", unit="shard", leave=False):
         if not _is_intact(folder / name):
             yield name
 

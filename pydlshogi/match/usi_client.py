@@ -16,13 +16,11 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from typing import IO, Callable
+from collections.abc import Iterator, Sequence
+from typing import IO, Callable, NamedTuple
 
 from pydlshogi.errors import UserError
-from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.evaluation import Answer, evaluation_of, is_bound
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import EngineSpec, Limit
 from pydlshogi.usi.options import SENT_ANYWAY
 from pydlshogi.usi.protocol import decode
 
@@ -44,7 +42,25 @@ _MOST_LINES = 1000
 #: A number that is sent even if the engine declares another range: ranges may be wrong.
 _FORCED = re.compile(r"-?\d+!", re.ASCII)
 
+#: Evaluation of a mate, in centipawns; more than any that is not a mate.
+MATE = 32000
+
+_NUMBER = re.compile(r"[+-]?\d{1,9}")
+
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
+
+
+class Answer(NamedTuple):
+    """The answer of an engine to ``go``.
+
+    Attributes:
+        move: The word after ``bestmove``, unchecked.
+        evaluation: The last evaluation of the best line, in centipawns for the side to move,
+            -``MATE`` … ``MATE``; a bound only if there is no other. None if the engine sent none.
+    """
+
+    move: str
+    evaluation: int | None
 
 
 class EngineError(UserError):
@@ -382,3 +398,33 @@ def _as_declared(declaration: str, value: str) -> str:
     """Returns the value of a combo option in upper and lower case as the engine declares it."""
     found = (choice for choice in _choices(declaration) if choice.lower() == value.lower())
     return value if value in _choices(declaration) else next(found, value)
+
+
+def evaluation_of(words: Sequence[str]) -> int | None:
+    """Reads the evaluation of the words of an ``info`` line, as in :class:`Answer`.
+
+    None if there is none, if it is of another line than the best, or if it cannot be read.
+    """
+    if _word_after(words, "multipv") not in ("", "1"):
+        return None
+    kind = _word_after(words, "score")
+    value = _word_after(words, kind) if kind in ("cp", "mate") else ""
+    if kind == "mate" and value in ("+", "-"):
+        value += "1"
+    if not _NUMBER.fullmatch(value):
+        return None
+    if kind == "mate":  # 0: the side to move is mated
+        return -MATE if value.startswith("-") or int(value) == 0 else MATE
+    return max(-MATE, min(MATE, int(value)))
+
+
+def is_bound(words: Sequence[str]) -> bool:
+    """Says whether the evaluation of an ``info`` line is only a bound."""
+    return "lowerbound" in words or "upperbound" in words
+
+
+def _word_after(words: Sequence[str], name: str) -> str:
+    """Returns the word after the first ``name``; "" if there is none."""
+    if name not in words[:-1]:
+        return ""
+    return words[words.index(name) + 1]

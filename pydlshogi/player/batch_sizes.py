@@ -26,11 +26,9 @@ _GPU_BATCH = 128
 
 
 def default_batch_size(device: Any, backend: str = OWN) -> int:
-    """Returns the number of positions in a batch that suits the computation of the network.
+    """Returns the number of positions in a batch that suits a ``chainer.backend.Device``.
 
-    Args:
-        device: The ``chainer.backend.Device`` that computes it.
-        backend: What computes it on a CPU (:mod:`pydlshogi.inference.backend`).
+    On a CPU it depends on the backend (:mod:`pydlshogi.inference.backend`), too.
     """
     if _is_gpu(device):
         return _GPU_BATCH
@@ -42,12 +40,8 @@ def default_batch_size(device: Any, backend: str = OWN) -> int:
 def default_batches(device: Any, backend: str = OWN) -> int:
     """Returns the number of pending batches: with 2, one is computed while the next is collected.
 
-    This helps on a GPU. It also helps on a CPU if the network is fast, because the search then
-    takes much of the time. With one thread there is one batch: the user wants only one busy core.
-
-    Args:
-        device: As for :func:`default_batch_size`.
-        backend: As for :func:`default_batch_size`.
+    This helps if the network is fast, because the search then takes much of the time. With one
+    thread there is one batch: the user wants only one busy core.
     """
     is_fast = backend in _FAST_BACKENDS and get_threads() > 1
     return 2 if _is_gpu(device) or is_fast else 1

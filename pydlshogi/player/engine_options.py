@@ -1,7 +1,6 @@
 """What a GUI can set of our players.
 
-A module of its own, because the engine answers ``usi`` from here before it imports numpy,
-Chainer or the board.
+The engine answers ``usi`` from here before it imports numpy, Chainer or the board.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ BACKENDS = ("auto", "own", "openvino_float32", "openvino_bfloat16", "openvino_in
 #: No position has more legal moves.
 MOST_MOVES = 593
 
-_GONE_STRATEGIES = (("value1", "play with the engine search1_player"),)
-
 _MOST_PLIES = 100000
 _MOST_NODES = 10**9
 
@@ -58,15 +55,7 @@ _SEARCH_NUMBERS = (
 
 
 def network_options(modelfile: str, *more: Option) -> Options:
-    """Declares the options of a player with a network.
-
-    Args:
-        modelfile: Default of the option ``modelfile``.
-        more: Options of this player alone.
-
-    Returns:
-        The options; docs/playing.md explains each.
-    """
+    """Declares the options of a player with a network; ``more`` are those of this player alone."""
     return Options(
         Filename("modelfile", modelfile),
         Filename("network_file"),
@@ -88,7 +77,7 @@ def network_options(modelfile: str, *more: Option) -> Options:
 def choice_options() -> tuple[Option, ...]:
     """Declares the options of a player that chooses among moves by their logits."""
     return (
-        Combo("strategy", "greedy", ("greedy", "boltzmann"), gone=_GONE_STRATEGIES),
+        Combo("strategy", "greedy", ("greedy", "boltzmann")),
         Spin("temperature", 50, low=1, high=1000),
         Spin("random_plies", 0, low=0, high=_MOST_PLIES),
         Spin("random_seed", -1, low=-1, high=2**31 - 1),

@@ -85,7 +85,7 @@ class MCTSPlayer(NetworkPlayer):
         if not self._evaluator.has_value:
             self.send(
                 f"info string model file {self.model_path()} has no value head: the engine plays "
-                "by its policy alone. For a search choose a modelfile trained with --network "
+                "by its policy alone. For a search choose a modelfile of the network "
                 "policy_value."
             )
         if self._evaluator.backend != OWN:
@@ -231,8 +231,6 @@ class MCTSPlayer(NetworkPlayer):
     def _run(self, go: Go, timer: Timer) -> int:
         """Searches until the time is over, a limit is reached, or the choice is settled.
 
-        The search evaluates its batches by :meth:`_run_network`.
-
         Returns:
             Number of visits.
         """
@@ -254,12 +252,7 @@ class MCTSPlayer(NetworkPlayer):
     def _make_stop_check(self, timer: Timer, visits_before: int) -> Callable[[], bool]:
         """Makes the function that the search calls every few milliseconds.
 
-        The function sends the ``info`` lines when they are due. It returns whether the search
-        must end now.
-
-        Args:
-            timer: The time of the search.
-            visits_before: Visits of the root before the search.
+        It sends the ``info`` lines when they are due, and says whether the search must end now.
         """
         root = self._search.root
         reports = self._make_reports(

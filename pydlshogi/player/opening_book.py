@@ -134,11 +134,7 @@ def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def write_book(path: str | os.PathLike[str], book: Book) -> None:
-    """Writes a book atomically, sorted as binary searches expect it.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Writes a book atomically, sorted as binary searches expect it."""
     with write_beside(path) as file:
         for line in _lines(book):
             file.write(f"{line}\n".encode("ascii"))
@@ -171,10 +167,7 @@ class OpeningBook:
         self._loaded: tuple[Any, ...] = ()
 
     def load(self, path: Path | None) -> None:
-        """Reads a book file, unless it is read already.
-
-        Args:
-            path: The file; None for no book.
+        """Reads a book file, unless it is read already; None for no book.
 
         Raises:
             BookError: The file cannot be read. The book is empty then.
@@ -186,14 +179,9 @@ class OpeningBook:
             self._loaded = wanted
 
     def choose(self, board: shogi.Board, random: numpy.random.Generator) -> BookMove | None:
-        """Chooses a move at random, by how often each was played.
+        """Chooses a legal move at random, by how often each was played. None if the book has none.
 
-        Args:
-            board: The position.
-            random: The random generator.
-
-        Returns:
-            A legal move. Its answer is legal, too, or empty. None if the book has no legal move.
+        The answer of the move is legal, too, or empty.
         """
         legal = _legal(board)
         moves = [move for move in self._book.get(book_key(board.sfen()), ()) if move.move in legal]

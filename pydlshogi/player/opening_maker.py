@@ -11,13 +11,16 @@ import shogi
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.player.opening_book import Book, BookMove
-from pydlshogi.positions import HAND_NUM, PIECE_NUM, PLACEMENT_SIZE, opponents_view
+from pydlshogi.positions import HAND_NUM, PLACEMENT_SIZE, opponents_view
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.move import label_table, to_usi
 
 #: Order of the kinds in the hands of an sfen.
 _HAND_ORDER = (shogi.ROOK, shogi.BISHOP, shogi.GOLD, shogi.SILVER, shogi.KNIGHT, shogi.LANCE,
                shogi.PAWN)  # fmt: skip
+
+#: The pieces of a placement: nothing, those of Black in capitals, and those of White.
+_SYMBOLS = ("", *map(str.upper, shogi.PIECE_SYMBOLS[1:]), *shogi.PIECE_SYMBOLS[1:])
 
 #: The start position without its move number.
 _START = shogi.STARTING_SFEN.rsplit(" ", 1)[0]
@@ -30,16 +33,14 @@ def make_opening_book(positions: Iterable[Any], plies: int, least: int) -> Book:
     """Counts the moves of the openings.
 
     Args:
-        positions: What ``read_kifu`` returns: the positions of game after game. Games from
-            another start position and positions without a move number are left out. They do
-            not tell which side moves. Games without their first position are left out, too,
-            if the move numbers show where they begin. A game ends before an illegal move.
+        positions: What ``read_kifu`` returns. Games from another start and positions without a
+            move number are left out, because they do not tell which side moves. A game ends
+            before an illegal move.
         plies: Number of moves of each game.
         least: A move must have been played so many times.
 
     Returns:
-        The book; of each position the most frequent moves first, each with the most
-        frequent answer.
+        The book; of each position the most frequent moves first, each with its commonest answer.
     """
     answers: dict[str, dict[str, collections.Counter[str]]] = {}
     for key, move, answer in _played(positions, plies):
@@ -107,16 +108,10 @@ def _key(position: Any) -> str:
 
 def _row(codes: bytes) -> str:
     """Writes a rank of the board."""
-    groups = itertools.groupby(map(_symbol, codes), key=bool)
+    groups = itertools.groupby((_SYMBOLS[code] for code in codes), key=bool)
     return "".join(
         "".join(group) if is_piece else str(len(list(group))) for is_piece, group in groups
     )
-
-
-def _symbol(code: int) -> str:
-    """Writes a piece of Black in capitals, one of White in small letters; empty for none."""
-    symbol = shogi.PIECE_SYMBOLS[code if code <= PIECE_NUM else code - PIECE_NUM]
-    return symbol.upper() if code <= PIECE_NUM else symbol
 
 
 def _hands(numbers: bytes) -> str:

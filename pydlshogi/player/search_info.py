@@ -25,10 +25,9 @@ _ENOUGH_VISITS, _ENOUGH_PART = 10, 0.1
 
 
 class Reports:
-    """Sends ``info`` lines at regular intervals during a search.
+    """Sends ``info`` lines at intervals during a search, and more often in its first moments.
 
-    In the first moments, reports come more often. A GUI that analyses each position for a second
-    records the last report before it sends ``stop``.
+    A GUI that analyses each position for a second records the last report before ``stop``.
 
     Args:
         timer: The time of the search.
@@ -93,13 +92,7 @@ def ordered(lines: Sequence[Line], search: Search) -> list[Line]:
 
 
 def mate_info(search: MateSearch, seconds: float, mate: Sequence[int] = ()) -> str:
-    """Writes the ``info`` line of a mate search.
-
-    Args:
-        search: The search. It does not count positions that the board's own search visits.
-        seconds: Time since ``go``.
-        mate: The moves of the mate; empty if none is known.
-    """
+    """Writes the ``info`` line of a mate search, with the moves of the mate if one is known."""
     effort = _effort(seconds, search.nodes, search.fullness())
     if not mate:
         return f"info {effort}"

@@ -22,17 +22,13 @@ BINS = 20
 
 
 class Bin(NamedTuple):
-    """A group of positions.
+    """A group of positions with predictions from ``low`` to ``high``.
 
     Attributes:
-        low: Smallest predicted probability of the group.
-        high: Upper limit; a prediction of 1 belongs to the last group.
-        positions: Number of positions.
         predicted: Mean of the predicted probabilities.
         won: Part of the games that the side to move won; draws count one half.
         error: Absolute difference of ``predicted`` and ``won``.
-        evaluated: Mean probability according to the engines' evaluations; nan if no position
-            has one.
+        evaluated: Mean probability of the engines' evaluations; nan if no position has one.
     """
 
     low: float
@@ -53,9 +49,8 @@ def calibrate(wins: numpy.ndarray, positions: numpy.ndarray, scale: float) -> li
         scale: Centipawns of the evaluation at which the probability is sigmoid(1).
 
     Returns:
-        The groups that have positions, then all positions together. The error of the last is
-        the expected calibration error: the mean error of the groups, weighted by their
-        positions. Empty if no result is known.
+        The groups that have positions, then all together, whose error is the mean of the groups'.
+        Empty if no result is known.
     """
     result = WINS[positions["result"]]
     known = ~numpy.isnan(result)
@@ -114,12 +109,7 @@ def as_table(bins: Sequence[Bin]) -> tuple[list[str], list[list[Any]]]:
 
 
 def draw(figure: Any, bins: Sequence[Bin]) -> None:
-    """Draws how often each prediction won, and below it the numbers of positions.
-
-    Args:
-        figure: An empty ``matplotlib.figure.Figure``.
-        bins: The groups and the whole of :func:`calibrate`, not empty.
-    """
+    """Draws into an empty figure how often each prediction won, and the numbers of positions."""
     groups, whole = bins[:-1], bins[-1]
     predicted = [row.predicted for row in groups]
     above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (3, 1)})
@@ -142,15 +132,7 @@ def draw(figure: Any, bins: Sequence[Bin]) -> None:
 
 
 def save(bins: Sequence[Bin], output: str | os.PathLike[str]) -> None:
-    """Writes the picture atomically.
-
-    Args:
-        bins: As for :func:`draw`.
-        output: The file. Its suffix determines the format; PNG without one.
-
-    Raises:
-        DrawingError: matplotlib is missing, or the picture cannot be written.
-    """
+    """Writes the picture of groups, not empty; raises ``DrawingError`` if that fails."""
     figure = new_figure(7, 7)
     draw(figure, bins)
     save_figure(figure, output)

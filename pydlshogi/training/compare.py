@@ -49,6 +49,10 @@ _HEADS = {
 }
 
 
+#: Games that are held out of a long list.
+HELD_OUT = 200
+
+
 class CompareError(UserError):
     """The comparison cannot start or continue."""
 
@@ -58,9 +62,7 @@ class Variant:
     """One of the recipes that are compared.
 
     Attributes:
-        name: Its name, also of its folder.
         words: Its options, as the user wrote them.
-        network: Name of the network.
         sizes: Sizes of the network other than its defaults, by name.
         settings: What its run has to do; the files are in its folder.
     """
@@ -100,16 +102,7 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What is compared, and on what.
-
-    Attributes:
-        variants: The recipes.
-        output: Folder of the table, the curves and the folders of the recipes.
-        train_set: (n,) array of ``POSITION``.
-        test_set: (m,) array of ``POSITION``.
-        device: The ``chainer.backend.Device`` that computes.
-        caption: Text below the table.
-    """
+    """The recipes, the (n,) arrays of ``POSITION``, the device, and a text below the table."""
 
     variants: Sequence[Variant]
     output: Path
@@ -120,23 +113,14 @@ class Comparison:
 
 
 def check_variants(variants: Sequence[Variant], output: Path) -> None:
-    """Checks that all recipes can start, before anything is read or trained.
-
-    Raises:
-        UserError: a network has no layer for ``--dirac``, or the folder cannot be used.
-    """
+    """Raises a ``UserError`` if a recipe cannot start, before anything is read or trained."""
     for variant in variants:
         variant.make_network()
     prepare_outputs({"--output": str(output / "table.md")}, {})
 
 
 def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndarray:
-    """Returns the first positions of an array.
-
-    Args:
-        positions: (n,) array of ``POSITION``.
-        most: How many; None for all.
-        source: Where they come from, for the error message.
+    """Returns the first ``most`` positions, all if it is None; errors name the ``source``.
 
     Raises:
         CompareError: there are fewer.
@@ -149,15 +133,16 @@ def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndar
     return positions[:most]
 
 
-def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Separates the last games of a list from the others.
+def game_starts(positions: numpy.ndarray) -> numpy.ndarray:
+    """Returns where the games of a list start; positions of HCPE3 may be missing in a game."""
+    ply = positions["ply"].astype(numpy.int64)
+    return numpy.flatnonzero(numpy.diff(ply, prepend=ply[:1]) <= 0)
 
-    Args:
-        positions: (n,) array of ``POSITION``, game by game.
-        games: Number of games to hold out.
 
-    Returns:
-        The positions of the other games, and those of the last games.
+def hold_out(positions: numpy.ndarray, games: int | None) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Returns the positions of a list without the last games, and those of the last games.
+
+    Without a number these are 200 games, but at most a fifth.
 
     Raises:
         CompareError: the list has no other games, or single positions instead of games.
@@ -168,14 +153,14 @@ def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy
     pieces = numpy.diff(numpy.flatnonzero(steps != 1), append=len(ply))
     if (ply == 0).any() or (pieces == 1).mean() > 0.5:
         raise CompareError(
-            "--held_out needs whole games, as in CSA and KIF records, and the list has single "
-            "positions. Give the test games as --kifulist_test."
+            "held_out needs whole games, as in CSA and KIF records, and the list has single "
+            "positions. Give the test games as kifulist_test."
         )
-    # A game of HCPE3 may lack some positions.
-    starts = numpy.flatnonzero(steps <= 0)
+    starts = game_starts(positions)
+    games = games or max(1, min(HELD_OUT, len(starts) // 5))
     if games >= len(starts):
         raise CompareError(
-            f"--held_out {games} leaves no game for training, because the list has "
+            f"held_out {games} leaves no game for training, because the list has "
             f"{counted(len(starts), 'game')}. Hold out fewer games."
         )
     return positions[: starts[-games]], positions[starts[-games] :]
@@ -215,7 +200,9 @@ def compare(comparison: Comparison) -> int | None:
         if rows:
             _write(comparison, rows, diverged)
     if not rows:
-        raise CompareError("every training diverged. Lower --lr, and choose another --output.")
+        raise CompareError(
+            "every training diverged. Lower the learning rate, and choose another output folder."
+        )
     print((comparison.output / "table.md").read_text(encoding="utf-8"))
     return None
 
@@ -248,7 +235,7 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
             raise CompareError(
                 f"{variant.folder} holds the results of other settings ({name} was "
                 f"{before.get(name)} and is {now.get(name)} now). Give the recipe another name, "
-                "or choose another --output."
+                "or choose another output folder."
             )
 
 
@@ -261,7 +248,8 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
     with log_to(variant.folder / "log.txt"):
         try:
             start = load_start(options)
-            done = start.optimizer.epoch
+            place = start.resumed.place if start.resumed else None
+            done = place.validated_epochs if place else start.optimizer.epoch
             if done >= settings.epoch:
                 return None
             left = dataclasses.replace(settings, epoch=settings.epoch - done)
@@ -321,15 +309,7 @@ def _write(comparison: Comparison, rows: Sequence[Row], diverged: Sequence[str])
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The results of a recipe.
-
-    Attributes:
-        name: Its name.
-        parameters: Number of parameters of the network.
-        seconds: Time of training, including evaluations and saves.
-        curve: Its log.
-        has_policy: Whether the network has a policy head.
-    """
+    """The results of a recipe: seconds of training, with evaluations and saves, and its log."""
 
     name: str
     parameters: int

@@ -19,16 +19,7 @@ hooks = chainer.optimizer_hooks
 
 
 def make_optimizer(network: Any, recipe: Recipe, ranks: Ranks = ALONE) -> Any:
-    """Makes the optimizer of a recipe, without its schedule of the learning rate.
-
-    Args:
-        network: A ``chainer.Link``: a network, or its ``ValueHead``.
-        recipe: The recipe.
-        ranks: The processes that train the network together.
-
-    Returns:
-        A ``chainer.Optimizer`` set up with the network.
-    """
+    """Makes a ``chainer.Optimizer`` for a network or its ``ValueHead``, without its schedule."""
     optimizer: Any
     if recipe.nesterov:
         optimizer = chainer.optimizers.NesterovAG(recipe.lr, recipe.momentum)
@@ -53,14 +44,7 @@ class Schedule:
     """Optimizer hook that sets the learning rate before every update.
 
     The rate is a function of the number of updates done. To resume a run, only the end of
-    a cosine must be known.
-
-    Args:
-        recipe: The recipe.
-        end: With ``cosine``: the iteration at which the rate is 0, counted over all runs.
-
-    Attributes:
-        end: As above; None for other schedules.
+    a cosine must be known: the iteration, over all runs, at which the rate is 0.
     """
 
     name = "Schedule"
@@ -95,13 +79,8 @@ def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> 
     """Makes the schedule of a run, and logs a warning if the rate is useless for a part of it.
 
     Args:
-        recipe: The recipe.
         last: The last iteration of this run, counted over all runs.
         resumed_end: The end of the cosine in the run that is resumed, if there is one.
-
-    Returns:
-        The schedule. A cosine ends at ``recipe.lr_iterations``, else at ``resumed_end``,
-        else at ``last``.
     """
     end = None
     if recipe.lr_schedule == "cosine":
@@ -110,14 +89,14 @@ def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> 
     until = last if end is None else min(end, last)
     if recipe.warmup >= until:
         logger.warning(
-            "--warmup is %d, but this run or its cosine ends at iteration %d: "
-            "the learning rate reaches --lr only in the last iteration, or never",
+            "warmup is %d, but this run or its cosine ends at iteration %d: "
+            "the learning rate reaches lr only in the last iteration, or never",
             recipe.warmup,
             until,
         )
     if recipe.lr_steps and max(recipe.lr_steps) >= last:
         logger.warning(
-            "--lr_steps names iteration %d, but this run ends at iteration %d: the learning rate "
+            "lr_steps names iteration %d, but this run ends at iteration %d: the learning rate "
             "does not fall there",
             max(recipe.lr_steps),
             last,
@@ -125,7 +104,7 @@ def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> 
     if end is not None and end < last:
         logger.warning(
             "the learning rate is 0 from iteration %d on, but this run ends at iteration %d; "
-            "set another end of the cosine with --lr_iterations",
+            "set another end of the cosine with lr_iterations",
             end,
             last,
         )

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pydlshogi.training.value_target import ValueTarget
+    from pydlshogi.training.targets import ValueTarget
 
 #: Scale fitted to the floodgate games of 2016 by the program fit_eval_scale.
 EVAL_SCALE = 326.0
 
-#: The targets of the policy (:mod:`pydlshogi.training.policy_target`).
+#: The targets of the policy (:mod:`pydlshogi.training.targets`).
 PLAYED, VISITS = "played", "visits"
 
 #: Groups of options: those beyond the published recipe, and those of the heads, which
@@ -143,7 +143,7 @@ class Recipe:
     @property
     def value_target(self) -> ValueTarget:
         """What makes the targets of the value."""
-        from pydlshogi.training.value_target import ValueTarget
+        from pydlshogi.training.targets import ValueTarget
 
         return ValueTarget(self.value_lambda, self.eval_scale, self.td_lambda)
 
@@ -166,14 +166,8 @@ class Recipe:
 class Settings:
     """What a run has to do: the options of the training programs with the same names.
 
-    Attributes:
-        model: File that receives the network; its folder exists.
-        state: File that receives the optimizer and the place; its folder exists.
-        seed: 0..2**32-1: determines the order of the training positions and the draws of
-            test positions. A resumed run keeps the seed that it started with.
-        epoch: Epochs of this run, including an epoch that was interrupted.
-        iterations: Largest number of iterations of this run; None for no limit.
-        recipe: The recipe.
+    The folders of ``model`` and ``state`` exist. The seed (0..2**32-1) determines the order of the
+    training positions and the draws of test positions; a resumed run keeps its own.
     """
 
     model: str | os.PathLike[str]
@@ -215,19 +209,10 @@ class Options:
     """The options of a training program, under the same names.
 
     Attributes:
-        kifulist_train: List of the training games.
-        kifulist_test: List of the test games.
-        settings: What the run has to do; its seed is used if ``seed`` is given.
-        network: Name of the network.
         sizes: Sizes of the network by name (``registry.sizes_of``). Missing ones are those of
             ``initmodel``, or the network's defaults.
-        initmodel: Model file to start from; empty for new weights.
-        resume: State file to resume; empty for a new run.
         gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
         seed: The seed; None for a random one.
-        strict: Whether to leave out games with illegal moves.
-        drop_duplicates: Whether to leave out games with the moves of an earlier game.
-        report: File for the table of the records left out; empty for none.
     """
 
     kifulist_train: str

@@ -128,12 +128,8 @@ class Dialogue(abc.ABC):
     def run(self, lines: Iterable[bytes]) -> bool:
         """Talks until ``quit`` or the end of the input.
 
-        Args:
-            lines: The lines of the GUI.
-
         Returns:
-            Whether all commands are done. If not, a thread still works, and only the end
-            of the process ends it.
+            Whether all commands are done. If not, only the end of the process ends a thread.
         """
         worker = _start(self._obey_all, "usi")
         replier = _start(self._reply_all, "usi replies")
@@ -224,8 +220,12 @@ class Dialogue(abc.ABC):
     def _obey(self, line: str) -> None:
         """Obeys one line. Turns errors into ``info string`` lines."""
         command, rest = _split(line)
+        if not command:
+            return
         try:
-            self._command(command)(rest)
+            if command not in self._commands:
+                raise CommandError(f"unknown command {quote(command)}")
+            self._commands[command][1](rest)
         except CommandError as error:
             self._output.info_string(str(error))
         except UserError as error:
@@ -239,11 +239,6 @@ class Dialogue(abc.ABC):
             if command in ("isready", "go"):
                 # The GUI would wait for ever for the answer.
                 self._die()
-
-    def _command(self, command: str) -> Callable[[str], None]:
-        if command and command not in self._commands:
-            raise CommandError(f"unknown command {quote(command)}")
-        return self._commands[command][1] if command else _ignore
 
     def _report(self, error: BaseException, line: str) -> None:
         """Shows an error that is a fault of the program."""
@@ -295,9 +290,8 @@ class Dialogue(abc.ABC):
         answer = f"checkmate {self._mate_answer(go)}" if go.mate else f"bestmove {self._answer(go)}"
         if not signals.stop.is_set():  # after a stop, the clock of the next go is running
             self._free = time.perf_counter()
-        if signals.reason:
-            self._output.info_string(signals.reason)
         if go.mate:
+            self._tell_reason()
             self._output.send(answer)
             return
         self._held = answer
@@ -333,8 +327,14 @@ class Dialogue(abc.ABC):
     def _release(self) -> None:
         """Sends the move that was held back, if there is one."""
         if self._held is not None:
+            self._tell_reason()
             self._output.send(self._held)
             self._held = None
+
+    def _tell_reason(self) -> None:
+        """Says why the search was stopped, if the GUI has not asked for that."""
+        if self._signals.reason:
+            self._output.info_string(self._signals.reason)
 
     @contextlib.contextmanager
     def _signs_of_life(self) -> Iterator[None]:
@@ -380,11 +380,7 @@ class _Signals:
         self._lock = threading.Lock()
 
     def begin(self, waits: bool) -> None:
-        """Notes, in the thread that obeys, that the search begins.
-
-        Args:
-            waits: Whether it waits for ``stop``.
-        """
+        """Notes, in the thread that obeys, that the search begins, and if it waits for stop."""
         self._waits = waits
         self._stop_if_forgotten()
         with self._lock:
@@ -399,17 +395,10 @@ class _Signals:
             self._give_answers()
 
     def during_search(self, answer: Callable[[], None], *, in_any: bool = False) -> bool:
-        """Gives an answer during a search, in the thread that reads.
+        """Gives an answer during a search, in the thread that reads and without waiting.
 
-        A search that has not begun yet gives the answer when it begins or ends.
-
-        Args:
-            answer: Gives the answer, without waiting.
-            in_any: Whether to give it also during a search that does not wait for ``stop``.
-
-        Returns:
-            False if the answer must be given in the order of the lines: the search has ended, or
-            it ends by itself and ``in_any`` is False.
+        A search that has not begun gives it when it begins or ends. With ``in_any``, also a search
+        that does not wait for ``stop`` gives it. False: the order of the lines must be kept.
         """
         with self._lock:
             ends_itself = self._is_hit() or (self._has_begun and not self._waits)
@@ -461,7 +450,3 @@ def _split(line: str) -> tuple[str, str]:
     """Splits a line into the command and its arguments."""
     words = line.split(None, 1)
     return (words[0] if words else ""), (words[1] if len(words) > 1 else "")
-
-
-def _ignore(rest: str) -> None:
-    """Obeys an empty line."""

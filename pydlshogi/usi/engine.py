@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Callable, Protocol
+from typing import Callable
 
 from pydlshogi.usi.dialogue import Dialogue
 from pydlshogi.usi.options import Options
@@ -18,7 +18,7 @@ from pydlshogi.usi.protocol import (
 )
 
 
-class Player(Protocol):
+class Player:
     """A player that the engine can drive.
 
     The engine calls the methods one at a time, all from one thread. A player that thinks
@@ -30,69 +30,44 @@ class Player(Protocol):
         send: Sends one line to the GUI.
     """
 
-    name: str
+    name = "player"
     options: Options
     send: Callable[[str], None]
 
     def prepare(self) -> None:
-        """Loads what the player needs. The engine calls it before every game.
-
-        Raises:
-            UserError: The player cannot play. The engine shows the text and ends.
-        """
+        """Loads what the player needs, before every game. A UserError ends the engine."""
 
     def new_game(self) -> None:
         """Starts a game."""
 
     def set_position(self, sfen: str | None, moves: list[str]) -> None:
-        """Sets up the position.
-
-        Args:
-            sfen: Start position as in USI; None for the start position of an even game.
-            moves: Moves from there, in USI notation.
+        """Sets up the position: an sfen, or None for the usual start, and moves in USI notation.
 
         Raises:
-            CommandError: The position or a move is impossible.
+            CommandError: The position or a move is impossible. The position is unchanged.
         """
+        raise NotImplementedError
 
     def choose(self, go: Go) -> str:
-        """Chooses a move in the current position.
-
-        The engine decides when the answer is sent.
-
-        Returns:
-            The text behind ``bestmove``: a move, a move with ``ponder`` and another move,
-            ``resign`` or ``win``.
-
-        Raises:
-            UserError: The player cannot play. The engine shows the text and ends.
-        """
+        """Chooses a move: returns the text behind ``bestmove``. A UserError ends the engine."""
+        raise NotImplementedError
 
     def is_endless(self, go: Go) -> bool:
         """Says whether only ``stop`` ends the search."""
+        return False
 
     def find_mate(self, go: Go) -> str:
-        """Searches a mate in the current position.
-
-        Returns:
-            The text behind ``checkmate``: the moves of the mate, ``nomate``, ``timeout`` or
-            ``notimplemented``.
-        """
+        """Searches a mate: returns the text behind ``checkmate``."""
+        return "notimplemented"
 
     def close(self) -> None:
-        """Ends what the player has started. The engine calls it once, at the end."""
+        """Ends what the player has started. The engine calls it once."""
 
 
 def open_log(log: DialogueLog, options: Options, folder: Path) -> None:
     """Opens the log that the option ``debug_log`` names, or closes it if the option is empty.
 
-    Args:
-        log: The log.
-        options: The options of the player.
-        folder: Relative paths start here.
-
-    Raises:
-        CommandError: The log cannot be written.
+    A relative path starts at ``folder``. A log that cannot be written raises CommandError.
     """
     path = options["debug_log"]
     try:

@@ -31,8 +31,7 @@ class NoLogError(ValueError):
 class DialogueLog:
     """A file with all lines of a dialogue and their times.
 
-    The option that names the file comes after the first lines. Until then the lines are
-    kept in memory.
+    The lines before the option that names the file are kept in memory.
     """
 
     def __init__(self) -> None:
@@ -41,13 +40,10 @@ class DialogueLog:
         self._lock = threading.Lock()
 
     def open(self, path: Path | None) -> None:
-        """Opens a new log, or continues an old one.
+        """Opens a new log, or continues an old one; None closes it.
 
         A GUI's file dialog suggests existing files. Only an empty file or a log of this
         engine is written to, also behind a symbolic link.
-
-        Args:
-            path: The file; None closes the log.
 
         Raises:
             OSError: The file cannot be written. No log is open then.
@@ -61,11 +57,7 @@ class DialogueLog:
                 self._early.clear()
 
     def write(self, direction: str, text: str) -> OSError | None:
-        """Adds a line.
-
-        Args:
-            direction: ``<`` for a line from the GUI, ``>`` for a line to it.
-            text: The line.
+        """Adds a line from the GUI (``<``) or to it (``>``).
 
         Returns:
             The error, if the file cannot be written any more. The log is closed then: a
@@ -114,10 +106,7 @@ def _open_log(path: Path) -> BinaryIO:
 
 
 class Output:
-    """Writes the engine's lines: ASCII, each flushed at once.
-
-    Windows GUIs read CP932 and others UTF-8. ASCII is the same in both.
-    """
+    """Writes the engine's lines, each flushed at once, in ASCII: the same in CP932 and in UTF-8."""
 
     def __init__(self, stream: BinaryIO, log: DialogueLog) -> None:
         self._stream: BinaryIO | None = stream

@@ -24,19 +24,10 @@ AUTHOR = "pydlshogi"
 def run_engine(
     name: str, options: Options, make_player: Callable[[Callable[[str], None]], Player]
 ) -> NoReturn:
-    """Runs an engine until ``quit`` or the end of the input, and ends the process.
+    """Runs an engine until ``quit`` or the end of the input, and ends the process with status 0.
 
-    The exit status is 0.
-
-    Args:
-        name: Name of the engine, for ``id name``.
-        options: What the GUI can set; shared with the player.
-        make_player: Makes the player, given the function that sends a line. Heavy imports
-            belong inside it.
-
-    Raises:
-        UserError: the engine cannot go on, for example without a model. ``program`` turns
-            this and other errors into the exit status 1.
+    The arguments are those of :class:`Engine`. A UserError means that the engine cannot go on,
+    for example without a model; ``program`` turns it into the status 1.
     """
     with protocol_streams() as (lines, stream):
         log = DialogueLog()
@@ -53,21 +44,14 @@ def run_engine(
 
 @contextlib.contextmanager
 def protocol_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Opens standard input and output for the protocol alone.
-
-    Yields:
-        The lines of the GUI, and the stream for the answers.
-    """
+    """Opens standard input and output for the protocol alone, and yields both."""
     _open_standard_files()
     with _input_for_protocol() as lines, _output_for_protocol() as stream:
         yield lines, stream
 
 
 def _open_standard_files() -> None:
-    """Opens standard input, output and error if the GUI has not.
-
-    Otherwise the next opened file would take the number of the missing one.
-    """
+    """Opens standard input, output and error if the GUI has not: files would take their numbers."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -79,9 +63,8 @@ def _open_standard_files() -> None:
 def _input_for_protocol() -> Iterator[BinaryIO]:
     """Reserves standard input. Everyone else finds it empty.
 
-    On Windows a call about a pipe waits while another thread reads the pipe. Libraries
-    make such calls about standard input when they are imported: numpy would wait for the
-    GUI's next line, and the GUI for ``readyok``.
+    On Windows a call about a pipe waits while another thread reads it. Libraries make such calls
+    when they are imported: numpy would wait for the GUI's next line, the GUI for ``readyok``.
     """
     own = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -97,10 +80,7 @@ def _input_for_protocol() -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _output_for_protocol() -> Iterator[BinaryIO]:
-    """Reserves standard output.
-
-    What libraries print meanwhile, from Python or from C, goes to standard error.
-    """
+    """Reserves standard output. What libraries print meanwhile goes to standard error."""
     own = os.dup(1)
     os.dup2(2, 1)
     stream = os.fdopen(os.dup(own), "wb")

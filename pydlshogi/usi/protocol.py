@@ -28,14 +28,9 @@ class FatalError(UserError):
 
 
 def decode(line: bytes) -> str:
-    """Decodes a line of a GUI.
+    """Decodes a line of a GUI: UTF-8, else CP932 (Japanese Windows), without surrounding blanks.
 
-    Args:
-        line: UTF-8, else CP932 (Japanese Windows), with any line end.
-
-    Returns:
-        The text without line end and surrounding blanks. Bytes that fit neither encoding
-        become U+FFFD.
+    Bytes that fit neither encoding become U+FFFD.
     """
     for encoding in ("utf-8-sig", "cp932"):
         try:
@@ -51,11 +46,7 @@ def quote(text: str, most: int = 60) -> str:
 
 
 def parse_setoption(text: str) -> tuple[str, str]:
-    """Parses the arguments of ``setoption``.
-
-    Args:
-        text: ``name N``, ``name N value`` or ``name N value V``. V extends to the end of
-            the line and may contain spaces.
+    """Parses ``name N [value V]``; V extends to the end of the line and may contain blanks.
 
     Returns:
         Name and value. The value is empty where none is given.
@@ -72,10 +63,7 @@ def parse_setoption(text: str) -> tuple[str, str]:
 
 
 def parse_position(text: str) -> tuple[str | None, list[str]]:
-    """Parses the arguments of ``position``.
-
-    Args:
-        text: ``startpos`` or ``sfen B T H [N]``, then optionally ``moves M …``.
+    """Parses ``startpos`` or ``sfen B T H [N]``, then optionally ``moves M …``.
 
     Returns:
         The sfen, None for ``startpos``; and the moves, unchecked.
@@ -292,9 +280,5 @@ def info(
 
 
 def end_info(score: str) -> str:
-    """Writes the ``info`` line of a game that has ended.
-
-    Args:
-        score: ``mate 1`` for a declaration, ``mate -0`` for a side that is mated.
-    """
+    """Writes the line of an ended game: ``mate 1`` for a declaration, ``mate -0`` if mated."""
     return f"info depth 0 time 0 nodes 0 score {score}"

@@ -42,11 +42,7 @@ def usi(player: Any) -> None:
 
 
 def _dialogue(player: Any, output: Output, log: DialogueLog) -> Dialogue:
-    """Chooses the engine for a player.
-
-    A subclass of one of our players may override a method of the book. It then counts as a
-    player of the reader's own.
-    """
+    """Chooses the engine. A player that overrides a method of the book is the reader's own."""
     if not getattr(player, "is_plain", False):
         return BookEngine(player, output, log)
     player.send = output.send

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import shogi
 
-from pydlshogi.analysis.page import end_text
+from pydlshogi.analysis.pictures import end_text
 from pydlshogi.analysis.record import read_record
 from pydlshogi.commands import make_kifu_list
 from pydlshogi.kifu.formats import format_of, records_of

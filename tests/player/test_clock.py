@@ -158,13 +158,14 @@ def test_a_stopped_search_waits_a_moment_for_a_move():
     assert timer.is_late()
 
 
-def test_ponder_has_no_limit_until_ponderhit():
+def test_ponder_has_no_limit_until_ponderhit(fake):
     go = Go(ponder=True, black=Clock(byoyomi=1000))
     timer = Timer(go, 0, 0, MARGIN)
-    time.sleep(0.05)
+    fake.compute(0.05)
     assert timer.budget() is None
     assert not timer.is_over()
     go.ponderhit.set()
+    go.ponderhit.time = fake.now
     assert timer.budget() == Budget(0.8, 0.8, 0.95)
     assert timer.spent() < timer.elapsed() - 0.04
     assert not timer.is_over()
@@ -208,10 +209,10 @@ def test_stop_ends_everything():
         assert timer.is_over()
 
 
-def test_the_time_ends_at_the_budget():
+def test_the_time_ends_at_the_budget(fake):
     timer = Timer(Go(movetime=60), 0, 0, MARGIN)
     assert not timer.is_over()
-    time.sleep(0.04)
+    fake.compute(0.04)
     assert timer.is_over()
 
 
@@ -295,15 +296,26 @@ def think(fake, delays, delay=0.0, step=0.01, byoyomi=1000):
 
 def test_the_margin_grows_with_the_delays_seen(fake):
     delays = Delays()
-    first = think(fake, delays, delay=0.15)
-    later = [think(fake, delays, delay=0.15) for _ in range(30)]
-    assert first > 0.7
-    assert max(later) < first - 0.1
-    assert max(later) >= 0.5  # half of the time is for the search
+    usual = think(fake, Delays())
+    used = [think(fake, delays, delay=0.15) for _ in range(30)]
+    assert max(used) < usual
+    assert min(used) >= 0.35  # half of what the usual margin leaves is for the search
+
+
+def test_a_delay_that_ends_leaves_a_larger_margin_for_some_moves(fake):
+    delays = Delays()
+    usual = think(fake, delays)
+    timer = Timer(Go(black=Clock(byoyomi=1000), time=fake.now), 0, 40, 0.3, delays)
+    assert timer.budget().extended == pytest.approx(0.7)
+    fake.wait(0.17)
+    assert not timer.is_over()
+    assert timer.budget().extended == pytest.approx(0.7 - 2 * 0.07)
+    timer.end()
+    assert [think(fake, delays) < usual for _ in range(18)] == [True] * 16 + [False] * 2
 
 
 def test_a_short_delay_and_a_slow_search_leave_the_margin_alone(fake):
-    for delay, step in [(0.0, 0.01), (0.045, 0.01), (0.0, 0.2)]:
+    for delay, step in [(0.0, 0.01), (0.095, 0.001), (0.0, 0.2)]:
         delays = Delays()
         used = [think(fake, delays, delay, step) for _ in range(10)]
         assert used == pytest.approx([think(fake, Delays(), delay, step)] * 10)
@@ -330,7 +342,7 @@ def test_a_delay_between_the_end_of_the_time_and_the_move_counts(fake):
         fake.wait(0.1)
         assert timer.is_over()
     timer.end()
-    assert delays.reserve() == pytest.approx(2 * (0.3 - 0.05))
+    assert delays.reserve() == pytest.approx(2 * (0.3 - 0.1))
 
 
 def test_a_suspended_computer_does_not_take_the_time_of_the_next_moves(fake):

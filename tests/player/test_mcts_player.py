@@ -377,6 +377,7 @@ def test_a_forced_move_is_played_at_once():
     assert time.perf_counter() - start < 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch_size", [1, 16, 128])
 @pytest.mark.parametrize("kind", [{"infinite": True}, {"ponder": True}, {}])
 def test_stop_does_not_wait_for_the_network(kind, batch_size):

@@ -190,6 +190,7 @@ def test_a_search_stops_growing_at_its_limit():
     assert 1 <= search.fullness() < 1.1
 
 
+@pytest.mark.long
 def test_the_estimate_of_memory_is_near_the_truth():
     searched_tree(10)  # tables that are made once
     tracemalloc.start()

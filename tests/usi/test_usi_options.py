@@ -97,11 +97,6 @@ def test_undeclared_options_of_every_gui_pass_in_silence(options, name):
     options.set(name, "256")
 
 
-def test_a_former_choice_is_refused_with_what_has_replaced_it():
-    with pytest.raises(CommandError, match="greedy, boltzmann, or play with .* search1_player"):
-        policy_options().set("strategy", "value1")
-
-
 def test_an_alias_sets_an_option_and_is_not_declared():
     options = Options(Spin("Draw_Ply", 0, low=0, high=1000, aliases=("MaxMovesToDraw",)))
     options.set("maxmovestodraw", "320")

@@ -1,8 +1,10 @@
 """The words of USI: tests of single functions."""
 
+import contextlib
 import io
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -227,3 +229,34 @@ def test_the_log_holds_the_whole_dialogue(tmp_path):
 
 def test_quotes_are_short():
     assert len(protocol.quote("x" * 10000)) < 70
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name " + " value" * 100_000,
+        "name a" + " \t" * 200_000 + "valu",
+        "name" + " " * 300_000,
+        "name x value " + "v " * 100_000,
+        "sfen " + "1" * 300_000 + " b " + "1" * 300_000 + " 1",
+        "sfen 9/9 b " + "1P" * 100_000,
+        "startpos moves " + "7g7f" * 100_000,
+        "startpos" + " moves" * 100_000,
+        "nodes " + "0" * 300_000 + "x",
+        "nodes +" + "1." * 100_000,
+        "btime " * 100_000,
+        "searchmoves " + "7g7f " * 100_000 + "+" * 100_000,
+    ],
+    ids=range(12),
+)
+def test_a_long_line_takes_time_in_proportion_to_its_length(text):
+    from pydlshogi.player.position import make_board
+
+    start = time.process_time()
+    for parse in (protocol.parse_setoption, protocol.parse_go, protocol.parse_position):
+        with contextlib.suppress(protocol.CommandError):
+            parse(text)
+    with contextlib.suppress(protocol.CommandError):
+        make_board(*protocol.parse_position(text))
+    # Quadratic work would take minutes.
+    assert time.process_time() - start < 3

@@ -15,17 +15,13 @@ from pydlshogi.drawing.notation import marked_move_text
 
 @dataclass(frozen=True)
 class AnalyzedMove:
-    """A move and what the model thinks of it.
+    """A move and what the model thinks of it; None is unknown.
 
     Attributes:
-        ply: Number of the move, from 1.
-        move: The move.
         text: The move as players write it, with the mark of its side.
-        color: Its side.
-        rank: Its place among the legal moves, 1 for the model's choice; None if unknown.
-        probability: Its probability by the policy; None if unknown.
-        before: Probability that its side wins, before the move; None if unknown.
-        after: The same after the move.
+        rank: Its place among the legal moves, 1 for the model's choice.
+        probability: Its probability by the policy.
+        before, after: Probability that its side wins, before and after it.
     """
 
     ply: int
@@ -47,13 +43,7 @@ class AnalyzedMove:
 
 @dataclass(frozen=True)
 class Summary:
-    """The moves of one side.
-
-    Attributes:
-        moves: Number of its moves whose rank is known.
-        first: How many of them are the model's choice.
-        loss: Mean loss of a move; None if no value is known.
-    """
+    """The moves of one side with a known rank: how many, how many first choices, the mean loss."""
 
     moves: int
     first: int
@@ -62,13 +52,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class AnalyzedGame:
-    """A game and the model's opinions.
-
-    Attributes:
-        record: The game.
-        opinions: One for each position, from the start to the end: one more than moves.
-        moves: The moves.
-    """
+    """A game, and the model's opinion on each position: one more than moves."""
 
     record: GameRecord
     opinions: list[Opinion]
@@ -96,13 +80,9 @@ def _seen_by_black(win: float | None, turn: int) -> float | None:
 
 
 def analyze(record: GameRecord, opinions: Iterable[Opinion]) -> AnalyzedGame:
-    """Compares the moves of a game with the model's opinions.
+    """Compares the moves of a game with the model's opinions on all positions, from the start.
 
     If the game ends with a fourfold repetition, the rules replace the last opinion.
-
-    Args:
-        record: The game.
-        opinions: The opinion on each position, from the start to the end.
     """
     *opinions, last = opinions
     opinions.append(_by_repetition(record.board(), last))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import shogi
 
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import Limit
 from pydlshogi.match.referee import Referee, Verdict
 from pydlshogi.match.usi_client import EngineError, UsiClient
 
@@ -22,7 +22,6 @@ class PlayedGame:
             is the last element.
         evaluations: Evaluation of the position before each element of ``seconds``, by its
             mover, in centipawns for Black; None if the engine sent none.
-        verdict: How the game ended.
     """
 
     moves: list[str]
@@ -34,16 +33,10 @@ class PlayedGame:
 def play_game(
     players: tuple[UsiClient, UsiClient], opening: list[str], limit: Limit, max_plies: int
 ) -> PlayedGame:
-    """Plays a game.
+    """Plays a game of the engines of Black and White, from the first moves of an opening.
 
     An engine that dies or does not answer when it is to move loses; its process is then
-    ended.
-
-    Args:
-        players: Engines of Black and White, ready for a new game.
-        opening: First moves in USI notation; the game is not over after them.
-        limit: Limit of each further move of an engine without a limit of its own.
-        max_plies: A game of that many moves is drawn.
+    ended. A game of ``max_plies`` moves is drawn.
     """
     referee = Referee(max_plies)
     seconds = [0.0] * len(opening)
