@@ -14,14 +14,13 @@ import time
 from pathlib import Path
 
 import pytest
-from pydlshogi.match.limit import parse_limit
 
 import pydlshogi
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.csa import evaluation_of, parse_game, split_records
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.kif import looks_like_kif, parse_kif, split_games
-from pydlshogi.match.engine_spec import parse_engine
+from pydlshogi.match.engine_spec import parse_engine, parse_limit
 from pydlshogi.player.opening_book import read_book
 from pydlshogi.player.position import make_board
 from pydlshogi.usi.protocol import parse_go, parse_position, parse_setoption
