@@ -54,13 +54,9 @@ class MappedPositions:
         return found
 
     def prefetch(self, numbers: numpy.ndarray, visits: bool = False) -> None:
-        """Asks the system to read positions of shards into memory.
+        """Asks the system to read positions of shards into memory, and their visits if wanted.
 
-        It does not wait, except for the places of the candidates if visits are asked for.
-
-        Args:
-            numbers: Numbers of the positions, an array of integers.
-            visits: Whether to read their visits too.
+        It waits only for the places of the visits.
         """
         parts = [(part, inside) for part, _, inside in self._by_part(numbers) if part]
         for part, inside in parts:
