@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import cshogi
 import numpy
 
-from pydlshogi.common import SQUARE_NUM
-from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
 from pydlshogi.uct.board import Mate, ends_in_mate
+from pydlshogi.uct.cshogi_planes import PlaneWriter
 from pydlshogi.uct.forced_mate import forced_mate
 from pydlshogi.uct.move import MOVE_NUM, from_usi
 
@@ -18,24 +17,6 @@ LIBRARY = "cshogi"
 
 _MOVE_MASK = MOVE_NUM - 1
 _NO_KING = 81
-
-#: Piece types of cshogi in python-shogi's order: its planes have an order of their own.
-_PIECE_TYPES = (
-    cshogi.PAWN,
-    cshogi.LANCE,
-    cshogi.KNIGHT,
-    cshogi.SILVER,
-    cshogi.GOLD,
-    cshogi.BISHOP,
-    cshogi.ROOK,
-    cshogi.KING,
-    cshogi.PROM_PAWN,
-    cshogi.PROM_LANCE,
-    cshogi.PROM_KNIGHT,
-    cshogi.PROM_SILVER,
-    cshogi.PROM_BISHOP,
-    cshogi.PROM_ROOK,
-)
 
 
 class CshogiBoard:
@@ -49,7 +30,7 @@ class CshogiBoard:
     def __init__(self, sfen: str | None = None, moves: Sequence[str] = ()) -> None:
         board = cshogi.Board(sfen or cshogi.STARTING_SFEN)
         self._board = board
-        self._pieces = numpy.empty((2 * PIECE_TYPE_NUM, 9, 9), numpy.float32)
+        self._planes = PlaneWriter()
         self.push = board.push_move16
         self.pop = board.pop
         self.key = board.zobrist_hash
@@ -126,44 +107,4 @@ class CshogiBoard:
 
     def write_planes(self, out: numpy.ndarray) -> None:
         """Writes the network's input."""
-        board, pieces = self._board, self._pieces
-        ours, theirs = board.pieces_in_hand
-        pieces.fill(0)  # cshogi writes only the ones
-        if board.turn == cshogi.BLACK:
-            board.piece_planes(pieces)
-        else:
-            board.piece_planes_rotate(pieces)
-            ours, theirs = theirs, ours
-        out.fill(0)
-        for planes, cells in _PIECES:
-            pieces.take(cells, out=out[planes], mode="clip")  # other modes write a copy first
-        for plane, number in zip(_HAND_STARTS, ours + theirs):
-            if number:
-                out[plane : plane + number] = 1
-
-
-def _cells() -> numpy.ndarray:
-    """Returns for each cell of both sides' pieces its place in cshogi's planes.
-
-    Returns:
-        (2, 14, 9, 9): side, piece type, rank and file of the network's input.
-    """
-    ours = numpy.array(_PIECE_TYPES) - 1
-    order = numpy.stack([ours, ours + PIECE_TYPE_NUM])
-    cells = numpy.arange(2 * PIECE_TYPE_NUM * SQUARE_NUM).reshape(-1, 9, 9)[order]
-    # cshogi goes file by file from the first, the network rank by rank from the ninth file.
-    return numpy.ascontiguousarray(cells.swapaxes(2, 3)[..., ::-1])
-
-
-#: For each side, its planes of pieces and their cells.
-_PIECES = [
-    (slice(start, start + PIECE_TYPE_NUM), cells)
-    for start, cells in zip((0, SIDE_PLANE_NUM), _cells())
-]
-
-#: First plane of each kind's hand, those of the side to move before the opponent's.
-_HAND_STARTS = [
-    SIDE_PLANE_NUM * side + PIECE_TYPE_NUM + sum(HAND_MAX[:kind])
-    for side in (0, 1)
-    for kind in range(len(HAND_MAX))
-]
+        self._planes.write(self._board, out)
