@@ -95,7 +95,7 @@ def test_a_mate_is_known_when_it_can_be_played(root_mate):
 
 def test_a_line_of_multipv_ends_in_the_mate():
     sfen, blunder, plies = BLUNDERS[0]
-    lines = best_lines(fond_search(sfen, blunder), 100)
+    lines = best_lines(fond_search(sfen, blunder), 600)
     line = next(line for line in lines if line.moves[0] == from_usi(blunder))
     assert score_words(line) == f"mate -{plies + 1}"
     assert len(line.moves) == plies + 1
