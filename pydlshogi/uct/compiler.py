@@ -40,7 +40,7 @@ def argument(array: numpy.ndarray) -> Any:
     return memoryview(array) if numba is None else array
 
 
-def without_cache(call: Callable[[], object]) -> None:
+def call_first(call: Callable[[], object]) -> None:
     """Calls compiled functions for the first time. A cache that is damaged is passed over."""
     try:
         call()

@@ -190,6 +190,38 @@ def most_visited(nodes: Any, edges: Any, node: int) -> int:
 
 
 @compiled
+def favourites(nodes: Any, edges: Any, node: int) -> tuple[int, int, int]:
+    """Finds the two most visited children, without those after moves that are proven to lose.
+
+    Of children with equally many visits, those that are better for the side to move here count as
+    more visited.
+
+    Returns:
+        The two nodes, 0 for none, and the number of moves that are proven to lose.
+    """
+    first = second = lost = 0
+    edge = nodes.first[node]
+    for _ in range(nodes.children[node]):
+        child = edges.child[edge]
+        if nodes.outcome[child] == WIN:  # of the opponent
+            lost += 1
+        elif not first or _is_preferred(nodes, child, first):
+            first, second = child, first
+        elif not second or _is_preferred(nodes, child, second):
+            second = child
+        edge = after(edges, edge)
+    return first, second, lost
+
+
+@compiled
+def _is_preferred(nodes: Any, node: int, other: int) -> bool:
+    """Says whether one child has more visits than another, or as many and a better value."""
+    if nodes.visits[node] != nodes.visits[other]:
+        return nodes.visits[node] > nodes.visits[other]
+    return nodes.total[node] < nodes.total[other]
+
+
+@compiled
 def descend(nodes: Any, edges: Any, pool: Any, root: int, puct: Any, line: Any) -> tuple[int, int]:
     """Goes from the root to a leaf, a node that is not expanded or is proven.
 

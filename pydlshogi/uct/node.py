@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pydlshogi.uct.core import BLOCK, MOVES_IN_BLOCK, SEARCHED, most_visited
+from pydlshogi.uct.core import BLOCK, MOVES_IN_BLOCK, SEARCHED, favourites, most_visited
 from pydlshogi.uct.proof import Proof
 
 if TYPE_CHECKING:
@@ -52,9 +52,14 @@ class Node:
         return self.tree.nodes.value[self.index]
 
     @property
+    def move_num(self) -> int:
+        """Number of legal moves; 0 until the node is expanded."""
+        return self.tree.nodes.moves[self.index]
+
+    @property
     def is_expanded(self) -> bool:
         """Whether the node has its moves. Until then it is a leaf."""
-        return self.tree.nodes.moves[self.index] > 0
+        return self.move_num > 0
 
     @property
     def moves(self) -> list[int]:
@@ -90,6 +95,18 @@ class Node:
     def mate_searched(self) -> bool:
         """Whether a long mate was searched here, as a position of the best line."""
         return bool(self.tree.nodes.marks[self.index] & SEARCHED)
+
+    def favourites(self) -> tuple[list[tuple[int, float]], int]:
+        """Finds the two most visited moves, without those that are proven to lose.
+
+        Returns:
+            The visits of each, and its value for the side to move here, both 0 where there is no
+            such move; and the number of moves that are proven to lose.
+        """
+        *nodes, lost = favourites(*self.tree.arrays[:2], self.index)
+        children = (Node(self.tree, node) for node in nodes if node)
+        found = [(child.visits, 1 - child.value() if child.visits else 0.0) for child in children]
+        return [*found, (0, 0.0), (0, 0.0)][:2], lost
 
     def edges(self) -> Iterator[int]:
         """Yields the numbers of the edges."""

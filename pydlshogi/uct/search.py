@@ -23,11 +23,12 @@ from typing import Callable
 
 import numpy
 
-from pydlshogi.features import PLANE_NUM
+from pydlshogi.features import LABEL_NUM, PLANE_NUM
 from pydlshogi.uct import core
 from pydlshogi.uct.batch import Batch
 from pydlshogi.uct.board import SearchBoard
-from pydlshogi.uct.compiler import argument
+from pydlshogi.uct.boards import make_search_board
+from pydlshogi.uct.compiler import IS_COMPILED, argument, call_first
 from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
@@ -35,7 +36,7 @@ from pydlshogi.uct.line_mate import LineMate
 from pydlshogi.uct.mate import RootMate
 from pydlshogi.uct.move import label_table
 from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import DRAW, WIN
+from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Tree
 
@@ -419,3 +420,36 @@ class Search:
         """Leaves the root, which has just been expanded, only the moves to choose from."""
         if self._root_moves is not None:
             self.tree.restrict(self.tree.root_index, self._root_moves)
+
+
+def compile_search() -> None:
+    """Calls all compiled functions of the search once.
+
+    Numba compiles them at the first call in seconds, and keeps them on the disk. Later processes
+    load them in a part of a second. Without numba this does nothing.
+    """
+    if not IS_COMPILED:
+        return
+
+    def evaluate(planes: numpy.ndarray) -> Answer:
+        number = len(planes)
+        return numpy.zeros((number, LABEL_NUM), numpy.float32), numpy.full(number, 0.5)
+
+    def search() -> None:
+        search = Search(evaluate, Settings(megabytes=1, root_mate=False, batch_size=4))
+        board = make_search_board()
+        search.begin(Game(board), root_moves=frozenset(board.moves().tolist()))
+        while search.root.visits < 60:  # some of them with known evaluations
+            search.step(60)
+        tree, root = search.tree, search.root
+        leaf, _ = core.descend(*tree.arrays, root.index, search._puct, search._line)
+        core.remove_pending(tree.arrays[0], root.index, leaf)
+        core.back_up(tree.arrays[0], root.index, leaf, 0.5)
+        root.favourites()
+        root.derive_proof()
+        tree.prove(root.children[0].index, Proof(WIN, 1))
+        tree.clear()
+        tree.sweep()
+        core.reclaim(*tree.arrays, 10, 10)
+
+    call_first(search)
