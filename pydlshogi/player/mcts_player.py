@@ -30,6 +30,7 @@ from pydlshogi.player.search_info import (
     why_unknown,
 )
 from pydlshogi.uct.boards import board_library, make_search_board
+from pydlshogi.uct.compiler import IS_COMPILED
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
@@ -37,7 +38,7 @@ from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.proof import LOSS
-from pydlshogi.uct.search import Search
+from pydlshogi.uct.search import Search, compile_search, must_compile
 from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import Go
 
@@ -102,8 +103,13 @@ class MCTSPlayer(NetworkPlayer):
         super().prepare()
         self._load_book()
         label_table()  # the first call takes 50 ms, and a search could not stop meanwhile
+        if must_compile():
+            self.send("info string the search is compiled; only the first start takes so long")
+        compile_search()
         if not self._has_told_board:
             self.send(f"info string the search uses the board of {board_library()}")
+            if not IS_COMPILED:
+                self.send("info string numba is not installed: the search takes more time")
             self._has_told_board = True
 
     def _load_book(self) -> None:

@@ -34,10 +34,6 @@ class Batch:
         self.planes = numpy.empty((size, plane_num, 9, 9), numpy.float32)
         self.evaluation: PendingEvaluation | None = None
 
-    def is_full(self) -> bool:
-        """Says whether the batch has no room for another leaf."""
-        return len(self.leaves) == len(self.planes)
-
     def next_planes(self) -> numpy.ndarray:
         """Returns the row for the planes of the next leaf, (plane_num, 9, 9) float32."""
         return self.planes[len(self.leaves)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Callable, TypeVar
 
 import numpy
@@ -38,6 +39,12 @@ def compiled(function: _Function) -> _Function:
 def argument(array: numpy.ndarray) -> Any:
     """Returns an array in the form for such functions: plain Python reads memoryviews faster."""
     return memoryview(array) if numba is None else array
+
+
+def is_in_cache(function: Any) -> bool:
+    """Says whether an earlier process has left a compiled function on the disk, as it seems."""
+    folder = getattr(getattr(function, "_cache", None), "cache_path", None)
+    return bool(folder) and any(Path(folder).glob(f"*.{function.__name__}-*.nbi"))
 
 
 def call_first(call: Callable[[], object]) -> None:

@@ -10,7 +10,7 @@ import numpy
 
 from pydlshogi.features import PLANE_NUM, make_history_planes
 from pydlshogi.positions import RECENT_NUM
-from pydlshogi.uct.board import SearchBoard, take_back
+from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.move import destination, network_square
 from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
@@ -75,7 +75,9 @@ class Game:
         """Takes back moves, at most as many as were played since the start."""
         if not number:
             return
-        take_back(self.board, number)
+        pop = self.board.pop
+        for _ in range(number):
+            pop()
         del self._moves[-number:], self._keys[-number:]
         self.ply -= number
 
@@ -115,8 +117,7 @@ class Game:
             occurrences: The occurrence that counts, 2 to 4. Later ones count too.
         """
         key = self._keys[-1]
-        below_root = self._keys[self._length_to_root : -1]
-        if key not in self._keys_to_root and key not in below_root:
+        if key not in self._keys_to_root and key not in self._keys[self._length_to_root : -1]:
             return None
         places = [place for place, other in enumerate(self._keys) if other == key]
         if len(places) < occurrences:

@@ -24,6 +24,10 @@ _NODES = 1000
 #: of games, 1 in place of 4 avoided no further mate.
 _LEAST_VISITS = 4
 
+#: Number of searches that may follow one another, and the visits of the root for each further one.
+#: With a fast network, a search takes as long as several evaluations.
+_FIRST_SEARCHES, _VISITS_A_SEARCH = 16, 128
+
 #: Seconds after which the check of the move to play begins no further search.
 _CHECK_SECONDS = 0.01
 
@@ -39,9 +43,12 @@ class LineMate:
     def __init__(self, game: Game, settings: Settings) -> None:
         self._game = game
         self._settings = settings
+        self._searches = 0
 
     def step(self, root: Node) -> None:
-        """Searches the first position of the line that has not been searched."""
+        """Searches the first position of the line that has not been, unless it is too early."""
+        if self._searches >= _FIRST_SEARCHES + root.visits // _VISITS_A_SEARCH:
+            return
         node, depth = root, 0
         while (best := node.most_visited()) and best[1].visits >= _LEAST_VISITS:
             move, node = best
@@ -64,6 +71,7 @@ class LineMate:
     def _search(self, node: Node) -> None:
         """Searches a mate in the position on the board, and stores it."""
         node.tree.nodes.marks[node.index] |= SEARCHED
+        self._searches += 1
         plies_left = self._settings.plies_left(self._game.ply)
         mates, _ = long_mates(self._game.board, _NODES, plies_left)
         if mates:

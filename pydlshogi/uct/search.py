@@ -19,6 +19,7 @@ selection sends the next playouts to other leaves.
 from __future__ import annotations
 
 import collections
+import functools
 from typing import Callable
 
 import numpy
@@ -28,7 +29,7 @@ from pydlshogi.uct import core
 from pydlshogi.uct.batch import Batch
 from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.boards import make_search_board
-from pydlshogi.uct.compiler import IS_COMPILED, argument, call_first
+from pydlshogi.uct.compiler import IS_COMPILED, argument, call_first, is_in_cache
 from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
@@ -278,10 +279,10 @@ class Search:
         most = 2 * len(batch.planes)
         tree = self.tree
         tree.reserve(most, _BLOCKS * most + _MORE_BLOCKS)
-        root, nodes = tree.root_index, tree.nodes
+        root, nodes, leaves, size = tree.root_index, tree.nodes, batch.leaves, len(batch.planes)
         for number in range(most):
             begun = nodes.visits[root] + nodes.pending[root]
-            if batch.is_full() or begun >= max_visits or nodes.outcome[root] != core.UNKNOWN:
+            if len(leaves) == size or begun >= max_visits or nodes.outcome[root] != core.UNKNOWN:
                 break
             if number % check == check - 1 and is_stopped():
                 return False
@@ -376,12 +377,14 @@ class Search:
         if nodes.pending[leaf] > 1:  # the network is evaluating it
             batch.collisions.append(leaf)
             return None
-        verdict = self._judge(is_root=leaf == tree.root_index)
-        if verdict:
+        is_root = leaf == tree.root_index
+        verdict = judge(game, self.settings, is_root)
+        # At the root, a mate by an excluded move does not count.
+        if verdict and (not is_root or self._may_choose(verdict.mate_move)):
             return self._settle(leaf, verdict)
         key = game.input_key(self.plane_num)
         if core.visit_known(*tree.arrays, tree.table, tree.root_index, leaf, key):
-            if leaf == tree.root_index:
+            if is_root:
                 self._restrict_root()
             return None
         moves = game.board.moves()
@@ -390,13 +393,6 @@ class Search:
         game.write_planes(batch.next_planes())
         batch.add(leaf, key, game.board.turn, moves)
         return None
-
-    def _judge(self, is_root: bool) -> Verdict | None:
-        """Judges a leaf; at the root, a mate by an excluded move does not count."""
-        verdict = judge(self._game, self.settings, is_root)
-        if is_root and verdict and not self._may_choose(verdict.mate_move):
-            return None
-        return verdict
 
     def _settle(self, leaf: int, verdict: Verdict) -> float:
         """Stores the proof of a leaf's result, if there is one, and returns its value."""
@@ -422,6 +418,12 @@ class Search:
             self.tree.restrict(self.tree.root_index, self._root_moves)
 
 
+def must_compile() -> bool:
+    """Says whether :func:`compile_search` will take seconds, because no process has called it."""
+    return IS_COMPILED and not is_in_cache(core.complete)
+
+
+@functools.cache
 def compile_search() -> None:
     """Calls all compiled functions of the search once.
 
