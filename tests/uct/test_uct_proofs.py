@@ -4,10 +4,10 @@ import cshogi
 import pytest
 from uct_helpers import endgames, make_search, nodes_of, run, searched
 
+from pydlshogi.uct.core import add_child, add_edge
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import best_lines
-from pydlshogi.uct.core import add_child, add_edge
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.tree import Tree
 
