@@ -5,33 +5,33 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Folders of the results of `make train` and of `make train-book`.
-RUN := run
-BOOK_RUN := run/book
+# Games of your own: make train KIFU=FOLDER.
+KIFU :=
 
-# The recipe that learns fastest of those compared in model/README.md.
-BEST := --network policy_hand1x1_bn --dirac --batchsize 64 --lr 0.03 --momentum 0.9 --nesterov \
-    --weight_decay 1e-4 --warmup 40 --lr_schedule cosine --eval_interval 50
-# The book's recipe is the default of train_policy.py.
-BOOK := --eval_interval 100
-
-# The extra with CuPy: cuda12, or cuda13 (docs/gpu.md). GPU_ARGS: options of utils/gpu_check.py.
+# The extra with CuPy: cuda12, or cuda13 (docs/gpu.md). GPU_ARGS: options of benchmarks/gpu_check.py.
 CUDA := cuda12
 GPU_ARGS :=
 
-.PHONY: train train-book retrain gpu setup test test-slow lint wheel gui-test help clean
+.PHONY: train train-book train-value retrain gpu setup test test-all test-slow lint wheel gui-test help clean
+
+# Lists, training and curve. Started again, each target continues its run.
+#   $(1): the target that continues, which an interrupted training names
+export KIFU
+TRAIN = @PYDLSHOGI_CONTINUE="make $(1)$${KIFU:+ KIFU=\"$$KIFU\"}" \
+    $(BIN)/python -m pydlshogi train_kifu $${KIFU:+"$$KIFU"}
 
 train: setup
-	@$(call TRAIN,$(RUN),$(BEST),make train)
+	$(call TRAIN,$@)
 
 train-book: setup
-	@$(call TRAIN,$(BOOK_RUN),$(BOOK),make train-book)
+	$(call TRAIN,$@) --recipe book
+
+train-value: setup
+	$(call TRAIN,$@) --recipe value
 
 # Starts over, and keeps the earlier run under another name.
-retrain:
-	@if test -e $(RUN); then kept="$(RUN).$$(date +%Y%m%d-%H%M%S)" && mv $(RUN) "$$kept" && \
-	    echo "The earlier run is now in the folder $$kept."; fi
-	@$(MAKE) --no-print-directory train
+retrain: setup
+	$(call TRAIN,train) --restart
 
 # Runs the tests, the benchmark, the trainings and the engine on an NVIDIA GPU. A Python that has
 # the packages is used as it is, so that nothing is downloaded; else they are installed into .venv.
@@ -46,57 +46,31 @@ gpu:
 	@run() { \
 	    for python in $(BIN)/python $(PYTHON); do \
 	        if PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} "$$python" -c "import $(GPU_PACKAGES)$$1" 2>/dev/null; then \
-	            exec "$$python" utils/gpu_check.py $(GPU_ARGS); \
+	            exec "$$python" benchmarks/gpu_check.py $(GPU_ARGS); \
 	        fi; \
 	    done; \
 	}; \
 	run ", pytest, hypothesis, matplotlib"; \
-	$(MAKE) --no-print-directory $(VENV)/.for-gpu && exec $(BIN)/python utils/gpu_check.py $(GPU_ARGS); \
+	$(MAKE) --no-print-directory $(VENV)/.for-gpu && exec $(BIN)/python benchmarks/gpu_check.py $(GPU_ARGS); \
 	run ""; \
 	exit 1
-
-# Trains one pass over the 200 games of kifu/, or continues an interrupted run.
-#   $(1): folder of the results, $(2): options of the recipe, $(3): this make command
-# The shell must outlive Ctrl-C, to tell how to continue: hence the empty trap.
-define TRAIN
-trap : INT TERM HUP; \
-resume=""; \
-if test -e $(1)/finished; then \
-    test -e $(1)/log.png || $(BIN)/python utils/plot_log.py $(1)/log.txt --output $(1)/log.png || exit $$?; \
-    echo "$(1)/model_policy is trained already; its log is $(1)/log.txt, its curve $(1)/log.png."; \
-    echo "$(call HINT,$(1))"; \
-    exit 0; \
-fi; \
-if test -e $(1)/state_policy; then \
-    resume="--initmodel $(1)/model_policy --resume $(1)/state_policy"; \
-    echo "Continuing the run in the folder $(1)."; \
-fi; \
-mkdir -p $(1) && \
-set -- $(BIN)/python train_policy.py kifu/kifulist_train.txt kifu/kifulist_test.txt --epoch 1 \
-    --model $(1)/model_policy --state $(1)/state_policy --log $(1)/log.txt $(2) $$resume && \
-echo "$$*" && PYDLSHOGI_CONTINUE="$(3)" "$$@"; \
-status=$$?; \
-if test $$status = 130 || test $$status = 143 || test $$status = 129; then \
-    echo "Interrupted. To continue: $(3). To start over: rename the folder $(1)."; \
-fi; \
-test $$status = 0 || exit $$status; \
-touch $(1)/finished; \
-$(BIN)/python utils/plot_log.py $(1)/log.txt --output $(1)/log.png || exit $$?; \
-echo "Model: $(1)/model_policy. Log: $(1)/log.txt. Curve: $(1)/log.png."; \
-echo "$(call HINT,$(1))"
-endef
-
-HINT = To play with it, set the engine's option modelfile to $(1)/model_policy. To start over, \
-rename the folder $(1) (make retrain does so for run). Longer training: docs/training.md.
 
 # On these processors, OpenVINO makes the search much faster (docs/search.md). All else works without.
 HAS_AVX2 := $(shell grep -q avx2 /proc/cpuinfo 2>/dev/null && echo yes)
 NO_OPENVINO = OpenVINO could not be installed. The search works without it, but is slower.
 
+# numba and the fast board have no wheels for some systems.
+ADD_SEARCH = @$(BIN)/python -m pip install $(PIP) --only-binary numba,llvmlite,rsshogi -e ".[search]" || \
+    echo "The packages of the extra search could not be installed. The search works without them, but is slower."
+
 # On Python 3.12, no extra names cshogi: its wheel fits numpy 2, but demands numpy 1 (pyproject.toml).
 # pip leaves out a package whose condition does not hold.
 CSHOGI := cshogi>=1.1; python_version == '3.12' and sys_platform != 'darwin' and platform_machine in 'x86_64 AMD64'
 ADD_CSHOGI = $(BIN)/python -m pip install --quiet --no-deps "$(CSHOGI)"
+
+# Chainer has no pyproject.toml. Without --use-pep517, pip announces the end of its old way to build.
+PIP := --quiet --no-build-isolation --use-pep517
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION := sys.version_info[:2]
 
@@ -112,6 +86,9 @@ TEST_PYTHON := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 test: $(VENV)/.for-test
 	$(TEST_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
+test-all: $(VENV)/.for-test
+	$(TEST_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" $(PYTEST_ARGS)
+
 test-slow: $(VENV)/.for-test
 	$(TEST_PYTHON) -m pytest -m slow $(PYTEST_ARGS)
 
@@ -120,23 +97,27 @@ lint: $(VENV)/.for-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-wheel: $(VENV)/.for-lint
-	$(BIN)/python -m build --wheel --no-isolation
+wheel: $(VENV)/.setuptools
+	$(BIN)/python -m pip wheel $(PIP) --no-deps --wheel-dir dist .
+	@echo dist/*.whl
 
 gui-test:
 	@cat .ci/gui-test.txt
 
 help:
 	@echo "make train       train on the 200 games of kifu/ by the best recipe; again: continue"
-	@echo "make train-book  the same by the book's recipe, in the folder $(BOOK_RUN)"
+	@echo "                 make train KIFU=FOLDER: on your own games"
+	@echo "make train-book  the same by the book's recipe"
+	@echo "make train-value train a small network with policy and value, for the search"
 	@echo "make retrain     make train from the start; the earlier run is kept"
 	@echo "make gpu         run everything that needs an NVIDIA GPU; the results go to run/gpu"
 	@echo "make setup       make .venv, the Python environment of all programs"
-	@echo "make test        run the tests; make test-slow: the slow ones"
+	@echo "make test        run the tests; make test-all: with those that take longer"
+	@echo "make test-slow   run the tests that take longest"
 	@echo "make lint        check style and types"
 	@echo "make wheel       build the package into the folder dist"
 	@echo "make gui-test    print how to test the engine in real GUIs"
-	@echo "make clean       remove .venv and what was built; keeps $(RUN)"
+	@echo "make clean       remove .venv and what was built; keeps run/"
 
 # Chainer's setup.py needs an older setuptools. It is installed first and builds Chainer.
 $(BIN)/python:
@@ -153,30 +134,32 @@ $(VENV)/.setuptools: | $(BIN)/python
 	@# uv makes environments without pip.
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip
 	@# With setuptools 80, an older pip would call itself without end at pip install -e.
-	$(BIN)/python -m pip install --quiet "pip>=21.3" "setuptools>=70.1,<82"
+	$(BIN)/python -m pip install --quiet "pip>=21.3" "setuptools>=77,<82"
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]"
+	$(BIN)/python -m pip install $(PIP) -e ".[plot,board,7z]"
+	$(ADD_SEARCH)
 ifneq ($(HAS_AVX2),)
-	@$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo "$(NO_OPENVINO)"
+	@$(BIN)/python -m pip install $(PIP) -e ".[openvino]" || echo "$(NO_OPENVINO)"
 endif
 	@$(ADD_CSHOGI)
 	@touch $@
 
 # Not the extra test: it installs much that the tests marked gpu do not need.
 $(VENV)/.for-gpu: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[$(CUDA),plot,search,7z]" pytest hypothesis
+	$(BIN)/python -m pip install $(PIP) -e ".[$(CUDA),plot,7z]" pytest hypothesis
+	$(ADD_SEARCH)
 	@$(ADD_CSHOGI)
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[test]"
+	$(BIN)/python -m pip install $(PIP) -e ".[test]"
 	@$(ADD_CSHOGI)
 	@touch $@
 
 $(VENV)/.for-lint: $(VENV)/.for-test
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e ".[lint]"
+	$(BIN)/python -m pip install $(PIP) -e ".[lint]"
 	@touch $@
 
 clean:

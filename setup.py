@@ -38,11 +38,15 @@ class BuildWithPth(build_py):
 
 
 setup(
-    packages=[*find_packages(include=["pydlshogi", "pydlshogi.*"]), "pydlshogi.model"],
+    packages=[
+        *find_packages(include=["pydlshogi", "pydlshogi.*"]),
+        "pydlshogi.drawing.viewer",
+        "pydlshogi.model",
+    ],
     package_dir={"pydlshogi.model": "model"},
     package_data={
         "pydlshogi.model": ["model_policy", "model_policy_value", "README.md"],
-        "pydlshogi.drawing": ["viewer/*"],
+        "pydlshogi.drawing.viewer": ["*"],
     },
     cmdclass={"build_py": BuildWithPth},
 )

@@ -8,10 +8,10 @@ call bat\setup.bat nopause
 if errorlevel 1 goto failed
 ".venv\Scripts\python.exe" -c "import cupy, pytest, hypothesis" >nul 2>&1 && goto run
 echo Installing CuPy. This takes some minutes and needs the internet.
-".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[cuda12,plot,7z]" pytest hypothesis || goto failed
+".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation --use-pep517 -e ".[cuda12,plot,7z]" pytest hypothesis || goto failed
 
 :run
-".venv\Scripts\python.exe" utils\gpu_check.py || goto failed
+".venv\Scripts\python.exe" benchmarks\gpu_check.py || goto failed
 echo Results: run\gpu\table.md
 pause
 exit /b 0

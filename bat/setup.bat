@@ -25,11 +25,14 @@ echo Making .venv by %PYTHON%.
 %PYTHON% -m venv .venv || goto failed
 
 :install
+set "PIP_DISABLE_PIP_VERSION_CHECK=1"
 echo Installing the packages. This takes some minutes and needs the internet.
-".venv\Scripts\python.exe" -m pip install --quiet "pip>=21.3" "setuptools>=70.1,<82" || goto failed
-".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[plot,board,search,7z]" || goto failed
+".venv\Scripts\python.exe" -m pip install --quiet "pip>=21.3" "setuptools>=77,<82" || goto failed
+".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation --use-pep517 -e ".[plot,board,7z]" || goto failed
+rem numba and the fast board have no wheels for some systems.
+".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation --use-pep517 --only-binary numba,llvmlite,rsshogi -e ".[search]" || echo The packages of the extra search could not be installed. The search works without them, but is slower.
 rem OpenVINO makes the search much faster. All else works without it.
-".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation -e ".[openvino]" || echo OpenVINO could not be installed. The search works without it, but is slower.
+".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation --use-pep517 -e ".[openvino]" || echo OpenVINO could not be installed. The search works without it, but is slower.
 rem Only Python 3.12 needs this command; pyproject.toml says why.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-deps "cshogi>=1.1; python_version == '3.12' and platform_machine in 'x86_64 AMD64'" || goto failed
 type nul >".venv\.for-train"

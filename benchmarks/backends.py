@@ -83,9 +83,9 @@ def main() -> int:
 
     from pydlshogi.device import select_device
     from pydlshogi.files import shipped_model
-    from pydlshogi.network.backend import BACKENDS, OWN, BackendError
-    from pydlshogi.network.cpu.threads import get_threads
-    from pydlshogi.network.evaluator import Evaluator
+    from pydlshogi.inference.backend import BACKENDS, OWN, BackendError
+    from pydlshogi.inference.evaluator import Evaluator
+    from pydlshogi.layers.cpu.threads import get_threads
 
     print(f"{get_threads()} threads, {processor()}, {arguments.instructions or 'all instructions'}")
     path = arguments.model or shipped_model("model_policy_value")
@@ -105,7 +105,7 @@ def main() -> int:
 
 def time_backends(evaluators: dict, rounds: int) -> None:
     """Prints evaluations a second."""
-    from pydlshogi.network.random_games import planes_of_random_games
+    from pydlshogi.model_files.agreement import planes_of_random_games
 
     (plane_num,) = {evaluator.plane_num for evaluator in evaluators.values()}
     planes = planes_of_random_games(max(SIZES), plane_num, every=3)

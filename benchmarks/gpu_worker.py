@@ -44,8 +44,8 @@ class Tasks(NamedTuple):
 def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
     """Makes the tasks of Chainer with a method of convolution."""
     from pydlshogi.compat import chainer
-    from pydlshogi.network.convolution import set_convolution
-    from pydlshogi.network.gpu.products import set_precision
+    from pydlshogi.layers.convolution import set_convolution
+    from pydlshogi.layers.gpu.products import set_precision
     from pydlshogi.network.policy import PolicyNetwork
 
     if numbers == "mixed16":
@@ -90,7 +90,7 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
 def recorded(send: Any, network: Any, optimizer: Any) -> tuple[Any, Any, Any]:
     """Makes the tasks of ours on a GPU with recordings."""
     from pydlshogi.compat import chainer
-    from pydlshogi.network.gpu.recording import Memory, Recording
+    from pydlshogi.layers.gpu.recording import Memory, Recording
     from pydlshogi.training.updater import Gradients
 
     def send_and_prepare(x: Any, t: Any) -> Any:

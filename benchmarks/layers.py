@@ -22,7 +22,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.device import in_words, select_device
 from pydlshogi.features import HAND_MAX, make_input_planes
-from pydlshogi.network.layers import PiecesAndHands
+from pydlshogi.layers.blocks import PiecesAndHands
 from pydlshogi.network.policy import PolicyNetwork, ch
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import POSITION

@@ -2,7 +2,7 @@ r"""Counts the moves after which the opponent has a forced mate.
 
     python benchmarks/mate_blunders.py KIFULIST --engine ENGINE --engine ENGINE --output FOLDER
 
-The engines are written as for utils/match.py; the option ``go`` is the limit of a move. The
+The engines are written as for the program match; the option ``go`` is the limit of a move. The
 positions are those of the games of the list, 2 to 30 moves before the end. cshogi's df-pn
 search with many positions looks for the mates. Some mates cannot be avoided, so only the
 differences between engines count. Positions in which an engine resigns are left out.

@@ -3,7 +3,7 @@ r"""Compares the moves that engines choose, by the evaluations of another engine
     python benchmarks/move_choice.py KIFULIST --engine ENGINE --engine ENGINE --judge ENGINE \
         --output FOLDER
 
-The engines and the judge are written as for utils/match.py; the option ``go`` is the limit of a
+The engines and the judge are written as for the program match; the option ``go`` is the limit of a
 move. The positions come from the games of the list, after 20 to 100 moves. The judge evaluates
 the position after each chosen move. Its evaluation is converted to a probability of winning,
 1 / (1 + exp(-centipawns / --scale)). A blunder is a move with 0.1 less than the best move of the

@@ -47,8 +47,8 @@ def chainer_side(ours: bool) -> tuple[Any, Callable[..., Any], Callable[..., Any
     import threadpoolctl
 
     from pydlshogi.compat import chainer
-    from pydlshogi.network.compiler import compile_network
-    from pydlshogi.network.convolution import set_convolution
+    from pydlshogi.inference.compiler import compile_network
+    from pydlshogi.layers.convolution import set_convolution
     from pydlshogi.network.policy import PolicyNetwork
 
     F = chainer.functions
@@ -178,7 +178,7 @@ def main() -> int:
         if "versions" in request:
             answer = f"{versions}, Python {platform.python_version()}"
         elif "export" in request:
-            from pydlshogi.network.onnx_export import export, save
+            from pydlshogi.model_files.onnx_export import export, save
 
             save(export(network), request["export"])
             answer = True

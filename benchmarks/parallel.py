@@ -36,13 +36,14 @@ import numpy
 
 from pydlshogi.commands.arguments import positive_int
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.threads import set_threads
+from pydlshogi.layers.cpu.threads import set_threads
 from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.positions import POSITION
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.loss import Loss
+from pydlshogi.training.optimizer import make_optimizer
 from pydlshogi.training.parallel import MPIRanks, join, synchronize
-from pydlshogi.training.recipe import Recipe, make_optimizer
+from pydlshogi.training.recipe import Recipe
 
 #: Bytes a second and seconds of latency of each link.
 LINKS = {

@@ -29,9 +29,9 @@ sys.path.insert(0, str(REPOSITORY))
 
 from pydlshogi import rules  # noqa: E402
 from pydlshogi.features import make_input_features_from_board  # noqa: E402
-from pydlshogi.network.model_file import save_model  # noqa: E402
+from pydlshogi.model_files.model_file import save_model  # noqa: E402
 from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
-from pydlshogi.player.options import policy_options  # noqa: E402
+from pydlshogi.player.engine_options import policy_options  # noqa: E402
 from pydlshogi.player.policy_player import PolicyPlayer  # noqa: E402
 from pydlshogi.player.position import make_board  # noqa: E402
 from pydlshogi.usi.protocol import Go  # noqa: E402

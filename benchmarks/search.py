@@ -49,10 +49,10 @@ sys.path.insert(0, str(REPOSITORY))
 from pydlshogi.commands.arguments import positive_int  # noqa: E402
 from pydlshogi.device import select_device  # noqa: E402
 from pydlshogi.features import PLANE_NUM  # noqa: E402
-from pydlshogi.network.backend import BACKENDS, OWN, BackendError  # noqa: E402
-from pydlshogi.network.cpu.threads import get_threads  # noqa: E402
-from pydlshogi.network.evaluator import Evaluator  # noqa: E402
-from pydlshogi.network.model_file import save_model  # noqa: E402
+from pydlshogi.inference.backend import BACKENDS, OWN, BackendError  # noqa: E402
+from pydlshogi.inference.evaluator import Evaluator  # noqa: E402
+from pydlshogi.layers.cpu.threads import get_threads  # noqa: E402
+from pydlshogi.model_files.model_file import save_model  # noqa: E402
 from pydlshogi.network.registry import make_network  # noqa: E402
 from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
 from pydlshogi.uct.game import Game  # noqa: E402

@@ -41,11 +41,12 @@ from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.sharding import LIST, SHARD_SIZE
 from pydlshogi.kifu.shards import SUFFIX, write_shard
-from pydlshogi.network.cpu.threads import get_threads
+from pydlshogi.layers.cpu.threads import get_threads
 from pydlshogi.network.registry import make_network
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.loss import Loss
-from pydlshogi.training.recipe import Recipe, make_optimizer
+from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 GAMES = ROOT / "kifu" / "kifulist_train.txt"

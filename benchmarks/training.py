@@ -29,7 +29,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.device import in_words, select_device
-from pydlshogi.network.cpu.threads import get_threads
+from pydlshogi.layers.cpu.threads import get_threads
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.training.batches import PlanesConverter

@@ -31,7 +31,7 @@ class DeviceError(UserError):
     """
 
     def __init__(self, number: int, reason: str) -> None:
-        super().__init__(f"GPU {number} cannot be used: {reason}. Choose --gpu -1 for the CPU.")
+        super().__init__(f"GPU {number} cannot be used: {reason}. Choose GPU -1 for the CPU.")
         self.reason = reason
 
 
@@ -47,7 +47,10 @@ def gpu_count() -> tuple[int, str]:
     try:
         import cupy
     except ImportError:
-        return 0, "CuPy is not installed (see docs/gpu.md)"
+        return (
+            0,
+            'CuPy is not installed (python -m pip install "cupy-cuda12x[ctk]"; see docs/gpu.md)',
+        )
     except Exception as error:  # a broken driver fails in many ways at import
         return 0, f"CuPy cannot be imported: {_in_one_line(error)}"
     try:

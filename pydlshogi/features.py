@@ -208,14 +208,11 @@ def make_input_features_from_board(board: shogi.Board, plane_num: int = PLANE_NU
 
 
 def make_history_planes(squares: Sequence[int | None]) -> numpy.ndarray:
-    """Makes the planes of the last two moves.
+    """Makes the planes (2, 9, 9) of the last two moves, float32 of 0 and 1.
 
     Args:
-        squares: Destination of the opponent's last move, then of the last move of the side to
-            move, both seen from the side to move; None for an unknown one.
-
-    Returns:
-        (2, 9, 9) float32 of 0 and 1.
+        squares: Destinations of the opponent's last move and of one's own, seen from the side to
+            move; None for an unknown one.
     """
     planes = numpy.zeros((RECENT_NUM, SQUARE_NUM), numpy.float32)
     for plane, square in zip(planes, squares):
@@ -324,13 +321,11 @@ def make_features(position: Any) -> tuple[numpy.ndarray, int, float]:
     """Makes the input and the targets of one position for training.
 
     Args:
-        position: An item of what ``read_kifu`` returns (a ``POSITION`` record), or the
-            book's tuple ``(piece_bb, occupied, pieces_in_hand, move_label, win)``. The
-            tuple is already turned to the side to move.
+        position: A record of ``read_kifu``, or the book's tuple ``(piece_bb, occupied,
+            pieces_in_hand, move_label, win)``, already turned to the side to move.
 
     Returns:
-        The planes, (104, 9, 9) float32; the label of the move played; and the result for the
-        side to move: 1 won, 0 lost, 0.5 drawn, nan unknown.
+        Planes (104, 9, 9) float32, label, and result for the side to move: 1, 0, 0.5 or nan.
     """
     if isinstance(position, (numpy.void, numpy.ndarray)):
         planes = make_input_planes(numpy.array([position], dtype=POSITION))[0]

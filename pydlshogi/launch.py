@@ -1,6 +1,7 @@
-"""Starts the program of a script, in the Python that has the packages it needs.
+"""The front door: the table of all programs, and their start in a Python that has the packages.
 
-Each script of the clone calls :func:`launch`, and so do the modules that the book starts with
+``python -m pydlshogi NAME`` and the command ``pydlshogi`` call :func:`main`. The scripts of the
+clone call :func:`launch`, and so do the modules that the book starts with
 ``python -m pydlshogi.usi.usi_...``. If the running Python is too old or lacks
 a package, the Python of the clone's ``.venv`` continues.
 
@@ -8,10 +9,67 @@ This file runs on every Python from 2.7 on and imports only the standard library
 Python also ends with one sentence.
 """
 
+import difflib
 import importlib
 import os
 import subprocess
 import sys
+
+#: All programs, by group: the name, which is also that of the module in ``pydlshogi/commands``,
+#: and what the program does.
+PROGRAMS = (
+    (
+        "Train a network",
+        (
+            ("train_kifu", "train on a folder of records: lists, training, curve in one command"),
+            ("train_policy", "train a network that predicts moves"),
+            ("train_value", "train a network that predicts the result of the game"),
+            ("train_policy_value", "train a network that predicts both"),
+            ("train_policy_value_resnet", "the same with a ResNet, the strongest network"),
+            ("compare_recipes", "train a network by several recipes and compare the results"),
+            ("evaluate_model", "measure loss and accuracy of a model, by phase of the game"),
+            ("plot_log", "draw the curves of trainings from their logs"),
+        ),
+    ),
+    (
+        "Prepare games",
+        (
+            ("make_kifu_list", "divide the records of a folder into a training and a test list"),
+            ("filter_csa", "select CSA files by rating, number of moves and result"),
+            ("convert_positions", "convert records and position files to HCPE or PSV"),
+            ("make_positions", "store games in the form that a large training reads fastest"),
+            ("fit_eval_scale", "fit the scale that turns evaluations into winning rates"),
+        ),
+    ),
+    (
+        "Convert models",
+        (
+            ("convert_model", "average, calibrate, fold_bn, transfer: make a model from others"),
+            ("transfer_policy_to_value", "copy the layers of a policy network to a value network"),
+            ("export_onnx", "convert a model to ONNX"),
+        ),
+    ),
+    (
+        "Play (USI engines; register them in a GUI)",
+        (
+            ("mcts_player_usi", "the engine that searches: the strongest"),
+            ("policy_player_usi", "the engine that plays the most probable move"),
+            ("search1_player_usi", "the engine that looks one move ahead"),
+            ("match", "play games between engines and print the results"),
+            ("make_opening_book", "make an opening book from games"),
+        ),
+    ),
+    (
+        "Look at games",
+        (
+            ("analyze_kifu", "analyze a game: comments, a graph and a page"),
+            ("show_position", "draw a position with the moves of a model"),
+        ),
+    ),
+)
+
+#: The names of all programs.
+NAMES = tuple(name for _, programs in PROGRAMS for name, _ in programs)
 
 #: Oldest Python that the package supports.
 OLDEST = (3, 9)
@@ -29,9 +87,31 @@ _ON_WINDOWS = os.name == "nt"
 _SETUP = "bat\\setup.bat" if _ON_WINDOWS else "make setup"
 
 
+def main():
+    # type: () -> None
+    """Runs the program that the first argument names; without one, lists all programs.
+
+    Raises:
+        SystemExit: Always, with the exit status of the program; 2 if there is no such program.
+    """
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name in ("-h", "--help"):
+        sys.stdout.write(_listing())
+        sys.exit(0)
+    if name not in NAMES:
+        near = " or ".join(difflib.get_close_matches(name, NAMES))
+        sys.stderr.write(
+            "pydlshogi: error: there is no program %s.%s python -m pydlshogi lists all programs.\n"
+            % (name, " Perhaps you mean %s." % near if near else "")
+        )
+        sys.exit(2)
+    del sys.argv[1]
+    _start(name, ["-m", "pydlshogi", name])
+
+
 def launch(script):
     # type: (str) -> None
-    """Runs ``main`` of the module in ``pydlshogi/commands`` that is named like a script.
+    """Runs the program that is named like a script.
 
     Args:
         script: Path of the script in the clone, or of a link to it.
@@ -40,7 +120,28 @@ def launch(script):
         SystemExit: Always, with the exit status of the program.
     """
     script = os.path.realpath(script)
-    name = os.path.splitext(os.path.basename(script))[0]
+    _start(os.path.splitext(os.path.basename(script))[0], [script])
+
+
+def _listing():
+    # type: () -> str
+    """Lists all programs, one a line."""
+    width = max(map(len, NAMES))
+    lines = ["usage: python -m pydlshogi NAME [ARGUMENT ...]", "", "--help after NAME explains it."]
+    for group, programs in PROGRAMS:
+        lines += ["", group + ":"]
+        lines += ["  %s  %s" % (name.ljust(width), line) for name, line in programs]
+    return "\n".join(lines) + "\n"
+
+
+def _start(name, words):
+    # type: (str, list[str]) -> None
+    """Runs a program, here or in the Python of ``.venv``; always raises SystemExit.
+
+    Args:
+        name: Name of the program.
+        words: What a Python is given, before the arguments, to run this program.
+    """
     # Removed, so that engines and workers started by the program can go over as well.
     has_gone_over = os.environ.pop(GONE_OVER, None) == VENV
     problem = _problem()
@@ -49,7 +150,7 @@ def launch(script):
     elif has_gone_over or not os.path.lexists(VENV):
         status = _fail(name, problem + " " + _remedy(has_gone_over))
     else:
-        status = _go_over(name, script)
+        status = _go_over(name, words)
     sys.exit(status)
 
 
@@ -79,13 +180,15 @@ def _remedy(has_gone_over):
     """Says how to get a Python that can run the program."""
     if has_gone_over:
         return "Remove the folder %s, then run %s in %s." % (VENV, _SETUP, ROOT)
+    if not os.path.exists(os.path.join(ROOT, "pyproject.toml")):  # an installed copy
+        return "Install pydlshogi with pip in another Python."
     return "Run %s in %s. It makes .venv, which this program then uses." % (_SETUP, ROOT)
 
 
 def _run(name):
     # type: (str) -> int
     """Runs a program in this Python and returns its exit status."""
-    if not os.path.exists(os.path.join(ROOT, "pydlshogi", "commands", name + ".py")):
+    if name not in NAMES:
         return _fail(
             name,
             "The name of the file says which program it starts, and there is no program %s. "
@@ -98,11 +201,11 @@ def _run(name):
         return 130
 
 
-def _go_over(name, script):
-    # type: (str, str) -> int
-    """Runs a script in the Python of ``.venv``; returns only on Windows and on errors."""
+def _go_over(name, words):
+    # type: (str, list[str]) -> int
+    """Runs a program in the Python of ``.venv``; returns only on Windows and on errors."""
     python = os.path.join(VENV, *(("Scripts", "python.exe") if _ON_WINDOWS else ("bin", "python")))
-    command = [python, script] + sys.argv[1:]
+    command = [python] + words + sys.argv[1:]
     os.environ[GONE_OVER] = VENV
     try:
         if _ON_WINDOWS:  # there exec would not wait for the program
@@ -130,8 +233,9 @@ def _wait(process):
 def _fail(name, sentence):
     # type: (str, str) -> int
     """Prints a sentence, for a GUI also as a USI line, and returns the status 1."""
-    sys.stderr.write("%s: error: %s\n" % (name, sentence))
-    if name.endswith("_usi"):
+    if sys.stderr:
+        sys.stderr.write("%s: error: %s\n" % (name, sentence))
+    if name.endswith("_usi") and sys.stdout:
         sys.stdout.write("info string %s\n" % _ascii(sentence))
     return 1
 

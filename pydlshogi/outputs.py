@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import behind_links, remove_leftovers, write_beside
+from pydlshogi.files import behind_links, is_disk_full, remove_leftovers, write_beside
 from pydlshogi.kifu.report import TITLES
 
 # A log begins with such a line, perhaps after lines that the user wrote.
@@ -67,13 +67,7 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
 
 
 def keep_earlier(path: str) -> str:
-    """Copies a file that a run will replace.
-
-    Without ``--model`` a run replaces the shipped model. A new run that was started by
-    mistake would replace the result of days of training.
-
-    Args:
-        path: The file.
+    """Copies a file that a run will replace: it may be the result of days of training.
 
     Returns:
         Path of the copy: ``PATH.old``, or ``PATH.old2`` and so on if that exists with another
@@ -96,38 +90,22 @@ def keep_earlier(path: str) -> str:
     except OSError as error:
         raise OutputError(
             f"{path} exists already and cannot be copied to {copy} ({error.strerror}). "
-            "Move it, or choose another name."
+            + ("Free some space." if is_disk_full(error) else "Move it, or choose another name.")
         ) from None
     return copy
 
 
 def check_report(path: str, titles: Sequence[str] = TITLES) -> None:
-    """Checks that ``--report`` replaces nothing but an older table of records left out.
-
-    Args:
-        path: The value of ``--report``; may be empty.
-        titles: The titles of the table.
-
-    Raises:
-        OutputError: the file exists and is no such table.
-    """
+    """Checks that ``--report`` replaces nothing but an older table with its titles."""
     wanted = "\t".join(titles).encode()
     if _begin(path, len(wanted)) not in (b"", wanted):
         raise OutputError(
-            f"--report {path} exists and is not a table of records left out. Choose another name."
+            f"the report {path} exists and is not a table of records left out. Choose another name."
         )
 
 
 def check_model(option: str, path: str) -> None:
-    """Checks that a model or a state replaces nothing but such a file.
-
-    Args:
-        option: The option, for the error message.
-        path: Its value.
-
-    Raises:
-        OutputError: the file exists, is not empty and is no npz.
-    """
+    """Checks that the model or state of an option replaces nothing but an npz or an empty file."""
     if _begin(path, len(_NPZ)) not in (b"", _NPZ):
         raise OutputError(
             f"{option} {path} exists and was not saved by a training. Choose another name."
@@ -135,33 +113,18 @@ def check_model(option: str, path: str) -> None:
 
 
 def check_book(path: str, header: str) -> None:
-    """Checks that a book replaces nothing but a book.
-
-    Args:
-        path: The file.
-        header: The start of every book.
-
-    Raises:
-        OutputError: the file exists, is not empty and is no book.
-    """
+    """Checks that a book, which begins with ``header``, replaces nothing but a book."""
     begin = _begin(path, len(codecs.BOM_UTF8) + len(header)).removeprefix(codecs.BOM_UTF8)
     if begin and not begin.startswith(header.encode()):
         raise OutputError(f"{path} exists and is not a book. Choose another name for the book.")
 
 
 def check_log(path: str) -> None:
-    """Checks that ``--log`` appends to nothing but a log.
-
-    Args:
-        path: The value of ``--log``; may be empty.
-
-    Raises:
-        OutputError: the file exists, and no line at its start is one of a log.
-    """
+    """Checks that ``--log``, which may be empty, appends to nothing but a log."""
     begin = _begin(path, _LOG_BYTES)
     if begin.strip() and not _LOG_LINE.search(begin):
         raise OutputError(
-            f"--log {path} exists and is not a log, so nothing is appended to it. "
+            f"the log {path} exists and is not a log, so nothing is appended to it. "
             "Choose another name."
         )
 

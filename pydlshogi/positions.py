@@ -122,15 +122,7 @@ class Positions(Sequence[numpy.void]):
 
 
 def unpickled(itemsize: int, content: bytes) -> Positions:
-    """Rebuilds pickled positions.
-
-    Args:
-        itemsize: Size of a position in the version that wrote the pickle.
-        content: The bytes of the positions.
-
-    Raises:
-        UserError: another version of the package wrote the pickle.
-    """
+    """Rebuilds pickled positions; raises ``UserError`` if another version wrote the pickle."""
     if itemsize != POSITION.itemsize:
         raise UserError(
             "the pickled positions were written by another version of pydlshogi; "
@@ -140,27 +132,13 @@ def unpickled(itemsize: int, content: bytes) -> Positions:
 
 
 def raw_bytes(positions: numpy.ndarray) -> numpy.ndarray:
-    """Returns positions as bytes, which can be sent to any device.
-
-    Args:
-        positions: ``POSITION`` array, (n,).
-
-    Returns:
-        (n, 104) uint8, a view if ``positions`` is contiguous.
-    """
+    """Returns ``POSITION`` records (n,) as (n, 104) uint8: a view if they are contiguous."""
     positions = numpy.ascontiguousarray(positions, dtype=POSITION)
     return positions.view(numpy.uint8).reshape(len(positions), POSITION.itemsize)
 
 
 def opponents_view(placement: bytes) -> bytes:
-    """Rotates a placement by 180 degrees and swaps the sides.
-
-    Args:
-        placement: ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
-
-    Returns:
-        The same pieces seen from the opponent.
-    """
+    """Rotates a placement of ``PLACEMENT_SIZE`` bytes by 180 degrees and swaps the sides."""
     board = placement[:SQUARE_NUM][::-1].translate(_OTHER_SIDE)
     own, other = placement[SQUARE_NUM:-HAND_NUM], placement[-HAND_NUM:]
     return board + other + own
@@ -192,17 +170,9 @@ EVEN_GAME = placement_of(shogi.Board())
 
 
 def count_common(train: numpy.ndarray, test: numpy.ndarray) -> int:
-    """Counts the training positions that are also in the test set.
+    """Counts the training positions whose board, hands and side to move are also in the test set.
 
-    Two positions are equal if board, hands and side to move are equal. The function compares
-    64-bit hashes: ten million positions give one false match in about 200,000 runs.
-
-    Args:
-        train: ``POSITION`` array, (n,).
-        test: ``POSITION`` array, (m,).
-
-    Returns:
-        How many of the n training positions are in ``test``.
+    It compares 64-bit hashes: ten million positions give a false match in one of 200,000 runs.
     """
     return int(numpy.isin(_placement_hashes(train), _placement_hashes(test)).sum())
 

@@ -90,15 +90,7 @@ def has_legal_move(board: shogi.Board) -> bool:
 
 
 def mate_in_one(board: shogi.Board, moves: Iterable[shogi.Move]) -> shogi.Move | None:
-    """Finds a move that mates.
-
-    Args:
-        board: The position.
-        moves: Legal moves to choose from.
-
-    Returns:
-        The first move that mates, or None.
-    """
+    """Returns the first of some legal moves that mates, or None."""
     for move in moves:
         board.push(move)
         is_mate = board.is_check() and not has_legal_move(board)
@@ -159,15 +151,7 @@ def may_repeat(board: shogi.Board) -> bool:
 
 
 def repetition_after(board: shogi.Board, move: shogi.Move) -> Repetition:
-    """Returns the result of a move by fourfold repetition.
-
-    Fourfold repetition is a draw. But a side that has given check with every move since
-    the first occurrence of the position loses.
-
-    Args:
-        board: The position, with the moves that led to it on its stack.
-        move: A legal move.
-    """
+    """Returns the result of a legal move by fourfold repetition, as :func:`repetition`."""
     board.push(move)
     try:
         return repetition(board)
@@ -178,8 +162,8 @@ def repetition_after(board: shogi.Board, move: shogi.Move) -> Repetition:
 def repetition(board: shogi.Board) -> Repetition:
     """Returns the result of fourfold repetition for the side that has just moved.
 
-    Args:
-        board: The position, with the moves that led to it on its stack.
+    It is a draw. But a side that has given check with every move since the first occurrence of
+    the position loses. The moves that led to it are on the board's stack.
     """
     repeated = board.zobrist_hash()
     if board.transpositions[repeated] < 4:

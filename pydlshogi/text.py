@@ -19,10 +19,7 @@ _END_OF_FILE = b"\x1a\0"
 def split_words(text: str, *, comments: str = "", windows_quotes: str = "'\"") -> list[str]:
     """Splits a line as a POSIX shell does, but on Windows a backslash is part of a path.
 
-    Args:
-        text: The line.
-        comments: Characters that begin a comment.
-        windows_quotes: Characters that quote on Windows. An apostrophe may be part of a path.
+    There, only ``windows_quotes`` quote: an apostrophe may be part of a path.
 
     Raises:
         ValueError: A quote is not closed.
@@ -47,14 +44,9 @@ def is_utf_16(data: bytes) -> bool:
 
 
 def decode(data: bytes) -> str:
-    """Decodes a text file whose encoding is not declared.
+    """Decodes a text file: UTF-8, UTF-16 with a BOM (PowerShell's ``>``), otherwise CP932.
 
-    Args:
-        data: The file. UTF-8 with or without a BOM, UTF-16 with a BOM (as PowerShell's
-            ``>`` writes), otherwise CP932 (Windows in Japanese).
-
-    Returns:
-        The text without a BOM. Undecodable bytes become U+FFFD.
+    The result has no BOM. Undecodable bytes become U+FFFD.
     """
     if is_utf_16(data):
         return data.decode("utf-16", "replace")

@@ -8,8 +8,8 @@ from network_helpers import make_trained
 from pydlshogi.analysis.opinion import Network
 from pydlshogi.analysis.record import GameRecord
 from pydlshogi.device import select_device
-from pydlshogi.network.evaluator import Evaluator
-from pydlshogi.network.model_file import save_model
+from pydlshogi.inference.evaluator import Evaluator
+from pydlshogi.model_files.model_file import save_model
 
 ROOT = Path(__file__).resolve().parent.parent
 GAME = ROOT / "kifu/test/02027.csa"

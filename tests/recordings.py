@@ -2,7 +2,7 @@
 
 import numpy
 
-from pydlshogi.network.gpu import recording
+from pydlshogi.layers.gpu import recording
 
 
 def must_record():

@@ -24,11 +24,14 @@ FEW = (
     "tests/test_features.py",
     "tests/commands/test_evaluate_model.py",
     "tests/training/test_training_batches.py",
-    "tests/network/test_evaluator.py",
-    "tests/network/test_gpu_products.py",
-    "tests/network/test_fold.py",
+    "tests/inference/test_evaluator.py",
+    "tests/layers/test_gpu_products.py",
+    "tests/model_files/test_fold.py",
 )
-ALL = ("tests/network", "tests/player", "tests/training", *FEW[:2])
+ALL = (
+    *("tests/layers", "tests/network", "tests/model_files", "tests/inference"),
+    *("tests/player", "tests/training", *FEW[:2]),
+)
 
 
 @pytest.fixture
@@ -131,6 +134,7 @@ def run_gpu_tests(*paths):
     return int(re.search(r"(\d+) passed", summary)[1])
 
 
+@pytest.mark.long
 @with_compiler
 def test_some_tests_of_the_gpu_pass_on_the_stand_in():
     assert run_gpu_tests(*FEW) > 15

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 import shogi
 
+from pydlshogi.launch import NAMES
+
 ROOT = Path(__file__).resolve().parent.parent
 
 ENGLISH = [
@@ -23,16 +25,25 @@ ENGLISH = [
     *sorted(page for page in ROOT.glob("docs/*.md") if ".ja." not in page.name),
 ]
 JAPANESE = [page.with_suffix(".ja.md") for page in ENGLISH]
-REPORTS = [ROOT / "model/README.md", ROOT / "benchmarks/RESULTS.md", ROOT / "kifu/README.md"]
+REPORTS = [
+    ROOT / name
+    for name in ("model/README.md", "model/HISTORY.md", "benchmarks/RESULTS.md", "kifu/README.md")
+]
 PAGES = [*ENGLISH, *JAPANESE, *REPORTS]
 
 #: Most lines of a README.
 MOST_LINES = 150
 
+#: Most words of all English pages together, and of some pages.
+MOST_WORDS_IN_ALL = 27_000
+MOST_WORDS = {"model/README.md": 1300, "model/HISTORY.md": 2500, "benchmarks/RESULTS.md": 2800}
+
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`\n]+)`")
 _SCRIPT = re.compile(r"(?<![\w/.-])(?:\./)?((?:(?:utils|benchmarks)/)?\w+\.py)\b")
+_PROGRAM = re.compile(r"(?:-m |^)pydlshogi ([a-z]\w*)(?: ([a-z]\w*))?")
+_COMMIT = re.compile(r"(?<![\w.-])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w.-])")
 _FILE = re.compile(
     r"(?<![\w/])(?:utils|benchmarks|bat|pydlshogi|model|kifu|tests)[/\\]"
     r"[\w./\\]*\.(?:py|bat|md|txt|csa|png)"
@@ -53,33 +64,35 @@ _FOREIGN = {
     *("--host", "--port", "--gamename", "--id", "--password", "--keep-alive", "--options"),
 }
 
-#: Options of earlier versions. The pages name them as history.
-_REMOVED = {"--label_smoothing", "--average"}
+#: Subcommands of convert_model.
+_KINDS = ("average", "calibrate", "fold_bn", "transfer")
 
 #: Programs whose options the pages must describe completely, and the pages that do so.
 _DESCRIBED = {
-    "train_policy.py": ("training", "recipes", "parallel"),
-    "utils/match.py": ("matches",),
-    "utils/filter_csa.py": ("data",),
-    "utils/make_kifu_list.py": ("data",),
-    "utils/compare_recipes.py": ("training", "recipes"),
-    "utils/evaluate_model.py": ("training", "recipes"),
-    "utils/plot_log.py": ("training",),
-    "utils/fold_bn.py": ("networks",),
-    "utils/calibrate_value.py": ("recipes",),
-    "utils/average_models.py": ("recipes",),
-    "utils/gpu_check.py": ("gpu",),
-    "utils/show_position.py": ("pictures",),
-    "utils/analyze_kifu.py": ("analysis",),
-    "utils/export_onnx.py": ("onnx",),
-    "utils/transfer_policy_to_value.py": ("networks",),
-    "utils/convert_positions.py": ("data",),
-    "utils/make_positions.py": ("parallel",),
-    "utils/fit_eval_scale.py": ("data", "networks"),
-    "utils/make_book.py": ("search",),
-    "policy_player_usi.py": ("playing",),
-    "search1_player_usi.py": ("playing",),
-    "mcts_player_usi.py": ("playing",),
+    "train_policy": ("training", "recipes", "parallel"),
+    "train_kifu": ("training",),
+    "match": ("matches",),
+    "filter_csa": ("data",),
+    "make_kifu_list": ("data",),
+    "compare_recipes": ("training", "recipes"),
+    "evaluate_model": ("training", "recipes"),
+    "plot_log": ("training",),
+    "convert_model average": ("training", "recipes"),
+    "convert_model calibrate": ("training", "recipes"),
+    "convert_model fold_bn": ("training", "networks"),
+    "convert_model transfer": ("training", "networks"),
+    "benchmarks/gpu_check.py": ("gpu",),
+    "show_position": ("analysis",),
+    "analyze_kifu": ("analysis",),
+    "export_onnx": ("onnx",),
+    "transfer_policy_to_value": ("networks",),
+    "convert_positions": ("data",),
+    "make_positions": ("parallel",),
+    "fit_eval_scale": ("data", "networks"),
+    "make_opening_book": ("playing",),
+    "policy_player_usi": ("playing",),
+    "search1_player_usi": ("playing",),
+    "mcts_player_usi": ("playing",),
 }
 
 
@@ -122,16 +135,22 @@ def anchors(page: Path) -> set[str]:
 
 
 @functools.cache
-def help_of(script: str) -> str:
-    """What a program prints for --help."""
-    arguments = [sys.executable, str(ROOT / script), "--help"]
+def help_of(program: str) -> str:
+    """What a program prints for --help.
+
+    Args:
+        program: The words after ``python -m pydlshogi``, or the path of a script.
+    """
+    start = [str(ROOT / program)] if program.endswith(".py") else ["-m", "pydlshogi"]
+    words = [] if program.endswith(".py") else program.split()
+    arguments = [sys.executable, *start, *words, "--help"]
     result = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, env=environment())
     assert result.returncode == 0, result.stderr
     return result.stdout
 
 
-def options_of(script: str) -> set[str]:
-    return set(_OPTION.findall(help_of(script)))
+def options_of(program: str) -> set[str]:
+    return set(_OPTION.findall(help_of(program)))
 
 
 def environment() -> dict[str, str]:
@@ -139,12 +158,30 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
 
 
-def programs() -> list[str]:
-    """The scripts that take options."""
-    root = [*ROOT.glob("train_*.py"), *ROOT.glob("*_usi.py")]
+def scripts() -> list[str]:
+    """The scripts that take options: those of the programs, and those that measure."""
+    own = [ROOT / folder / f"{program}.py" for folder in ("", "utils") for program in NAMES]
     helpers = {"sides.py", "openblas.py", "gpu_worker.py", "network_worker.py"}
-    others = [*ROOT.glob("utils/*.py"), *ROOT.glob("benchmarks/*.py")]
-    return sorted(map(name, root + [path for path in others if path.name not in helpers]))
+    others = [path for path in ROOT.glob("benchmarks/*.py") if path.name not in helpers]
+    return sorted(name(path) for path in own + others if path.exists())
+
+
+def programs() -> list[str]:
+    """All that takes options: programs of the package, subcommands, scripts that measure."""
+    subcommands = [f"convert_model {kind}" for kind in _KINDS]
+    measuring = [script for script in scripts() if script.startswith("benchmarks/")]
+    return [*NAMES, *subcommands, *measuring]
+
+
+def started(line: str) -> tuple[str, str]:
+    """The program that a command line starts, and what follows; two empty strings if none."""
+    match = _PROGRAM.search(line)
+    if match:
+        several = match[1] == "convert_model" and match[2]
+        return f"{match[1]} {match[2]}" if several else match[1], line[match.end(1) :]
+    script = next((s for s in _SCRIPT.findall(line) if s in scripts()), "")
+    is_start = script and "python " in line.partition(script)[0]
+    return (script, line.partition(script)[2]) if is_start else ("", "")
 
 
 def command_lines(page: Path) -> list[str]:
@@ -198,24 +235,69 @@ def test_modules_that_a_page_starts_or_names_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_options_in_commands_are_options_of_the_program(page: Path) -> None:
     for line in command_lines(page):
-        script = next((s for s in _SCRIPT.findall(line) if s in programs()), None)
-        if script is not None and line.partition("python ")[2]:
-            given = set(_OPTION.findall(line.partition(script)[2].partition(" #")[0]))
-            assert given <= options_of(script), line
+        program, arguments = started(line)
+        if program:
+            given = set(_OPTION.findall(arguments.partition(" #")[0]))
+            assert given <= options_of(program), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_programs_that_a_page_starts_exist(page: Path) -> None:
+    for line in command_lines(page):
+        for match in _PROGRAM.finditer(line):
+            assert match[1] in NAMES, line
+
+
+def test_the_list_of_programs_is_that_of_the_front_door() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-m", "pydlshogi"], capture_output=True, text=True, env=environment()
+    )
+    assert listed.returncode == 0, listed.stderr
+    assert set(re.findall(r"^  ([a-z]\w+)  ", listed.stdout, re.M)) == set(NAMES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_pages_name_no_commits(page: Path) -> None:
+    assert not _COMMIT.findall(read(page))
+    assert "git show" not in read(page)
+
+
+def words(page: Path) -> int:
+    return len(read(page).split())
+
+
+@pytest.mark.parametrize("page", MOST_WORDS)
+def test_a_report_is_short(page: str) -> None:
+    assert words(ROOT / page) <= MOST_WORDS[page]
+
+
+def test_the_english_pages_are_short_together() -> None:
+    assert sum(map(words, [*ENGLISH, *REPORTS])) <= MOST_WORDS_IN_ALL
+
+
+@pytest.mark.parametrize("page", ["model/README.md", "benchmarks/RESULTS.md"])
+def test_a_report_begins_with_a_table_of_conclusions(page: str) -> None:
+    lines = read(ROOT / page).splitlines()
+    assert any(line.startswith("|") for line in lines[:10])
 
 
 @pytest.mark.parametrize("page", [*ENGLISH, *JAPANESE], ids=name)
 def test_options_in_the_prose_exist(page: Path) -> None:
-    known = set().union(*map(options_of, programs()), _FOREIGN, _REMOVED)
+    known = set().union(*map(options_of, programs()), _FOREIGN)
     for code in _CODE.findall(prose(page)):
         assert set(_OPTION.findall(code)) <= known, code
 
 
-@pytest.mark.parametrize("script", _DESCRIBED)
+@pytest.mark.parametrize("program", _DESCRIBED)
 @pytest.mark.parametrize("suffix", [".md", ".ja.md"])
-def test_the_pages_describe_every_option_of_a_program(script: str, suffix: str) -> None:
-    text = "".join(read(ROOT / f"docs/{page}{suffix}") for page in _DESCRIBED[script])
-    assert options_of(script) - {"--help"} <= set(_OPTION.findall(text))
+def test_the_pages_describe_every_option_of_a_program(program: str, suffix: str) -> None:
+    text = "".join(read(ROOT / f"docs/{page}{suffix}") for page in _DESCRIBED[program])
+    assert options_of(program) - {"--help"} <= set(_OPTION.findall(text))
+
+
+def test_every_program_is_described() -> None:
+    alike = {n for n in NAMES if n.startswith("train_")} | {"convert_model"}
+    assert set(NAMES) - alike <= set(_DESCRIBED)
 
 
 @pytest.mark.parametrize("page", ENGLISH, ids=name)
@@ -287,25 +369,29 @@ def test_the_table_of_networks_is_complete_and_right() -> None:
     }
 
 
-def test_every_option_of_the_engine_is_described() -> None:
-    from pydlshogi.player.options import policy_options, search1_options
+def test_every_option_of_an_engine_is_described_with_its_type() -> None:
+    from pydlshogi.player.engine_options import mcts_options, policy_options, search1_options
 
-    lines = [*policy_options().declarations(), *search1_options().declarations()]
-    declared = {re.match(r"option name (\w+) ", line)[1] for line in lines}  # type: ignore[index]
+    engines = (policy_options(), search1_options(), mcts_options())
+    lines = [line.split() for engine in engines for line in engine.declarations()]
+    declared = {(line[2], line[4]) for line in lines}
     for page in ("docs/playing.md", "docs/playing.ja.md"):
-        rows = set(re.findall(r"^\| `(\w+)` \| \w+ \|", read(ROOT / page), re.M))
-        assert declared == rows
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", read(ROOT / page), re.M)
+        assert declared == set(rows)
 
 
-def test_every_option_of_the_searching_engine_is_described_with_its_type_and_default() -> None:
-    from pydlshogi.player.mcts_options import mcts_options
+def test_every_option_of_the_searching_engine_is_described_with_its_default() -> None:
+    from pydlshogi.player.engine_options import mcts_options
 
-    words = [line.split() for line in mcts_options().declarations()]
-    declared = {(w[2], w[4], w[6] if len(w) > 6 else "") for w in words if w[2] != "Threads"}
-    for page in ("docs/search.md", "docs/search.ja.md"):
-        rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", read(ROOT / page), re.M)
-        cells = {(n, t, d.strip("` ").replace("−", "-")) for n, t, d in rows if n != "Threads"}
-        assert cells == {(n, t, d.replace("<empty>", "")) for n, t, d in declared}
+    lines = [line.split() for line in mcts_options().declarations()]
+    declared = {line[2]: line[6] if len(line) > 6 else "" for line in lines}
+    for page in ("docs/playing.md", "docs/playing.ja.md"):
+        rows = re.findall(r"^\| `(\w+)` \| \w+ \|([^|]*)\|", read(ROOT / page), re.M)
+        first: dict[str, str] = {}  # its table is the first one
+        for option, default in rows:
+            first.setdefault(option, default.strip("` ").replace("−", "-"))
+        for option in declared.keys() - {"Threads"}:  # whose default is that of the machine
+            assert first[option] == declared[option].replace("<empty>", ""), option
 
 
 def python_blocks(page: str) -> list[tuple[str, str]]:
@@ -363,7 +449,7 @@ def test_the_onnx_code_of_the_page_runs(tmp_path: Path) -> None:
     ((file, code),) = python_blocks("docs/onnx.md")
     (tmp_path / file).write_text(code, encoding="utf-8")
     arguments = [str(ROOT / "model/model_policy"), str(tmp_path / "run/model_policy.onnx")]
-    command = [sys.executable, str(ROOT / "utils/export_onnx.py"), *arguments]
+    command = [sys.executable, "-m", "pydlshogi", "export_onnx", *arguments]
     subprocess.run(command, check=True, capture_output=True, env=environment())
     assert run_script(tmp_path / file).strip() in {"2g2f", "7g7f"}
 
@@ -380,10 +466,10 @@ def test_the_network_of_the_page_is_trained_and_plays(tmp_path: Path) -> None:
     files = ["--model", "mine", "--state", "state", "--log", "log"]
     options = ["-b", "4"]
     for program, arguments in (
-        ("train_policy.py", [*train, *files, *options]),
-        ("utils/export_onnx.py", ["mine", "mine.onnx", *own]),
+        ("train_policy", [*train, *files, *options]),
+        ("export_onnx", ["mine", "mine.onnx", *own]),
     ):
-        command = [sys.executable, str(ROOT / program), *arguments]
+        command = [sys.executable, "-m", "pydlshogi", program, *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment())
         assert done.returncode == 0, done.stderr
     dialogue = [

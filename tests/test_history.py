@@ -13,10 +13,10 @@ from pydlshogi.features import (
     make_input_features_from_board,
     make_input_planes,
 )
+from pydlshogi.inference.evaluator import Evaluator
 from pydlshogi.kifu.fixed import decode_records, encode_records
 from pydlshogi.kifu.hcpe import HCPE
-from pydlshogi.network.evaluator import Evaluator
-from pydlshogi.network.model_file import save_model
+from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import WIN
 from pydlshogi.uct.boards import make_search_board

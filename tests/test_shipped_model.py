@@ -8,7 +8,7 @@ import pytest
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_planes
 from pydlshogi.files import shipped_model
-from pydlshogi.network.model_file import load_model, load_network
+from pydlshogi.model_files.model_file import load_model, load_network
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.positions import DRAW, WIN
 from pydlshogi.read_kifu import read_kifu

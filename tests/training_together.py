@@ -16,14 +16,15 @@ from training_helpers import SmallNetwork, SmallValueNetwork, TwoHeads, make_pos
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.visits import CANDIDATE, Visits
-from pydlshogi.network.convolution import set_convolution
-from pydlshogi.network.normalization import BatchNormalization
+from pydlshogi.layers.batch_normalization import BatchNormalization
+from pydlshogi.layers.convolution import set_convolution
 from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.checkpoint import load_pair
 from pydlshogi.training.log_file import log_to
+from pydlshogi.training.optimizer import make_optimizer
 from pydlshogi.training.parallel import ALONE, join
-from pydlshogi.training.recipe import Recipe, make_optimizer
+from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.trainer import Settings, Task, train
 from pydlshogi.training.value_head import trained_part
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import shogi
 
-from pydlshogi.analysis.game import AnalyzedGame, AnalyzedMove
+from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove
 from pydlshogi.analysis.opinion import Opinion
 from pydlshogi.analysis.record import AnalysisError
 from pydlshogi.drawing.notation import PIECES, line_text, marked_move_text, move_text
-from pydlshogi.files import write_beside
+from pydlshogi.files import not_written, write_beside
 from pydlshogi.player.strategy import score
 
 #: Suffix of KIF in UTF-8; ``.kif`` stands for Shift_JIS, as GUIs expect.
@@ -50,12 +50,7 @@ _SHOWN = 3
 
 
 def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -> None:
-    """Writes an analyzed game as KIF, atomically.
-
-    Args:
-        game: The game.
-        output: The file: ``.kifu`` for UTF-8, any other suffix for Shift_JIS.
-        engine: Name of the model, for the GUIs.
+    """Writes an analyzed game as KIF, atomically: ``.kifu`` in UTF-8, any other in Shift_JIS.
 
     Raises:
         AnalysisError: the file cannot be written.
@@ -70,9 +65,7 @@ def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -
         with write_beside(output) as file:
             file.write(data)
     except OSError as error:
-        raise AnalysisError(
-            f"{output} cannot be written ({error.strerror}). Choose another --output."
-        ) from None
+        raise AnalysisError(not_written(output, error, "Choose another file.")) from None
 
 
 def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:

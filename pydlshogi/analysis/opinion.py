@@ -19,12 +19,7 @@ _BATCH = 64
 
 
 class Candidate(NamedTuple):
-    """A legal move.
-
-    Attributes:
-        move: The move.
-        probability: Its probability among the legal moves, by the policy; None without one.
-    """
+    """A legal move, and its probability among them by the policy; None without a policy."""
 
     move: shogi.Move
     probability: float | None
@@ -66,26 +61,14 @@ class Opinion:
 
 
 class Network:
-    """A network that gives opinions.
-
-    Args:
-        evaluator: ``pydlshogi.network.evaluator.Evaluator``.
-        name: Name of the model in pictures and records.
-
-    Attributes:
-        evaluator: As above.
-        name: As above.
-    """
+    """A network that gives opinions: an ``Evaluator``, and the name of the model in pictures."""
 
     def __init__(self, evaluator: Any, name: str) -> None:
         self.evaluator = evaluator
         self.name = name
 
     def opinions(self, boards: Iterable[shogi.Board]) -> list[Opinion]:
-        """Gives an opinion on each position.
-
-        Args:
-            boards: The boards. It may be the same one that changes from step to step.
+        """Gives an opinion on each board; it may be one board that changes from step to step.
 
         Raises:
             AnalysisError: the network returns numbers that are not finite.
@@ -113,7 +96,7 @@ class Network:
         if not all(numpy.isfinite(part).all() for part in outputs if part is not None):
             raise AnalysisError(
                 f"model {self.name} answers with numbers that are not finite: its training "
-                "diverged. Choose another --model."
+                "diverged. Choose another model."
             )
 
 

@@ -1,14 +1,18 @@
-"""Pictures of positions and games with a model's opinion."""
+"""Pictures and pages: of a position, of an analyzed game, or of a record alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import shogi
 
-from pydlshogi.analysis.game import AnalyzedGame, AnalyzedMove
+from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove, Summary
 from pydlshogi.analysis.opinion import Opinion
-from pydlshogi.drawing.diagram import Arrow, Diagram
+from pydlshogi.analysis.record import GameRecord
+from pydlshogi.drawing.board import Arrow, Diagram
 from pydlshogi.drawing.graph import Course
-from pydlshogi.drawing.notation import marked_move_text
+from pydlshogi.drawing.notation import SIDES, line_text, marked_move_text
+from pydlshogi.drawing.page import GamePage, PageCandidate, PageMove, PagePosition
 from pydlshogi.drawing.words import word
 
 #: Less probable moves get no arrow.
@@ -19,13 +23,9 @@ _LOSS, _MOST_MARKED = 0.08, 5
 
 
 def diagram_of(board: shogi.Board, opinion: Opinion | None, arrows: int, language: str) -> Diagram:
-    """Makes the diagram of a position.
+    """Makes the diagram of a position, with the moves before it on its stack.
 
-    Args:
-        board: The position, with the moves before it on its stack.
-        opinion: What a model thinks of it; None for the board alone.
-        arrows: Most arrows; 0 leaves out the heat map too.
-        language: "en" or "ja".
+    Without an opinion it is the board alone; without ``arrows`` there is no heat map either.
     """
     title = position_title(board, language)
     if opinion is None:
@@ -75,3 +75,93 @@ def worst_moves(game: AnalyzedGame) -> list[AnalyzedMove]:
     found = [move for move in game.moves if (move.loss or 0) >= _LOSS]
     found.sort(key=lambda move: -(move.loss or 0))
     return sorted(found[:_MOST_MARKED], key=lambda move: move.ply)
+
+
+#: Moves of the model that a page shows for each position.
+_SHOWN = 5
+
+
+def page_of_game(game: AnalyzedGame, notes: Sequence[str], language: str) -> GamePage:
+    """Makes the page of an analyzed game; the summaries of both sides follow the notes."""
+    record = game.record
+    positions = [
+        _position(board, opinion, black_win)
+        for board, opinion, black_win in zip(record.boards(), game.opinions, game.black_wins())
+    ]
+    moves = [
+        PageMove(move.move.usi(), move.text, move.rank, move.probability, move.before, move.after)
+        for move in game.moves
+    ]
+    summaries = [summary_text(game.summary(color), color, language) for color in shogi.COLORS]
+    lines = [*notes, *filter(None, summaries)]
+    return GamePage(title_of(record), lines, positions, moves, end_text(record, language))
+
+
+def page_of_record(
+    record: GameRecord,
+    seconds: Sequence[float],
+    black_wins: Sequence[float | None],
+    notes: Sequence[str],
+    language: str,
+) -> GamePage:
+    """Makes the page of a game that nobody has analyzed.
+
+    Args:
+        seconds: The time of each move; it may be shorter than the game.
+        black_wins: Probability that Black wins in each position, from the start; None where it
+            is unknown. It may be shorter than the game.
+    """
+    unknown = [None] * (len(record.moves) + 1)
+    wins = [*black_wins, *unknown]
+    positions = [PagePosition(board.sfen(), win) for board, win in zip(record.boards(), wins)]
+    moves = [
+        PageMove(
+            move.usi(),
+            marked_move_text(board, move),
+            before=1 - win if win is not None and board.turn == shogi.WHITE else win,
+            seconds=time,
+        )
+        for board, move, win, time in zip(record.boards(), record.moves, wins, [*seconds, *unknown])
+    ]
+    return GamePage(title_of(record), notes, positions, moves, end_text(record, language))
+
+
+def _position(board: shogi.Board, opinion: Opinion, black_win: float | None) -> PagePosition:
+    candidates = [
+        PageCandidate(row.move.usi(), marked_move_text(board, row.move), row.probability)
+        for row in opinion.candidates[:_SHOWN]
+    ]
+    return PagePosition(board.sfen(), black_win, candidates, line_text(board, opinion.line))
+
+
+def title_of(record: GameRecord) -> str:
+    """Names the players."""
+    return " - ".join(f"{mark} {name or '?'}" for mark, name in zip(SIDES, record.names))
+
+
+def summary_text(summary: Summary, color: int, language: str) -> str:
+    """Says how well the moves of a side fit the model; empty if nothing is known."""
+    side = word(("black", "white")[color], language)
+    parts = []
+    if summary.moves:
+        share = summary.first / summary.moves
+        parts.append(
+            word(
+                "agreement", language,
+                side=side, count=summary.first, total=summary.moves, share=share,
+            )
+        )  # fmt: skip
+    if summary.loss is not None:
+        parts.append(word("loss", language, loss=summary.loss))
+    return word("and", language).join(parts)
+
+
+def end_text(record: GameRecord, language: str) -> str:
+    """Says how the game ended: the end mark, and who won."""
+    mark = f" ({record.end_mark})" if record.end_mark else ""
+    if record.is_drawn:
+        return word("draw", language) + mark
+    if record.winner is None:
+        return record.end_mark or ""
+    side = word(("black", "white")[record.winner], language)
+    return word("wins", language, side=side) + mark

@@ -6,12 +6,12 @@ import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import shogi
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.errors import UserError
+from pydlshogi.files import plain_file
 from pydlshogi.kifu.formats import is_binary, records_of
 from pydlshogi.kifu.game import DRAW, END_MARKS_FOR_BLACK, Game, Move, NoMovesError, RecordError
 from pydlshogi.kifu.legality import board_of
@@ -30,15 +30,12 @@ class AnalysisError(UserError):
 
 @dataclass(frozen=True)
 class GameRecord:
-    """A game whose moves have been checked on a board.
+    """A game whose moves have been checked on a board; do not change its start.
 
     Attributes:
         names: Names of Black and White, empty if unknown.
-        start: The position before the first move. Do not change it.
-        moves: The moves.
         end_mark: The end mark of CSA, such as ``%TORYO``; None if there is none.
         winner: ``shogi.BLACK``, ``shogi.WHITE``, or None.
-        is_drawn: Whether the game is known to be drawn.
     """
 
     names: tuple[str, str]
@@ -56,7 +53,7 @@ class GameRecord:
         """
         last = len(self.moves)
         if ply is not None and not 0 <= ply <= last:
-            remedy = f"Give a number from 0 to {last}" if last else "Leave --ply out"
+            remedy = f"Give a number from 0 to {last}" if last else "Give no number"
             raise AnalysisError(
                 f"the game has {counted(last, 'move')}, so there is no position after move {ply}. "
                 f"{remedy}."
@@ -83,12 +80,9 @@ def copy_of(board: shogi.Board) -> shogi.Board:
 def read_record(
     path: str | os.PathLike[str], number: int = 1, *, needs_moves: bool = True
 ) -> GameRecord:
-    """Reads a game from a CSA, KIF or KI2 file.
+    """Reads game ``number``, from 1, of a CSA, KIF or KI2 file.
 
-    Args:
-        path: The file.
-        number: Number of the game in the file, from 1.
-        needs_moves: Whether to refuse a record with a position alone, as a mating problem.
+    Without ``needs_moves``, it may be a position alone, as a mating problem.
 
     Raises:
         AnalysisError: the file cannot be read, has no such game, or a move is impossible.
@@ -99,7 +93,7 @@ def read_record(
             f"{name} is a file of positions, not a record. Name a CSA, KIF or KI2 file."
         )
     try:
-        data = Path(path).read_bytes()
+        data = plain_file(path).read_bytes()
     except OSError as error:
         raise AnalysisError(
             f"record {name} cannot be read ({error.strerror}). Check its path."
@@ -171,14 +165,11 @@ def _is_named_piece(board: shogi.Board, move: shogi.Move, parsed: Move) -> bool:
 
 
 def read_position(text: str) -> GameRecord:
-    """Reads a position in the notation of USI.
+    """Reads a position in the notation of USI, as a game that ends with it.
 
     Args:
         text: ``startpos`` or a SFEN, perhaps with ``moves …``; a leading ``position`` or
             ``sfen`` may be left out.
-
-    Returns:
-        A game that ends with the position.
 
     Raises:
         AnalysisError: the text is no position.

@@ -11,7 +11,7 @@ import shogi
 
 from pydlshogi.analysis.opinion import Candidate, Network, Opinion
 from pydlshogi.analysis.record import AnalysisError, GameRecord
-from pydlshogi.player.batches import default_batch_size, default_batches
+from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
@@ -24,21 +24,17 @@ _MOST_VISITS = 10**9
 
 
 class Searcher:
-    """Searches each position for some time.
-
-    Args:
-        network: A network with a policy and a value.
-        seconds: Time for each position.
+    """Searches each position for some seconds.
 
     Raises:
-        AnalysisError: the network lacks a head.
+        AnalysisError: the network has no policy or no value.
     """
 
     def __init__(self, network: Network, seconds: float) -> None:
         if not (network.evaluator.has_policy and network.evaluator.has_value):
             raise AnalysisError(
-                f"model {network.name} cannot search: --seconds needs a policy and a value. Choose "
-                "a model trained with --network policy_value, or leave out --seconds."
+                f"model {network.name} cannot search: that needs a policy and a value. Choose "
+                "a model of the network policy_value, or let it judge without a search."
             )
         self._network = network
         self._seconds = seconds

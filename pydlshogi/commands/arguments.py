@@ -63,16 +63,7 @@ def positive_int(text: str) -> int:
 
 
 def whole_number(text: str, least: int, most: int | None = None) -> int:
-    """Reads a whole number.
-
-    Args:
-        text: What the user wrote.
-        least: The smallest number allowed.
-        most: The largest one; None for no limit.
-
-    Raises:
-        argparse.ArgumentTypeError: the text is no such number.
-    """
+    """Reads a whole number from ``least`` to ``most``, or raises ``ArgumentTypeError``."""
     wanted = f"a whole number of at least {least}"
     if most is not None:
         wanted = f"a whole number from {least} to {most}"
@@ -168,10 +159,7 @@ class OptionalFile(argparse.Action):
 
 
 def named_path(text: str) -> Path:
-    """Reads the path of a file or a folder.
-
-    ``Path("")`` is the current folder. A script whose variable is empty does not mean that.
-    """
+    """Reads a path; ``Path("")``, of a script's empty variable, would be the current folder."""
     if not text:
         raise argparse.ArgumentTypeError("the path is missing")
     return Path(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import shlex
 import sys
@@ -17,18 +18,22 @@ from pydlshogi.commands.arguments import (
     positive_int,
     seed_number,
 )
+from pydlshogi.commands.model_options import apply_computation
 from pydlshogi.commands.program import program
-from pydlshogi.commands.recipe_options import add_recipe
 from pydlshogi.commands.train_options import (
     TrainParser,
     add_network,
+    add_recipe,
+    chosen_network,
     chosen_sizes,
     settings_of,
 )
 from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
+from pydlshogi.files import plain_file
 from pydlshogi.network.registry import SIZES
 from pydlshogi.text import counted, decode, split_words
+from pydlshogi.training.recipe import Recipe
 
 if TYPE_CHECKING:
     import numpy
@@ -37,9 +42,6 @@ if TYPE_CHECKING:
 
 
 _CONTINUE = "The same command continues the comparison."
-
-#: Games held out of the training list, unless another number or a test list is given.
-_HELD_OUT = 200
 
 # Options that a line of the file of recipes may set, beside those of a recipe.
 _OF_A_LINE = {"network", *SIZES, "batchsize"}
@@ -50,13 +52,7 @@ class RecipesError(UserError):
 
 
 class Line(NamedTuple):
-    """A line of the file of recipes.
-
-    Attributes:
-        name: Name of the recipe.
-        words: Its options, as they are written.
-        args: The parsed options of the command line and of the line.
-    """
+    """A line of the file of recipes: its name, its words, and these with the command line's."""
 
     name: str
     words: str
@@ -128,7 +124,7 @@ def _add_positions(parser: argparse.ArgumentParser) -> None:
         type=positive_int,
         metavar="N",
         help="test on the last N games of the training list, which are not trained on "
-        f"(default: {_HELD_OUT})",
+        "(default: 200, but at most a fifth of the games)",
     )
     test.add_argument(
         "--kifulist_test",
@@ -164,7 +160,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     lines = read_recipes(args, words)
     # These modules import Chainer; a wrong command line has been reported before.
-    from pydlshogi.commands.computation import apply_computation
     from pydlshogi.device import in_words, select_device
     from pydlshogi.lock import lock_outputs
     from pydlshogi.positions import count_common
@@ -194,7 +189,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _variant(line: Line, output: Path) -> Variant:
-    from pydlshogi.commands.chosen_network import chosen_network
     from pydlshogi.training.compare import Variant
 
     line.args.network = chosen_network(line.args)
@@ -205,16 +199,15 @@ def _variant(line: Line, output: Path) -> Variant:
 
 def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray, str]:
     """Reads the training and the test positions, and says in words where the latter come from."""
-    from pydlshogi.training.compare import first, hold_out
+    from pydlshogi.training.compare import first, game_starts, hold_out
 
     positions, source = load_games(args.kifulist_train).positions, args.kifulist_train
     if args.kifulist_test:
         test_set, tested_on = load_games(args.kifulist_test).positions, args.kifulist_test
         test_source = args.kifulist_test
     else:
-        games = args.held_out or _HELD_OUT
-        positions, test_set = hold_out(positions, games)
-        tested_on = f"{counted(games, 'game')} held out of the training list"
+        positions, test_set = hold_out(positions, args.held_out)
+        tested_on = f"{counted(len(game_starts(test_set)), 'game')} held out of the training list"
         source, test_source = f"{source} without the games held out", "the games held out"
     return (
         first(positions, args.positions, source),
@@ -224,11 +217,7 @@ def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndar
 
 
 def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
-    """Reads the file of recipes.
-
-    Args:
-        args: The parsed command line.
-        words: The words of the command line.
+    """Reads the file of recipes, which follow the words of the command line.
 
     Raises:
         RecipesError: the file cannot be read or has no recipe; two names are equal except
@@ -253,7 +242,7 @@ def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
 def _split_lines(path: str) -> Iterator[tuple[str, str, list[str]]]:
     """Yields the place, the name and the options of each recipe; ``#`` starts a comment."""
     try:
-        lines = decode(Path(path).read_bytes()).splitlines()
+        lines = decode(plain_file(path, pipe=True).read_bytes()).splitlines()
     except OSError as error:
         raise RecipesError(f"{path} cannot be read ({error.strerror}). Check its path.") from None
     for number, line in enumerate(lines, 1):
@@ -283,10 +272,6 @@ def _check_name(place: str, name: str, earlier: Sequence[Line]) -> None:
 
 def _check_options(place: str, args: argparse.Namespace, parsed: argparse.Namespace) -> None:
     """Checks that a line changes only options that may differ between recipes."""
-    import dataclasses
-
-    from pydlshogi.training.recipe import Recipe
-
     changeable = _OF_A_LINE | {field.name for field in dataclasses.fields(Recipe)}
     for option, value in vars(parsed).items():
         if option not in changeable and value != getattr(args, option):

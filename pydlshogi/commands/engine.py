@@ -1,24 +1,45 @@
-"""What the programs of the engines have in common: their arguments."""
+"""The programs of the engines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from pydlshogi.commands.arguments import ArgumentParser
+from pydlshogi.commands.program import program
+from pydlshogi.usi.options import Options
+from pydlshogi.usi.process import run_engine
 
 
-def default_model(prog: str, plays: str, argv: Sequence[str] | None) -> Path | None:
-    """Reads the arguments of an engine.
+def engine_program(
+    name: str, player: str, plays: str, make_options: Callable[[], Options]
+) -> Callable[..., int]:
+    """Makes the ``main(argv=None)`` of an engine, which ends the process.
 
     Args:
-        prog: Name of the program.
-        plays: Says in the help how the engine plays: the end of "Shogi engine that …".
-        argv: Arguments; None for those of the command line.
-
-    Returns:
-        The model that replaces the default of the option ``modelfile``; None for none.
+        name: Name of the engine, and of its module in ``pydlshogi.player``.
+        player: Name of the class in that module; Chainer is imported with it.
+        plays: Says in the help how the engine plays: the end of "Shogi engine that ...".
+        make_options: Makes its options.
     """
+
+    @program(f"{name}_usi")
+    def main(argv: Sequence[str] | None) -> NoReturn:
+        model, options = _default_model(f"{name}_usi", plays, argv), make_options()
+
+        def make_player(send: Callable[[str], None]) -> Any:
+            module = importlib.import_module(f"pydlshogi.player.{name}")
+            return getattr(module, player)(options, send, model=model)
+
+        run_engine(name, options, make_player)
+
+    return main
+
+
+def _default_model(prog: str, plays: str, argv: Sequence[str] | None) -> Path | None:
+    """Reads the model that replaces the default of the option ``modelfile``; None for none."""
     parser = ArgumentParser(
         prog=prog,
         description=f"Shogi engine that {plays}. Register it in a USI GUI (ShogiGUI, "

@@ -7,18 +7,23 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pydlshogi import table
 from pydlshogi.commands.arguments import (
     ArgumentParser,
     file_name,
-    positive_int,
     positive_number,
 )
-from pydlshogi.commands.computation import add_computation, apply_computation
-from pydlshogi.commands.model_options import add_own_network, use_own_network
+from pydlshogi.commands.model_options import (
+    add_batchsize,
+    add_computation,
+    add_own_network,
+    apply_computation,
+    use_own_network,
+)
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import check_picture_output, load_games
 from pydlshogi.errors import UserError
-from pydlshogi.training.defaults import EVAL_SCALE
+from pydlshogi.training.recipe import EVAL_SCALE
 
 if TYPE_CHECKING:
     from pydlshogi.network.network import Network
@@ -51,14 +56,7 @@ def build_parser() -> ArgumentParser:
         metavar="CENTIPAWNS",
         help=f"scale of the engines' evaluations in the calibration (default: {EVAL_SCALE:g})",
     )
-    add(
-        "--batchsize",
-        "-b",
-        type=positive_int,
-        default=512,
-        metavar="N",
-        help="positions in a batch (default: %(default)s)",
-    )
+    add_batchsize(parser, 512)
     add_own_network(parser)
     add_computation(parser)
     return parser
@@ -70,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.device import select_device
-    from pydlshogi.network.model_file import load_network
+    from pydlshogi.model_files.model_file import load_network
     from pydlshogi.training import evaluate
     from pydlshogi.training.calibration import calibrate
 
@@ -82,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     positions = load_games(args.kifulist).positions
     measured = evaluate.measure_finite(network, positions, device, args.batchsize)
     rows = evaluate.summarize(positions["ply"], measured)
-    print((evaluate.format_tsv if args.tsv else evaluate.format_markdown)(rows), end="")
+    form = table.tsv if args.tsv else table.markdown
+    print(form(*evaluate.as_table(rows)), end="")
     if measured.wins is not None:
         scale = EVAL_SCALE if args.eval_scale is None else args.eval_scale
         _show_calibration(args, calibrate(measured.wins, positions, scale))
@@ -115,8 +114,8 @@ def _show_calibration(args: argparse.Namespace, bins: Sequence[Bin]) -> None:
     from pydlshogi.training import calibration
 
     if bins:
-        table = (calibration.format_tsv if args.tsv else calibration.format_markdown)(bins)
-        print(f"\n{table}", end="")
+        form = table.tsv if args.tsv else table.markdown
+        print(f"\n{form(*calibration.as_table(bins))}", end="")
     if args.output and not bins:
         raise UserError(
             f"no game of {args.kifulist} has a known result: there is no calibration to draw. "

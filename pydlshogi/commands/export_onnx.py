@@ -37,10 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Converts a model as the command line says; returns the exit status."""
     args = build_parser().parse_args(argv)
     # These modules import Chainer; a mistake in the options is reported without that delay.
-    from pydlshogi.network.model_file import load_network
-    from pydlshogi.network.onnx_check import check
-    from pydlshogi.network.onnx_dlshogi import export_dlshogi
-    from pydlshogi.network.onnx_export import ExportError, export, onnx_library, save
+    from pydlshogi.model_files.model_file import load_network
+    from pydlshogi.model_files.onnx_check import check
+    from pydlshogi.model_files.onnx_dlshogi import export_dlshogi
+    from pydlshogi.model_files.onnx_export import ExportError, export, onnx_library, save
     from pydlshogi.outputs import prepare_outputs
 
     onnx_library()

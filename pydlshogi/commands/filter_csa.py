@@ -7,7 +7,6 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,23 +21,6 @@ if TYPE_CHECKING:
 
 #: Titles of the table of what does not fit.
 _REPORT_TITLES = ("file", "reason", "detail")
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What to do with the result of a selection.
-
-    Attributes:
-        report: File for the table of what was left out, or None.
-        kifu_list: File for the list of what fits, or None.
-        copy_to: Folder to copy what fits to, or None.
-        delete: Whether to delete the files that do not fit.
-    """
-
-    report: Path | None = None
-    kifu_list: Path | None = None
-    copy_to: Path | None = None
-    delete: bool = False
 
 
 def _rating(text: str) -> float:
@@ -154,12 +136,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.result,
         frozenset(args.player),
     )
-    outputs = Outputs(args.report, args.list, args.copy_to, args.delete)
-    files = find_files(args.dir, outputs.copy_to)
+    files = find_files(args.dir, args.copy_to)
     # Examining the files takes minutes, so that mistakes in paths are found before it.
-    report, kifu_list = (
-        "" if path is None else str(path) for path in (outputs.report, outputs.kifu_list)
-    )
+    report, kifu_list = ("" if path is None else str(path) for path in (args.report, args.list))
     check_report(report, _REPORT_TITLES)
     _check_list(kifu_list)
     prepare_outputs({"--report": report, "--list": kifu_list}, {})
@@ -171,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "No file fits, so nothing was written, copied or deleted. Check "
             f"{'--player' if args.player else 'the limits and --result'}."
         )
-    write_outputs(outputs, args.dir, selection)
+    write_outputs(args, selection)
     return 0
 
 
@@ -221,34 +200,34 @@ def find_files(folder: Path, copy_to: Path | None) -> list[Path]:
     return files
 
 
-def write_outputs(outputs: Outputs, folder: Path, selection: Selection) -> None:
+def write_outputs(args: argparse.Namespace, selection: Selection) -> None:
     """Writes, copies and deletes what the options ask for, and prints what it did."""
     from pydlshogi.kifu.filter import copy_files
     from pydlshogi.kifu.report import write_table
     from pydlshogi.kifu.split import find_records, write_lists
 
-    if outputs.report is not None:
-        write_table(outputs.report, [_REPORT_TITLES, *selection.misfits])
-        print(f"{outputs.report}: {len(selection.misfits)} files that do not fit, with reasons")
-    if outputs.kifu_list is not None:
-        keep_list("filter_csa", outputs.kifu_list, selection.fitting)
-        write_lists({outputs.kifu_list: selection.fitting})
-        print(f"{outputs.kifu_list}: list of {len(selection.fitting)} files")
-    elif outputs.copy_to is not None:
-        copy_files(selection.fitting, folder, outputs.copy_to)
-        print(f"{outputs.copy_to}: {len(selection.fitting)} files copied")
-        others = len(find_records(outputs.copy_to).records) - len(selection.fitting)
+    if args.report is not None:
+        write_table(args.report, [_REPORT_TITLES, *selection.misfits])
+        print(f"{args.report}: {len(selection.misfits)} files that do not fit, with reasons")
+    if args.list is not None:
+        keep_list("filter_csa", args.list, selection.fitting)
+        write_lists({args.list: selection.fitting})
+        print(f"{args.list}: list of {len(selection.fitting)} files")
+    elif args.copy_to is not None:
+        copy_files(selection.fitting, args.dir, args.copy_to)
+        print(f"{args.copy_to}: {len(selection.fitting)} files copied")
+        others = len(find_records(args.copy_to).records) - len(selection.fitting)
         if others:
             warn(
                 "filter_csa",
-                f"{outputs.copy_to} holds {others} other records, perhaps of an earlier run. "
+                f"{args.copy_to} holds {others} other records, perhaps of an earlier run. "
                 "Copy to a new folder to have only these games.",
             )
-    elif outputs.delete:
+    elif args.delete:
         unwanted = [misfit.path for misfit in selection.misfits if misfit.fits_nowhere]
         for path in unwanted:
             path.unlink()
-        print(f"{folder}: {len(unwanted)} files deleted")
+        print(f"{args.dir}: {len(unwanted)} files deleted")
         kept = len(selection.misfits) - len(unwanted)
         if kept:
             warn(

@@ -21,7 +21,6 @@ from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
 from pydlshogi.match.limit import MOST
-from pydlshogi.processors import has_avx2
 
 #: Largest number of moves of an opening: longer games of random moves end too early.
 _MOST_OPENING_MOVES = 200
@@ -160,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.plies = _GAME_MOVES if args.openings else _RANDOM_MOVES
     opponents = args.opponent or [parse_engine(text) for text in USUAL_OPPONENTS]
     _check(parser, args, opponents)
-    _check_environment(args.output)
+    _check_output(args.output)
     tournament = _tournament(args, opponents)
     tournament.check()
     print(_play_all(tournament, args.concurrency), end="")
@@ -186,26 +185,10 @@ def _check(
             parser.error(f"--engine and --opponent give the name {spec.name!r} to two engines")
 
 
-def _check_environment(output: Path) -> None:
-    """Refuses an output that is a file, and a machine without cshogi."""
+def _check_output(output: Path) -> None:
+    """Refuses an output that is a file."""
     if output.exists() and not output.is_dir():
         raise UserError(f"--output {output} is a file. Name a folder; it is made if it is missing.")
-    if not has_avx2():
-        raise UserError("cshogi needs a processor with AVX2. Use another machine.")
-    try:
-        import cshogi.usi  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"cshogi is needed ({error}). In the clone, run: {_install_command()}. There is a "
-            "cshogi for Linux and Windows on x86-64 only."
-        ) from None
-
-
-def _install_command() -> str:
-    """Returns the command that installs cshogi."""
-    if sys.version_info[:2] == (3, 12):  # the extra leaves cshogi out (pyproject.toml)
-        return 'python -m pip install --no-deps "cshogi>=1.1"'
-    return 'python -m pip install --no-build-isolation -e ".[match]"'
 
 
 def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> Tournament:
@@ -240,6 +223,8 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
     """Plays the missing games of a series; shows a progress bar on a terminal, else one line."""
     from tqdm import tqdm
 
+    from pydlshogi.bar import bar, is_terminal
+
     games = tournament.games
     missing = series.missing(games)
     title = f"{series.engine.name} - {series.opponent.name}"
@@ -253,13 +238,13 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
         )
     if not missing:
         return
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         print(f"{title}: {len(missing)} games", flush=True)
-    with tqdm(desc=title, total=games, initial=kept, unit="game", disable=None) as bar:
+    with bar(desc=title, total=games, initial=kept, unit="game") as shown:
 
         def played(number: int, verdict: Verdict) -> None:
             with contextlib.suppress(OSError):  # the terminal may be closed
-                bar.update()
+                shown.update()
                 if verdict.is_fault:
                     tqdm.write(f"{title}, game {number}: {verdict.reason}", file=sys.stderr)
 

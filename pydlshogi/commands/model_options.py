@@ -1,4 +1,4 @@
-"""The options of programs that show what a model thinks."""
+"""The options of programs that compute a network: how, and of what model."""
 
 from __future__ import annotations
 
@@ -6,13 +6,73 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import file_name
-from pydlshogi.commands.computation import add_computation, apply_computation
+from pydlshogi.commands.arguments import file_name, gpu_number, positive_int, thread_number
 from pydlshogi.drawing.words import LANGUAGES
 from pydlshogi.network.own import FORM, is_spec, use
 
 if TYPE_CHECKING:
     from pydlshogi.analysis.opinion import Network
+
+
+def add_computation(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--gpu``, ``--convolution``, ``--precision`` and ``--threads``."""
+    add = parser.add_argument
+    add(
+        "--gpu",
+        "-g",
+        type=gpu_number,
+        metavar="N",
+        help="number of the GPU, -1 for the CPU (default: a GPU if there is one, else the CPU)",
+    )
+    add(
+        "--convolution",
+        choices=("auto", "winograd", "chainer"),
+        default="auto",
+        help="method that computes convolutions: ours (auto, winograd) or Chainer's "
+        "(default: %(default)s)",
+    )
+    add(
+        "--precision",
+        choices=("auto", "float32", "tf32", "float16"),
+        default="auto",
+        help="precision of our convolutions on a GPU (default: auto, which is tf32 in training "
+        "and float32 otherwise)",
+    )
+    add(
+        "--threads",
+        type=thread_number,
+        metavar="N",
+        help="threads that compute the network on a CPU (default: PYDLSHOGI_THREADS, else the "
+        "number of processors that the process or its container may use)",
+    )
+
+
+def add_batchsize(parser: argparse.ArgumentParser, default: int) -> None:
+    """Adds ``--batchsize`` of programs that measure a model."""
+    parser.add_argument(
+        "--batchsize",
+        "-b",
+        type=positive_int,
+        default=default,
+        metavar="N",
+        help="positions in a batch (default: %(default)s)",
+    )
+
+
+def apply_computation(args: argparse.Namespace) -> None:
+    """Sets the convolution method, the precision and the number of threads of this process.
+
+    Raises:
+        UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads.
+    """
+    from pydlshogi.layers.convolution import set_convolution
+    from pydlshogi.layers.cpu.threads import limit_blas, set_threads
+    from pydlshogi.layers.gpu.products import set_precision
+
+    set_convolution(args.convolution)
+    set_precision(args.precision)
+    set_threads(args.threads)
+    limit_blas()
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -47,11 +107,7 @@ def _own_network(text: str) -> str:
 
 
 def use_own_network(args: argparse.Namespace) -> None:
-    """Makes the network of ``--network`` known.
-
-    Raises:
-        UserError: its file cannot be used.
-    """
+    """Makes the network of ``--network`` known; raises ``UserError`` if its file cannot be used."""
     if args.network:
         use(args.network)
 
@@ -67,11 +123,7 @@ def add_language(parser: argparse.ArgumentParser) -> None:
 
 
 def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
-    """Loads the model of the options.
-
-    Args:
-        args: Parsed options of :func:`add_model`.
-        backend: What computes the network on a CPU (:mod:`pydlshogi.network.backend`).
+    """Loads the model of the options of :func:`add_model`; ``backend`` computes it on a CPU.
 
     Raises:
         UserError: the model cannot be loaded, or the device cannot be used.
@@ -80,7 +132,7 @@ def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
     from pydlshogi.analysis.opinion import Network
     from pydlshogi.device import select_device
     from pydlshogi.files import best_shipped_model
-    from pydlshogi.network.evaluator import Evaluator
+    from pydlshogi.inference.evaluator import Evaluator
 
     device = select_device(args.gpu)
     apply_computation(args)

@@ -6,8 +6,10 @@ This module imports nothing heavy, so that ``--help`` and a wrong option answer 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, NamedTuple
+import dataclasses
+from typing import Any, NamedTuple, TypeVar
 
+from pydlshogi.commands import arguments
 from pydlshogi.commands.arguments import (
     ArgumentParser,
     OptionalFile,
@@ -16,10 +18,18 @@ from pydlshogi.commands.arguments import (
     seed_number,
     whole_number,
 )
-from pydlshogi.commands.recipe_options import LR_FACTOR, add_recipe, add_targets, recipe_of
+from pydlshogi.commands.model_options import add_computation
+from pydlshogi.errors import UserError
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
-from pydlshogi.training.defaults import EVAL_SCALE
+from pydlshogi.training.recipe import (
+    REFINEMENTS,
+    TARGETS,
+    VISITS,
+    Options,
+    Recipe,
+    Settings,
+)
 
 #: Communicators of ChainerMN; all but the first are for GPUs.
 COMMUNICATORS = (
@@ -32,21 +42,18 @@ COMMUNICATORS = (
     "two_dimensional",
 )
 
-if TYPE_CHECKING:
-    from pydlshogi.training.options import Options
-    from pydlshogi.training.trainer import Settings
+_Kind = TypeVar("_Kind", Options, Recipe, Settings)
+
+#: Options that need another one, so that their default says only that they are missing.
+_NEEDING = ("lr_factor", "eval_scale")
 
 _RESNET = "policy_value_resnet"
 
 
 class TrainProgram(NamedTuple):
-    """One of the names of the training program.
+    """One of the names of the training program: its default network, and what it trains.
 
-    Attributes:
-        name: Name of the program.
-        network: Its default ``--network``, which also names its files ``model/model_NETWORK``
-            and ``model/state_NETWORK``.
-        trains: What it trains, for ``--help``.
+    The network also names its files ``model/model_NETWORK`` and ``model/state_NETWORK``.
     """
 
     name: str
@@ -84,10 +91,9 @@ class TrainParser(ArgumentParser):
         for wrong, sentence in _contradictions(options):
             if wrong and self.checks_combinations:
                 self.error(sentence)
-        if options.lr_factor is None:
-            options.lr_factor = LR_FACTOR
-        if options.eval_scale is None:
-            options.eval_scale = EVAL_SCALE
+        for name in _NEEDING:
+            if getattr(options, name) is None:
+                setattr(options, name, getattr(Recipe(), name))
         return options, rest
 
 
@@ -115,12 +121,7 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             "--resume needs the model of that run; give it as --initmodel",
         ),
         *(_wrong_size(options.network, size) for size in chosen_sizes(options)),
-        (
-            options.value_lambda < 1
-            and "value" not in options.network
-            and not is_spec(options.network),
-            f"--value_lambda is for a network with a value head, and {options.network} has none",
-        ),
+        *_missing_heads(options, *_heads_by_name(options.network)),
         (
             options.eval_scale is not None and options.value_lambda == 1,
             "--eval_scale needs --value_lambda below 1",
@@ -128,10 +129,6 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
         (
             options.td_lambda > 0 and options.value_lambda == 1,
             "--td_lambda needs --value_lambda below 1",
-        ),
-        (
-            value_head_only and "value" not in options.network and not is_spec(options.network),
-            f"--value_head_only is for a network with a value head, and {options.network} has none",
         ),
         (
             value_head_only and not initmodel,
@@ -142,10 +139,29 @@ def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
             value_head_only and options.policy_target == "visits",
             "--policy_target has no effect with --value_head_only; leave one of them out",
         ),
+    ]
+
+
+def _heads_by_name(network: str) -> tuple[bool, bool]:
+    """Says whether a network has a policy and a value; both, of a file that is not read yet."""
+    return is_spec(network) or network != "value", is_spec(network) or "value" in network
+
+
+def _missing_heads(
+    options: argparse.Namespace, has_policy: bool, has_value: bool
+) -> list[tuple[bool, str]]:
+    """Lists the options for a head: whether the network lacks it, and the sentence for it."""
+    recipe = recipe_of(options)
+    return [
         (
-            getattr(options, "policy_target", "") == "visits" and options.network == "value",
-            "--policy_target is for a network with a policy head, and value has none",
-        ),
+            is_given and not has_head,
+            f"--{name} is for a network with a {head} head, and {options.network} has none",
+        )
+        for name, is_given, head, has_head in (
+            ("value_lambda", recipe.value_lambda < 1, "value", has_value),
+            ("value_head_only", recipe.value_head_only, "value", has_value),
+            ("policy_target", recipe.policy_target == VISITS, "policy", has_policy),
+        )
     ]
 
 
@@ -185,7 +201,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
         help="determines the first weights and the order of the positions; on a CPU, two runs "
         "with the same seed and number of threads give the same model (default: a random number)",
     )
-    add_targets(parser)
+    _add_fields(parser, Recipe, TARGETS)
     _add_records(parser)
     _add_parallel(parser)
     return parser
@@ -193,39 +209,58 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
 
 def options_of(args: argparse.Namespace) -> Options:
     """Makes the options of a run from what :func:`build_parser` parsed."""
-    from pydlshogi.training.options import Options
-
-    return Options(
-        kifulist_train=args.kifulist_train,
-        kifulist_test=args.kifulist_test,
-        settings=settings_of(args, args.model, args.state),
-        network=args.network,
-        sizes=chosen_sizes(args),
-        initmodel=args.initmodel,
-        resume=args.resume,
-        gpu=args.gpu,
-        seed=args.seed,
-        strict=args.strict,
-        drop_duplicates=args.drop_duplicates,
-        report=args.report,
-    )
+    settings = settings_of(args, args.model, args.state)
+    return _made_of(Options, args, settings=settings, sizes=chosen_sizes(args))
 
 
 def settings_of(args: argparse.Namespace, model: str, state: str) -> Settings:
     """Makes the settings of a run from parsed options and its two files."""
-    from pydlshogi.training.trainer import Settings
+    given = {"model": model, "state": state, "seed": args.seed or 0, "recipe": recipe_of(args)}
+    return _made_of(Settings, args, **given)
 
-    return Settings(
-        model=model,
-        state=state,
-        seed=args.seed or 0,
-        batchsize=args.batchsize,
-        test_batchsize=args.test_batchsize,
-        epoch=args.epoch,
-        iterations=getattr(args, "iterations", None),
-        eval_interval=args.eval_interval,
-        recipe=recipe_of(args),
+
+def recipe_of(args: argparse.Namespace) -> Recipe:
+    """Makes the recipe from parsed options."""
+    return _made_of(Recipe, args)
+
+
+def _made_of(kind: type[_Kind], args: argparse.Namespace, **given: Any) -> _Kind:
+    """Makes a dataclass of given values and of the parsed options with the names of its fields.
+
+    compare_recipes lacks some options; then the default holds.
+    """
+    names = {field.name for field in dataclasses.fields(kind)} - given.keys()
+    return kind(**{name: getattr(args, name) for name in names if name in args}, **given)
+
+
+def add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
+    """Adds the options that say how a network is trained and computed."""
+    _add_fields(parser, Settings)
+    parser.set_defaults(eval_interval=eval_interval)
+    _add_fields(parser, Recipe)
+    group = parser.add_argument_group(
+        REFINEMENTS, "beyond the published recipe; a resumed run needs the same again"
     )
+    _add_fields(group, Recipe, REFINEMENTS)
+    add_computation(parser)
+
+
+def _add_fields(parser: Any, of: type[Recipe] | type[Settings], group: str = "") -> None:
+    """Adds the options that the fields of a dataclass declare in a group."""
+    for field in dataclasses.fields(of):
+        if field.metadata.get("group") != group:
+            continue
+        range_, options = field.metadata["range"], {"help": field.metadata["help"]}
+        if not range_:
+            options["action"] = "store_true"
+        else:
+            options["default"] = None if field.name in _NEEDING else field.default
+        if isinstance(range_, tuple):
+            options["choices"] = range_
+        elif range_:
+            options.update(type=getattr(arguments, range_), metavar=field.metadata["metavar"])
+        names = filter(None, (f"--{field.name}", field.metadata["short"]))
+        parser.add_argument(*names, **options)
 
 
 def add_lists(parser: argparse.ArgumentParser) -> None:
@@ -242,6 +277,28 @@ def _network(text: str) -> str:
             f"{text!r} is no network; choose from {', '.join(NETWORKS)} or name {FORM}"
         )
     return text
+
+
+def chosen_network(args: argparse.Namespace) -> str:
+    """Returns the name of the network of parsed options; a file of the user is run first.
+
+    Raises:
+        UserError: the file cannot be used, or its network lacks the head of an option.
+    """
+    # Chainer is imported only now: a wrong command line has been reported before.
+    from pydlshogi.network import own
+    from pydlshogi.network.registry import network_class
+
+    if not own.is_spec(args.network):
+        return args.network
+    name = own.use(args.network)
+    network = network_class(name)
+    for is_missing, sentence in _missing_heads(
+        args, network.has_policy, network.value_kind is not None
+    ):
+        if is_missing:
+            raise UserError(f"{sentence}. Leave it out.")
+    return name
 
 
 def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None:

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 def keep(program: str, path: str | os.PathLike[str], source: str = "") -> None:
     """Copies a file that a program will replace, and says where the copy is.
 
-    Args:
-        program: Name of the program, the start of the sentence.
-        path: The file; there may be no such file.
-        source: A file that the program refuses to replace; it is not copied.
+    ``source`` is a file that the program refuses to replace; it is not copied.
 
     Raises:
         OutputError: the copy cannot be made.
@@ -35,17 +32,7 @@ def keep(program: str, path: str | os.PathLike[str], source: str = "") -> None:
 
 
 def keep_list(program: str, path: Path, records: Sequence[Path], absolute: bool = False) -> None:
-    """Copies a kifu list that a program will replace by another one, as :func:`keep` does.
-
-    Args:
-        program: Name of the program.
-        path: The list.
-        records: What it will hold.
-        absolute: As in ``write_lists``.
-
-    Raises:
-        OutputError: the copy cannot be made.
-    """
+    """Copies a kifu list that a program will replace by another one, as :func:`keep` does."""
     from pydlshogi.kifu.split import content_of
 
     if path.is_file() and path.read_bytes() != content_of(path, records, absolute):
@@ -55,12 +42,8 @@ def keep_list(program: str, path: Path, records: Sequence[Path], absolute: bool 
 def check_picture_output(output: str, *inputs: str) -> None:
     """Checks, before a long computation, that ``--output`` can receive its picture.
 
-    Args:
-        output: The value of ``--output``.
-        inputs: The files that the program reads.
-
     Raises:
-        UserError: it is one of the inputs or another file to keep, its format is unknown, it
+        UserError: it is one of the ``inputs`` or another file to keep, its format is unknown, it
             cannot be written, or matplotlib is missing.
     """
     from pydlshogi.figure import check_picture, new_figure

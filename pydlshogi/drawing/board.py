@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import os
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import shogi
 
-from pydlshogi.drawing.diagram import Arrow, Diagram
+from pydlshogi.drawing.font import japanese_figure
 from pydlshogi.drawing.notation import FILES, RANKS, SIDES
-from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.shapes import (
     BLUE,
     BOARD,
@@ -22,6 +23,31 @@ from pydlshogi.drawing.shapes import (
 )
 from pydlshogi.drawing.words import word
 from pydlshogi.figure import save_figure
+
+
+class Arrow(NamedTuple):
+    """A move that a picture shows as an arrow, with its probability, 0 to 1."""
+
+    move: shogi.Move
+    probability: float
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A position and what to draw on it; the last move on its stack is marked.
+
+    Attributes:
+        arrows: Moves of the side to move, the best first.
+        heat: Probability by square; squares that are left out stay plain.
+        black_win: Probability that Black wins; None to leave it out.
+    """
+
+    board: shogi.Board
+    title: str = ""
+    arrows: Sequence[Arrow] = ()
+    heat: Mapping[int, float] = field(default_factory=dict)
+    black_win: float | None = None
+
 
 #: Limits of the axes around the board, and inches for each unit.
 _X, _TOP, _INCHES = (-2.5, 12.0), 10.75, 0.62
@@ -39,12 +65,7 @@ _Point = tuple[float, float]
 
 
 def save_board(diagram: Diagram, output: str | os.PathLike[str], *, language: str = "en") -> None:
-    """Writes a board picture.
-
-    Args:
-        diagram: What it shows.
-        output: A .png, .svg or .pdf file.
-        language: Language of the words, "en" or "ja". Pieces and squares are Japanese.
+    """Writes a board picture: .png, .svg or .pdf, with words in "en" or "ja".
 
     Raises:
         DrawingError: the file cannot be written, or matplotlib or the font is missing.
@@ -56,14 +77,7 @@ def save_board(diagram: Diagram, output: str | os.PathLike[str], *, language: st
 
 
 def draw_board(axes: Any, diagram: Diagram, language: str = "en") -> None:
-    """Draws a board picture into empty axes.
-
-    Args:
-        axes: Axes of matplotlib. Text that matplotlib itself writes needs the Japanese font
-            (:func:`pydlshogi.drawing.picture.japanese_figure`).
-        diagram: What it shows.
-        language: Language of the words.
-    """
+    """Draws a board picture into empty axes, in a figure of :func:`japanese_figure`."""
     axes.set(xlim=_X, ylim=(_bottom(diagram), _TOP), aspect="equal")
     axes.set_axis_off()
     _draw_squares(axes, diagram)

@@ -6,11 +6,14 @@ contain the part of the font that they need. The IPA Font License allows both.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from pydlshogi.figure import DrawingError
+from pydlshogi.figure import DrawingError, no_matplotlib
 
 _PACKAGE, _FILE = "matplotlib_fontja", "fonts/ipaexg.ttf"
 
@@ -31,11 +34,7 @@ def font_path() -> Path | None:
 
 
 def required_font() -> Path:
-    """Returns the font file.
-
-    Raises:
-        DrawingError: the package is not installed.
-    """
+    """Returns the font file; raises ``DrawingError`` if the package is not installed."""
     path = font_path()
     if path is None:
         raise DrawingError(f"the Japanese font is not installed. Install it: {INSTALL}")
@@ -70,3 +69,27 @@ def font_subset(text: str) -> bytes | None:
     buffer = io.BytesIO()
     subset.save_font(font, buffer, options)
     return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def japanese_figure(width: float, height: float) -> Iterator[Any]:
+    """Makes an empty ``Figure`` (sizes in inches), in which text appears in the Japanese font.
+
+    The settings of matplotlib hold while the context is open.
+
+    Raises:
+        DrawingError: matplotlib or the font is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise no_matplotlib(INSTALL) from None
+    settings: Any = {
+        "font.family": [family_of(required_font())],
+        "axes.unicode_minus": False,
+        "text.parse_math": False,  # a name may have dollar signs
+        "svg.fonttype": "path",
+    }
+    with matplotlib.rc_context(settings):
+        yield Figure(figsize=(width, height))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydlshogi.drawing.picture import japanese_figure
+from pydlshogi.drawing.font import japanese_figure
 from pydlshogi.drawing.shapes import BLUE
 from pydlshogi.drawing.words import word
 from pydlshogi.figure import save_figure
@@ -28,13 +28,11 @@ _OTHER, _LOSS = "#c9c2b4", "#c8102e"
 
 @dataclass(frozen=True)
 class Course:
-    """What a graph shows.
+    """What a graph shows; None where a figure is unknown.
 
     Attributes:
-        title: Text above it.
-        black_wins: Probability that Black wins in each position, from the start; None where
-            it is unknown.
-        probabilities: Probability of each move played; None where it is unknown.
+        black_wins: Probability that Black wins in each position, from the start.
+        probabilities: Probability of each move played.
         ranks: Place of each move among the legal moves, from 1.
         marked: Numbers of the moves, from 1, to mark in the upper graph.
     """
@@ -49,12 +47,7 @@ class Course:
 def save_graph(course: Course, output: str | os.PathLike[str], *, language: str = "en") -> None:
     """Writes the graph of a game: winning probabilities above, moves below.
 
-    A graph without any value is left out.
-
-    Args:
-        course: The game.
-        output: A .png, .svg or .pdf file.
-        language: Language of the words, "en" or "ja".
+    A graph without any value is left out. The file is a .png, .svg or .pdf.
 
     Raises:
         DrawingError: the file cannot be written, or matplotlib or the font is missing.

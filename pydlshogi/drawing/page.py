@@ -20,7 +20,7 @@ from typing import Any
 from pydlshogi.drawing.font import DrawingError, font_subset
 from pydlshogi.drawing.notation import FILES, MARKS, PIECES, RANKS, SIDES
 from pydlshogi.drawing.words import word
-from pydlshogi.files import write_beside
+from pydlshogi.files import not_written, write_beside
 
 _VIEWER = Path(__file__).resolve().parent / "viewer"
 
@@ -35,16 +35,12 @@ _ASCII = "".join(map(chr, range(32, 127)))
 
 @dataclass(frozen=True)
 class PageMove:
-    """A move played.
+    """A move played; all but the move itself is None if it is unknown.
 
     Attributes:
-        usi: The move in the notation of USI.
-        text: The move as players write it.
+        usi, text: The move in the notation of USI, and as players write it.
         rank, p: Its place among the model's moves, from 1, and its probability.
         before, after: Probability that its side wins, before and after it.
-        seconds: The time it took.
-
-    Everything but the move may be None, if it is unknown.
     """
 
     usi: str
@@ -67,14 +63,7 @@ class PageCandidate:
 
 @dataclass(frozen=True)
 class PagePosition:
-    """A position of the game.
-
-    Attributes:
-        sfen: The position.
-        win: Probability that Black wins; None if unknown.
-        moves: The model's moves, the best first.
-        line: The line that a search expects; empty without one.
-    """
+    """A position: its SFEN, the probability that Black wins, the model's moves, a search's line."""
 
     sfen: str
     win: float | None = None
@@ -84,15 +73,7 @@ class PagePosition:
 
 @dataclass(frozen=True)
 class GamePage:
-    """A game to click through.
-
-    Attributes:
-        title: Title of the page.
-        notes: Lines below it.
-        positions: The positions from the start to the end, one more than moves.
-        moves: The moves.
-        end: How the game ended.
-    """
+    """A game to click through; it has one position more than moves."""
 
     title: str
     notes: Sequence[str]
@@ -102,12 +83,7 @@ class GamePage:
 
 
 def write_page(page: GamePage, output: str | os.PathLike[str], *, language: str = "en") -> None:
-    """Writes a page atomically; makes the folder if needed.
-
-    Args:
-        page: The game.
-        output: The .html file.
-        language: Language of the words, "en" or "ja".
+    """Writes a page atomically, in "en" or "ja"; makes the folder if needed.
 
     Raises:
         DrawingError: the file cannot be written.
@@ -117,9 +93,7 @@ def write_page(page: GamePage, output: str | os.PathLike[str], *, language: str 
         with write_beside(output) as file:
             file.write(render_page(page, language).encode("utf-8"))
     except OSError as error:
-        raise DrawingError(
-            f"page {output} cannot be written ({error.strerror}). Choose another --output."
-        ) from None
+        raise DrawingError(not_written(f"page {output}", error, "Choose another file.")) from None
 
 
 def render_page(page: GamePage, language: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from pydlshogi.drawing.font import japanese_figure
 from pydlshogi.drawing.notation import PIECES
-from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.shapes import BLUE, BOARD, INK, LINE, draw_text
 from pydlshogi.drawing.words import word
 from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
@@ -25,13 +25,7 @@ _INCHES = 0.088
 
 
 class Cell(NamedTuple):
-    """A plane's place in the picture.
-
-    Attributes:
-        plane: Number of the plane, 0..103.
-        row, column: Its place.
-        label: The piece, and for a hand its number, such as ``歩 3``.
-    """
+    """A plane's place in the picture, and its label: the piece, and in hand a number: ``歩 3``."""
 
     plane: int
     row: int
@@ -61,12 +55,7 @@ def _side_cells(plane: int, row: int) -> Iterator[Cell]:
 def save_planes(
     planes: numpy.ndarray, output: str | os.PathLike[str], *, language: str = "en"
 ) -> None:
-    """Writes a picture of all input planes.
-
-    Args:
-        planes: (104, 9, 9), numbers from 0 to 1.
-        output: A .png, .svg or .pdf file.
-        language: Language of the words, "en" or "ja".
+    """Writes a picture of all input planes, (104, 9, 9): a .png, .svg or .pdf file.
 
     Raises:
         DrawingError: the file cannot be written, or matplotlib or the font is missing.

@@ -46,17 +46,7 @@ def draw_text(
     turned: bool = False,
     zorder: int = 5,
 ) -> None:
-    """Draws a text around a point.
-
-    Args:
-        axes: Axes of matplotlib.
-        text: One line.
-        x, y: Its middle.
-        size: Height of a line.
-        color: Its colour.
-        turned: Whether it stands upside down.
-        zorder: Matplotlib's order of drawing; the pieces have 4 and 5, the arrows 6.
-    """
+    """Draws a line of text around a point; matplotlib draws pieces at 4 and 5, arrows at 6."""
     from matplotlib.patches import PathPatch
     from matplotlib.transforms import Affine2D
 
@@ -69,15 +59,7 @@ def draw_text(
 def draw_piece(
     axes: Any, piece_type: int, color: int, x: float, y: float, size: float = 1.0
 ) -> None:
-    """Draws a piece around a point; White's point down.
-
-    Args:
-        axes: Axes of matplotlib.
-        piece_type: python-shogi's piece type, 1 to 14.
-        color: ``shogi.BLACK`` or ``shogi.WHITE``.
-        x, y: Its middle.
-        size: Width of a square.
-    """
+    """Draws a piece (python-shogi's types and colours) around a point; White's point down."""
     from matplotlib.patches import Polygon
 
     turn = -size if color == shogi.WHITE else size
@@ -98,14 +80,7 @@ def draw_piece(
 def draw_arrow(
     axes: Any, start: tuple[float, float], end: tuple[float, float], width: float, alpha: float
 ) -> None:
-    """Draws an arrow.
-
-    Args:
-        axes: Axes of matplotlib.
-        start, end: Its ends.
-        width: Width of the shaft in squares.
-        alpha: Opacity.
-    """
+    """Draws an arrow; its width is in squares."""
     from matplotlib.patches import Polygon
 
     corners = _arrow_corners(start, end, width)

@@ -62,11 +62,5 @@ _WORDS: dict[str, tuple[str, str]] = {
 
 
 def word(key: str, language: str, **values: object) -> str:
-    """Returns a text in a language, with the values filled in.
-
-    Args:
-        key: Name of the text.
-        language: One of :data:`LANGUAGES`.
-        **values: What the text has places for.
-    """
+    """Returns the text with a name, in one of :data:`LANGUAGES`, with the values filled in."""
     return _WORDS[key][LANGUAGES.index(language)].format(**values)

@@ -30,26 +30,18 @@ _PAIR_LOST = (0.0, 0.0)
 
 
 def elo_difference(score: float) -> float:
-    """Returns the Elo difference that a score (0..1) corresponds to.
-
-    Returns:
-        The difference; -inf for a score of 0, inf for 1.
-    """
+    """Returns the Elo difference that a score (0..1) corresponds to; infinite for 0 and 1."""
     if score <= 0 or score >= 1:
         return math.copysign(math.inf, score - 0.5)
     return 400 * math.log10(score / (1 - score))
 
 
 def score_interval(pairs: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Computes the 95 % interval of the expected score.
+    """Computes the 95 % interval of the expected score: 0 to 1 without a bound.
 
     Args:
         pairs: Points (0, 0.5 or 1) of the games of each pair: two, or one if the pair
             is not finished.
-
-    Returns:
-        The lowest and the highest score; 0 if there is no lower bound, 1 if there is no
-        upper one.
     """
     pairs = [*pairs, _PAIR_WON, _PAIR_LOST]
     games = sum(map(len, pairs))

@@ -35,13 +35,9 @@ USUAL_OPPONENTS = (_RANDOM, *(f"{_FAIRY}:{level}" for level in (-20, -10, -5, -3
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """How to start an engine.
+    """How to start an engine; the command is written so that it is the same on all machines.
 
-    Attributes:
-        name: Name in tables, folders and records.
-        command: Program and arguments, written so that they are the same on all machines.
-        options: Names and values of USI options.
-        limit: Limit of its moves; None for that of the match.
+    Its name stands in tables, folders and records. Without a limit, that of the match holds.
     """
 
     name: str
@@ -66,9 +62,8 @@ def parse_engine(text: str) -> EngineSpec:
     """Parses an engine of the command line.
 
     Args:
-        text: ``NAME=COMMAND;OPTION=VALUE;…`` (a shell command), ``random`` (the built-in
-            random player) or ``fairy:LEVEL`` (fairy-stockfish at that Skill Level). The option
-            ``go`` is a limit as :func:`pydlshogi.match.limit.parse_limit` reads it.
+        text: ``NAME=COMMAND;OPTION=VALUE;…`` (a shell command), ``random`` or ``fairy:LEVEL``
+            (fairy-stockfish at that Skill Level). The option ``go`` is the limit of its moves.
 
     Raises:
         ValueError: The text has none of these forms; the message says what is wrong.

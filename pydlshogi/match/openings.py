@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import cshogi
 import shogi
 
 from pydlshogi.analysis.record import checked_game
@@ -18,6 +17,7 @@ from pydlshogi.kifu.formats import Record, is_binary, records_of
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.kifu.sources import Member, Source, is_archive, read_archive, read_list
 from pydlshogi.match.referee import Referee
+from pydlshogi.rules import legal_moves
 from pydlshogi.text import counted
 
 
@@ -26,12 +26,7 @@ class OpeningError(UserError):
 
 
 class Opening(NamedTuple):
-    """The first moves of two games.
-
-    Attributes:
-        moves: The moves in USI notation. The game is not over after them.
-        origin: Where they come from, for the record.
-    """
+    """The first moves of two games in USI notation, and where they come from."""
 
     moves: list[str]
     origin: str
@@ -39,19 +34,10 @@ class Opening(NamedTuple):
 
 @functools.lru_cache(maxsize=8)  # a match needs them for each series, and archives are slow
 def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> tuple[Opening, ...]:
-    """Draws the openings of a match.
+    """Draws the openings of a match: all different if they come from games, else random moves.
 
     An opening depends only on its place in the result, and on the other arguments. So a match
     can be resumed or extended, and all opponents play the same openings.
-
-    Args:
-        number: Number of openings.
-        plies: Number of moves of each.
-        seed: Seed of the random numbers.
-        kifu_list: List of the games that begin with the openings; None for random moves.
-
-    Returns:
-        The openings, all different if they come from games.
 
     Raises:
         KifuError: The list cannot be read.
@@ -71,7 +57,7 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
             raise OpeningError(
                 f"the games of {kifu_list} have {counted(len(found), 'different opening')} of "
                 f"{counted(plies, 'move')}, but the match needs {number}. Name more games, or "
-                "lower --games or --plies. Handicap games and single positions have no opening."
+                "ask for fewer games or plies. Handicap games and single positions have no opening."
                 + unread(problems)
             )
         moves = first_moves(record, plies)
@@ -83,24 +69,18 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
 
 
 def random_opening(seed: int, pair: int, plies: int) -> list[str]:
-    """Draws an opening of random legal moves.
-
-    Args:
-        seed: Seed of the match.
-        pair: Number of the pair of games, from 0.
-        plies: Number of moves.
-    """
+    """Draws the opening of random legal moves of a pair of games, numbered from 0."""
     # All Pythons and systems turn a string seed into the same random numbers.
     generator = random.Random(f"{seed} {pair}")
     while True:
-        board = cshogi.Board()
+        board = shogi.Board()
         moves: list[str] = []
-        while len(moves) < plies and not board.is_game_over():
-            # Sorted, so that the order of cshogi's move list does not matter.
-            moves.append(generator.choice(sorted(map(cshogi.move_to_usi, board.legal_moves))))
+        # Sorted, so that the order of the move list does not matter.
+        while legal := sorted(move.usi() for move in legal_moves(board)):
+            if len(moves) == plies:
+                return moves
+            moves.append(generator.choice(legal))
             board.push_usi(moves[-1])
-        if not board.is_game_over():
-            return moves
 
 
 def unread(problems: list[str]) -> str:
@@ -113,10 +93,7 @@ def unread(problems: list[str]) -> str:
 def shuffled_records(kifu_list: str, seed: int, problems: list[str]) -> Iterator[Record]:
     """Yields the records of a list: the files in random order, and the records within each.
 
-    Args:
-        kifu_list: The list.
-        seed: Seed of the random numbers.
-        problems: Receives a clause for each file that cannot be read.
+    ``problems`` receives a clause for each file that cannot be read.
     """
     generator = random.Random(f"{seed} openings")
     sources = read_list(kifu_list)

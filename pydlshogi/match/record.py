@@ -1,8 +1,9 @@
-"""Game records of a match as CSA files."""
+"""Game records of a match as CSA files, and their pages."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,23 +11,23 @@ from typing import TYPE_CHECKING
 
 import shogi
 
+from pydlshogi.analysis.pictures import page_of_record
 from pydlshogi.analysis.record import checked_game
+from pydlshogi.drawing.page import write_page
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
+from pydlshogi.player.strategy import PONANZA_CONSTANT
 
 if TYPE_CHECKING:
-    from pydlshogi.match.game import PlayedGame
+    from pydlshogi.match.play import PlayedGame
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Result of a game.
+    """Result of a game: the winner (None for a draw), and its number of moves with the opening.
 
-    Attributes:
-        winner: ``shogi.BLACK``, ``shogi.WHITE``, or None for a draw.
-        by_fault: Whether the loser made an illegal move, died or did not answer.
-        plies: Number of moves, including the opening.
+    ``by_fault``: whether the loser made an illegal move, died or did not answer.
     """
 
     winner: int | None
@@ -41,15 +42,10 @@ class Outcome:
 def format_record(
     names: Sequence[str], event: str, notes: Iterable[str], game: PlayedGame
 ) -> bytes:
-    """Formats a game as CSA V2.2 in UTF-8.
+    """Formats a game as CSA V2.2 in UTF-8, with ``notes`` as comments in its head.
 
     The evaluations are comments such as floodgate's: ``'** 120`` after the move, for Black.
-
-    Args:
-        names: Names of Black and White.
-        event: Name of the match.
-        notes: Comment lines for the head of the record.
-        game: The game. Times are rounded down to whole seconds.
+    Times are rounded down to whole seconds.
     """
     lines = ["V2.2", f"N+{names[shogi.BLACK]}", f"N-{names[shogi.WHITE]}", f"$EVENT:{event}"]
     lines.append(time.strftime("$END_TIME:%Y/%m/%d %H:%M:%S"))
@@ -70,11 +66,10 @@ def _one_line(text: str) -> str:
 
 
 def read_first_moves(path: Path, number: int) -> list[str]:
-    """Reads the first moves of a recorded game, in USI notation.
+    """Reads the first moves of a recorded game in USI notation.
 
     Raises:
-        RecordError: The file is no record.
-        OSError: The file cannot be read.
+        RecordError, OSError: The file is no record, or cannot be read.
     """
     game = parse_game(path.read_bytes())
     first = checked_game(dataclasses.replace(game, moves=game.moves[:number]))
@@ -85,10 +80,30 @@ def read_outcome(path: Path) -> Outcome:
     """Reads the result of a recorded game.
 
     Raises:
-        RecordError: The file is no record of a finished game.
-        OSError: The file cannot be read.
+        RecordError, OSError: The file is no record of a finished game, or cannot be read.
     """
     game = parse_game(path.read_bytes())
     if game.end_mark is None:
         raise RecordError(0, "the game has no end")
     return Outcome(game.winner, game.end_mark in FAULT_MARKS, len(game.moves))
+
+
+def write_match_page(
+    path: Path,
+    record: bytes,
+    seconds: Sequence[float],
+    evaluations: Sequence[int | None],
+    notes: Sequence[str],
+) -> None:
+    """Writes the page of a game, which is a CSA file with at least one move.
+
+    ``evaluations``: of each position, in centipawns for Black; None if it is unknown.
+    """
+    wins = [None if value is None else _probability(value) for value in evaluations]
+    page = page_of_record(checked_game(parse_game(record)), seconds, wins, notes, "en")
+    write_page(page, path)
+
+
+def _probability(evaluation: int) -> float:
+    """Converts centipawns into the probability of winning, on the scale of our engines."""
+    return 1 / (1 + math.exp(-evaluation / PONANZA_CONSTANT))

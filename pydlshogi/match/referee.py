@@ -1,27 +1,133 @@
 """The referee checks each move and decides when and how a game ends.
 
-It uses cshogi and the rules of the Japan Shogi Association. A side without a legal move
-loses. The fourth occurrence of a position is a draw; if one side gave check with every
-move since the first occurrence, that side loses. A declaration of victory must satisfy
-the 27-point rule of the Computer Shogi Association. A game that reaches the limit of
-moves is drawn.
+The rules are those of the Japan Shogi Association. A side without a legal move loses. The
+fourth occurrence of a position is a draw; if one side gave check with every move since the
+first occurrence, that side loses. A declaration of victory must satisfy the 27-point rule of
+the Computer Shogi Association. A game that reaches the limit of moves is drawn.
+
+Where cshogi is installed, it applies the rules of moves and declarations, because it shares no
+code with our engines. Elsewhere :mod:`pydlshogi.rules` does.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Callable, NamedTuple, Protocol
 
-import cshogi
+import shogi
+
+from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
+from pydlshogi.processors import has_avx2
+from pydlshogi.rules import can_declare_win, has_legal_move, is_legal
 
 #: End marks of games that were lost by an illegal move, a crash or silence.
 FAULT_MARKS = ("%ILLEGAL_MOVE", "%TIME_UP")
+
+
+class Board(Protocol):
+    """A position that knows the rules; moves are in USI notation."""
+
+    @property
+    def turn(self) -> int:
+        """The side to move: ``shogi.BLACK`` or ``shogi.WHITE``."""
+
+    def is_legal(self, usi: str) -> bool:
+        """Says whether a text is a legal move."""
+
+    def push(self, usi: str) -> str:
+        """Plays a legal move and returns it in CSA notation, without a sign."""
+
+    def is_check(self) -> bool:
+        """Says whether the side to move is in check."""
+
+    def is_lost(self) -> bool:
+        """Says whether the side to move has no legal move."""
+
+    def may_declare(self) -> bool:
+        """Says whether the side to move may declare victory."""
+
+    def sfen(self) -> str:
+        """Returns the position in SFEN."""
+
+
+class RulesBoard:
+    """The rules of :mod:`pydlshogi.rules` on python-shogi's board."""
+
+    def __init__(self, sfen: str) -> None:
+        self._board = shogi.Board(sfen)
+        self.sfen, self.is_check = self._board.sfen, self._board.is_check
+
+    @property
+    def turn(self) -> int:
+        """The side to move."""
+        return int(self._board.turn)
+
+    def is_legal(self, usi: str) -> bool:
+        """Says whether a text is a legal move."""
+        try:
+            move = shogi.Move.from_usi(usi)
+        except (ValueError, IndexError, KeyError):
+            return False
+        # python-shogi reads some texts that are no USI, such as capitals.
+        return move.usi() == usi and bool(move) and is_legal(self._board, move)
+
+    def push(self, usi: str) -> str:
+        """Plays a legal move and returns it in CSA notation, without a sign."""
+        move = shogi.Move.from_usi(usi)
+        self._board.push(move)
+        start = "00" if move.from_square is None else SQUARE_NAMES[move.from_square]
+        piece = PIECE_NAMES[self._board.piece_type_at(move.to_square) - 1]
+        return f"{start}{SQUARE_NAMES[move.to_square]}{piece}"
+
+    def is_lost(self) -> bool:
+        """Says whether the side to move has no legal move."""
+        return not has_legal_move(self._board)
+
+    def may_declare(self) -> bool:
+        """Says whether the side to move may declare victory."""
+        return can_declare_win(self._board)
+
+
+class CshogiBoard:
+    """The rules of cshogi."""
+
+    def __init__(self, sfen: str) -> None:
+        import cshogi
+
+        self._cshogi: Any = cshogi
+        self._board = cshogi.Board(sfen)
+        self.sfen, self.is_check = self._board.sfen, self._board.is_check
+        self.is_lost, self.may_declare = self._board.is_game_over, self._board.is_nyugyoku
+
+    @property
+    def turn(self) -> int:
+        """The side to move."""
+        return int(self._board.turn)
+
+    def is_legal(self, usi: str) -> bool:
+        """Says whether a text is a legal move."""
+        return usi in map(self._cshogi.move_to_usi, self._board.legal_moves)
+
+    def push(self, usi: str) -> str:
+        """Plays a legal move and returns it in CSA notation, without a sign."""
+        move = self._board.move_from_usi(usi)
+        self._board.push(move)
+        return str(self._cshogi.move_to_csa(move))
+
+
+def make_board(sfen: str) -> Board:
+    """Makes cshogi's board where it is installed and runs, and ours elsewhere."""
+    try:
+        # cshogi ends the process on a processor without AVX2.
+        return CshogiBoard(sfen) if has_avx2() else RulesBoard(sfen)
+    except ImportError:
+        return RulesBoard(sfen)
 
 
 class Verdict(NamedTuple):
     """How a game ended.
 
     Attributes:
-        winner: ``cshogi.BLACK``, ``cshogi.WHITE``, or None for a draw.
+        winner: ``shogi.BLACK``, ``shogi.WHITE``, or None for a draw.
         end_mark: End mark of CSA V2.2.
         reason: The reason in words.
     """
@@ -42,15 +148,21 @@ class Referee:
     Args:
         max_plies: A game of that many moves is drawn.
         sfen: Position before the first move.
+        make: Makes the board that applies the rules.
 
     Attributes:
-        board: Current position; ``board.turn`` is the side to move.
+        board: Current position.
         moves: Moves so far in USI notation.
         csa_moves: The same moves in CSA notation, with the signs of the sides.
     """
 
-    def __init__(self, max_plies: int, sfen: str = cshogi.STARTING_SFEN) -> None:
-        self.board = cshogi.Board(sfen)
+    def __init__(
+        self,
+        max_plies: int,
+        sfen: str = shogi.STARTING_SFEN,
+        make: Callable[[str], Board] = make_board,
+    ) -> None:
+        self.board = make(sfen)
         self.moves: list[str] = []
         self.csa_moves: list[str] = []
         self._max_plies = max_plies
@@ -69,34 +181,32 @@ class Referee:
         if answer == "resign":
             return self.loss("%TORYO", "resigned")
         if answer == "win":
-            if self.board.is_nyugyoku():
+            if self.board.may_declare():
                 return Verdict(self.board.turn, "%KACHI", "declared victory")
             return self.loss("%ILLEGAL_MOVE", "declared victory without the right to")
-        legal = {cshogi.move_to_usi(move): move for move in self.board.legal_moves}
-        if answer not in legal:
+        if not self.board.is_legal(answer):
             return self.loss("%ILLEGAL_MOVE", f"answered with the illegal move {answer[:20]!a}")
-        self._push(answer, legal[answer])
+        self._push(answer)
         return self._judge()
 
     def loss(self, end_mark: str, reason: str) -> Verdict:
         """Returns the verdict that the side to move loses."""
-        return Verdict(cshogi.opponent(self.board.turn), end_mark, reason)
+        return Verdict(1 - self.board.turn, end_mark, reason)
 
-    def _push(self, usi: str, move: int) -> None:
-        sign = "+" if self.board.turn == cshogi.BLACK else "-"
+    def _push(self, usi: str) -> None:
+        sign = "+" if self.board.turn == shogi.BLACK else "-"
         self.moves.append(usi)
-        self.csa_moves.append(sign + cshogi.move_to_csa(move))
-        self.board.push(move)
+        self.csa_moves.append(sign + self.board.push(usi))
         self._positions.append(self._position())
         self._checks.append(self.board.is_check())
 
     def _position(self) -> str:
         """Returns the position as SFEN without the move number."""
-        return str(self.board.sfen().rpartition(" ")[0])
+        return self.board.sfen().rpartition(" ")[0]
 
     def _judge(self) -> Verdict | None:
         """Judges the position after a move."""
-        if self.board.is_game_over():
+        if self.board.is_lost():
             # Not %TSUMI: cshogi and other readers find no winner then.
             return self.loss("%TORYO", "no legal move")
         here = self._positions[-1]
@@ -114,6 +224,6 @@ class Referee:
         if in_check == gave_check:
             return Verdict(None, "%SENNICHITE", "fourfold repetition")
         turn = self.board.turn
-        winner = turn if in_check else cshogi.opponent(turn)
-        mark = "%-ILLEGAL_ACTION" if winner == cshogi.BLACK else "%+ILLEGAL_ACTION"
+        winner = turn if in_check else 1 - turn
+        mark = "%-ILLEGAL_ACTION" if winner == shogi.BLACK else "%+ILLEGAL_ACTION"
         return Verdict(winner, mark, "perpetual check")

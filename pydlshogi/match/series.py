@@ -12,11 +12,16 @@ from pydlshogi.files import write_beside
 from pydlshogi.kifu.game import RecordError
 from pydlshogi.lock import lock_outputs
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.game import PlayedGame, play_game
 from pydlshogi.match.limit import Limit
 from pydlshogi.match.openings import Opening, draw_openings
-from pydlshogi.match.page import write_match_page
-from pydlshogi.match.record import Outcome, format_record, read_first_moves, read_outcome
+from pydlshogi.match.play import PlayedGame, play_game
+from pydlshogi.match.record import (
+    Outcome,
+    format_record,
+    read_first_moves,
+    read_outcome,
+    write_match_page,
+)
 from pydlshogi.match.referee import Verdict
 from pydlshogi.match.table import Row
 from pydlshogi.match.usi_client import UsiClient
@@ -36,12 +41,7 @@ class SeriesError(UserError):
 class Conditions:
     """What all games of a series have in common.
 
-    Attributes:
-        limit: Limit of each move.
-        plies: Number of moves of an opening.
-        seed: Seed of the openings.
-        max_plies: A game of that many moves is drawn.
-        kifu_list: List of the games that begin with the openings; None for random moves.
+    Without a ``kifu_list``, the games begin with random moves.
     """
 
     limit: Limit
@@ -51,11 +51,7 @@ class Conditions:
     kifu_list: str | None = None
 
     def openings(self, games: int) -> tuple[Opening, ...]:
-        """Draws the openings of so many games, one for each pair.
-
-        Raises:
-            KifuError, OpeningError: As :func:`pydlshogi.match.openings.draw_openings`.
-        """
+        """Draws the openings of so many games, one for each pair, as ``draw_openings``."""
         return draw_openings((games + 1) // 2, self.plies, self.seed, self.kifu_list)
 
 
@@ -86,8 +82,7 @@ class Series:
         try:
             settings = json.loads(path.read_text(encoding="utf-8"))
             engine, opponent = (_read_spec(settings[side]) for side in ("engine", "opponent"))
-            rest = {name: settings[name] for name in ("plies", "seed", "max_plies")}
-            rest["kifu_list"] = settings.get("kifu_list")
+            rest = {name: settings[name] for name in ("plies", "seed", "max_plies", "kifu_list")}
             conditions = Conditions(limit=Limit(**settings["limit"]), **rest)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SeriesError(
@@ -97,12 +92,7 @@ class Series:
         return cls(engine, opponent, conditions, folder)
 
     def check_folder(self) -> None:
-        """Checks that the folder is empty or belongs to this series.
-
-        Raises:
-            SeriesError: The folder holds games of other engines or other conditions, games
-                without settings, or settings that cannot be read.
-        """
+        """Checks that the folder is empty or belongs to this series; raises ``SeriesError``."""
         path = self.folder / SETTINGS
         # Listed first: another match may start now, and writes its settings before its games.
         games = self._games()
@@ -112,17 +102,17 @@ class Series:
             if games:
                 raise SeriesError(
                     f"{self.folder} holds game records, but no {SETTINGS} that describes them. "
-                    "Choose another --output, or move that folder elsewhere."
+                    "Choose another output folder, or move that folder elsewhere."
                 ) from None
             return
         except (OSError, ValueError) as error:
             raise SeriesError(
-                f"{path} cannot be read ({error}). Choose another --output."
+                f"{path} cannot be read ({error}). Choose another output folder."
             ) from None
         if games and found != self._settings():
             raise SeriesError(
                 f"{self.folder} holds games of other engines, options or conditions "
-                f"(see {SETTINGS} there). Choose another --output, or remove that folder."
+                f"(see {SETTINGS} there). Choose another output folder, or remove that folder."
             )
 
     def outcome(self, number: int) -> Outcome | None:
@@ -140,11 +130,7 @@ class Series:
             raise SeriesError(f"{path} is no record ({error}). Remove it and run again.") from None
 
     def missing(self, games: int) -> list[int]:
-        """Lists the numbers, from 1, of the games that have not been played.
-
-        Raises:
-            SeriesError: As :meth:`check_folder`, or a record cannot be read.
-        """
+        """Lists the numbers, from 1, of the games to play; raises as :meth:`check_folder`."""
         self.check_folder()
         return [number for number in range(1, games + 1) if self.outcome(number) is None]
 
@@ -162,23 +148,18 @@ class Series:
         played: Callable[[int, Verdict], None],
         interrupted: Callable[[], None],
     ) -> None:
-        """Plays games and writes their records.
+        """Plays the games with some numbers, and writes their records.
 
         Args:
-            numbers: Numbers of the games.
             timeout: Seconds that an answer may take, in addition to the byoyomi.
-            concurrency: Number of games at a time, each with its own engines.
             played: Receives the number and the verdict of each game; called by one
                 thread at a time.
             interrupted: Called at the first Ctrl-C, before the current games end.
 
         Raises:
             KeyboardInterrupt: As :meth:`Workers.run`.
-            EngineError: An engine cannot be started or is not ready for a game.
-            LockedError: Another match plays this series.
-            SeriesError: The folder belongs to other games, or the list of the openings has
-                changed.
-            KifuError, OpeningError: There are not enough openings.
+            UserError: An engine cannot be started; another match plays this series; the folder
+                belongs to other games; or there are not enough openings.
             OSError: A record cannot be written.
         """
         openings = self.conditions.openings(max(numbers, default=0))
@@ -206,9 +187,6 @@ class Series:
     def check_partners(self, numbers: list[int]) -> None:
         """Checks that games to play will begin as the stored games of their pairs do.
 
-        Args:
-            numbers: Numbers of the games to play.
-
         Raises:
             SeriesError: A stored game begins differently, or cannot be read.
             KifuError, OpeningError: There are not enough openings.
@@ -229,7 +207,7 @@ class Series:
                 raise SeriesError(
                     f"{path} begins with other moves than the opening of its pair: "
                     f"{self.conditions.kifu_list or 'the openings'} may have changed. Remove that "
-                    "record or choose another --output."
+                    "record or choose another output folder."
                 )
 
     def _write(
@@ -238,12 +216,6 @@ class Series:
         """Writes the page of a game, and its record.
 
         The record comes last, because a game with a record is not played again.
-
-        Args:
-            number: Number of the game.
-            specs: Engines of Black and White.
-            opening: Where the first moves come from.
-            game: The game.
         """
         has_own_limits = all(spec.limit for spec in specs)
         notes = [
@@ -271,29 +243,18 @@ class Series:
         return self.folder / f"{number:04}.csa"
 
     def _settings(self) -> str:
-        conditions = asdict(self.conditions)
-        if self.conditions.kifu_list is None:
-            del conditions["kifu_list"]  # as in the folders of earlier versions
         settings = {
-            "engine": _spec_settings(self.engine),
-            "opponent": _spec_settings(self.opponent),
-            **conditions,
+            "engine": asdict(self.engine),
+            "opponent": asdict(self.opponent),
+            **asdict(self.conditions),
         }
         return json.dumps(settings, indent=2) + "\n"
-
-
-def _spec_settings(spec: EngineSpec) -> dict:
-    """Returns what the settings of a folder say about an engine."""
-    settings = asdict(spec)
-    if not spec.limit:
-        del settings["limit"]  # as in the folders of earlier versions
-    return settings
 
 
 def _read_spec(settings: dict) -> EngineSpec:
     """Reads an engine from the settings of a folder."""
     options = tuple((name, value) for name, value in settings["options"])
-    limit = Limit(**settings["limit"]) if "limit" in settings else None
+    limit = settings["limit"] and Limit(**settings["limit"])
     return EngineSpec(settings["name"], tuple(settings["command"]), options, limit)
 
 

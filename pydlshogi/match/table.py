@@ -6,39 +6,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydlshogi import table
 from pydlshogi.match.elo import elo_difference, score_interval
 from pydlshogi.match.record import Outcome
 
-_MARKDOWN_HEAD = (
-    "| engine | opponent | games | won | drawn | lost | score | Elo | 95 % interval "
-    "| faults | moves |",
-    "|:--|:--|--:|--:|--:|--:|--:|--:|:--|:--|--:|",
+_TITLES = (
+    *("engine", "opponent", "games", "won", "drawn", "lost"),
+    *("score", "Elo", "95 % interval", "faults", "moves"),
 )
-_TSV_COLUMNS = (
-    "engine",
-    "opponent",
-    "games",
-    "won",
-    "drawn",
-    "lost",
-    "score",
-    "elo",
-    "elo_low",
-    "elo_high",
-    "faults",
-    "opponent_faults",
-    "mean_plies",
+_TSV_TITLES = (
+    *("engine", "opponent", "games", "won", "drawn", "lost"),
+    *("score", "elo", "elo_low", "elo_high", "faults", "opponent_faults", "mean_plies"),
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """Results of an engine against an opponent.
+    """Results of an engine against an opponent, by the number of the game.
 
-    Attributes:
-        engine: Name of the engine.
-        opponent: Name of the opponent.
-        outcomes: Outcome of each game by its number; the engine is Black in odd games.
+    The engine is Black in odd games.
     """
 
     engine: str
@@ -83,41 +69,42 @@ class Row:
 
 def markdown(rows: Sequence[Row]) -> str:
     """Formats the table as Markdown."""
-    lines = list(_MARKDOWN_HEAD)
-    for row in rows:
-        cells = [
-            row.engine,
-            row.opponent,
-            str(len(row.outcomes)),
-            *(str(row.count(points)) for points in (1, 0.5, 0)),
+    cells = (
+        [
+            *_start(row),
             f"{100 * row.score:.1f} %" if row.outcomes else "",
             _signed(elo_difference(row.score)) if row.outcomes else "",
             _interval(*row.elo_interval()),
             f"{row.faults(0)} : {row.faults(1)}",
             f"{row.mean_plies:.0f}" if row.outcomes else "",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "".join(f"{line}\n" for line in lines)
+        for row in rows
+    )
+    return table.markdown(_TITLES, cells, texts=(0, 1, 8, 9))
 
 
 def tsv(rows: Sequence[Row]) -> str:
     """Formats the table as TSV; cells without a bound or without games are empty."""
-    lines = ["\t".join(_TSV_COLUMNS)]
+    cells = []
     for row in rows:
         elos = (elo_difference(row.score), *row.elo_interval()) if row.outcomes else [math.inf] * 3
-        cells = [
-            row.engine,
-            row.opponent,
-            str(len(row.outcomes)),
-            *(str(row.count(points)) for points in (1, 0.5, 0)),
-            f"{row.score:.4f}" if row.outcomes else "",
-            *("" if abs(elo) == float("inf") else f"{elo:.1f}" for elo in elos),
-            str(row.faults(0)),
-            str(row.faults(1)),
-            f"{row.mean_plies:.1f}" if row.outcomes else "",
-        ]
-        lines.append("\t".join(cells))
-    return "".join(f"{line}\n" for line in lines)
+        cells.append(
+            [
+                *_start(row),
+                f"{row.score:.4f}" if row.outcomes else "",
+                *("" if math.isinf(elo) else f"{elo:.1f}" for elo in elos),
+                str(row.faults(0)),
+                str(row.faults(1)),
+                f"{row.mean_plies:.1f}" if row.outcomes else "",
+            ]
+        )
+    return table.tsv(_TSV_TITLES, cells)
+
+
+def _start(row: Row) -> list[str]:
+    """Returns the cells that both tables begin with."""
+    counts = (len(row.outcomes), *(row.count(points) for points in (1, 0.5, 0)))
+    return [row.engine, row.opponent, *map(str, counts)]
 
 
 def _colour(number: int) -> int:
@@ -127,15 +114,15 @@ def _colour(number: int) -> int:
 
 def _interval(low: float, high: float) -> str:
     """Formats an interval, or its one known bound."""
-    if low == -float("inf") and high == float("inf"):
+    if math.isinf(low) and math.isinf(high):
         return "unknown"
-    if low == -float("inf"):
+    if math.isinf(low):
         return f"at most {_signed(high)}"
-    if high == float("inf"):
+    if math.isinf(high):
         return f"at least {_signed(low)}"
     return f"{_signed(low)} to {_signed(high)}"
 
 
 def _signed(elo: float) -> str:
     """Formats an Elo difference as a whole number; a dash if it is infinite."""
-    return "-" if abs(elo) == float("inf") else f"{elo:+.0f}"
+    return "-" if math.isinf(elo) else f"{elo:+.0f}"

@@ -15,15 +15,9 @@ from pydlshogi.match.usi_client import UsiClient
 
 @dataclass(frozen=True)
 class Tournament:
-    """The series of a match.
+    """The series of a match: each engine against each opponent.
 
-    Attributes:
-        engines: Engines that are measured.
-        opponents: Their opponents.
-        games: Number of games of each series.
-        conditions: What all games have in common.
-        output: Folder of the tables; each series has a folder in it.
-        timeout: Seconds that an answer may take, in addition to the byoyomi.
+    ``timeout``: seconds that an answer may take, in addition to the byoyomi.
     """
 
     engines: Sequence[EngineSpec]
@@ -57,9 +51,8 @@ class Tournament:
         """Finds all faults of the settings before the first game; starts each engine once.
 
         Raises:
-            SeriesError: A folder belongs to other games or openings.
-            KifuError, OpeningError: There are not enough openings.
-            EngineError: An engine cannot be started or is not ready for a game.
+            UserError: A folder belongs to other games, there are not enough openings, or an engine
+                cannot be started.
         """
         self.conditions.openings(self.games)
         needed: dict[EngineSpec, None] = {}
@@ -74,13 +67,7 @@ class Tournament:
                 client.new_game()
 
     def write_tables(self) -> str:
-        """Writes ``table.md`` and ``table.tsv``, and returns the former.
-
-        The tables include the games that other commands have played in the same folder.
-
-        Raises:
-            OSError: A table cannot be written.
-        """
+        """Writes ``table.md`` and ``table.tsv`` of all games in the folder; returns the former."""
         rows = self._other_rows() + [series.row() for series in self.series()]
         for name, text in (("table.md", markdown(rows)), ("table.tsv", tsv(rows))):
             with write_beside(self.output / name) as file:

@@ -1,9 +1,8 @@
 """The process of an engine and the USI dialogue with it.
 
-``cshogi.usi.Engine`` writes and reads the USI commands. It cannot pass arguments to the
-program. It waits for ever for a silent engine, and loops when the engine dies. It does not read
-standard error, which blocks an engine that writes much there. So this module starts the
-process, reads its output and limits the waiting.
+A thread reads the output of the engine, so that each wait has a deadline: a client must not wait
+for ever for a silent engine. Standard error goes to a file: an engine that writes much there
+would block at a pipe that nobody reads.
 """
 
 from __future__ import annotations
@@ -17,14 +16,11 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from typing import IO
-
-import cshogi.usi
+from collections.abc import Iterator, Sequence
+from typing import IO, Callable, NamedTuple
 
 from pydlshogi.errors import UserError
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.evaluation import Answer, evaluation_of, is_bound
 from pydlshogi.match.limit import Limit
 from pydlshogi.usi.options import SENT_ANYWAY
 from pydlshogi.usi.protocol import decode
@@ -47,7 +43,25 @@ _MOST_LINES = 1000
 #: A number that is sent even if the engine declares another range: ranges may be wrong.
 _FORCED = re.compile(r"-?\d+!", re.ASCII)
 
+#: Evaluation of a mate, in centipawns; more than any that is not a mate.
+MATE = 32000
+
+_NUMBER = re.compile(r"[+-]?\d{1,9}")
+
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
+
+
+class Answer(NamedTuple):
+    """The answer of an engine to ``go``.
+
+    Attributes:
+        move: The word after ``bestmove``, unchecked.
+        evaluation: The last evaluation of the best line, in centipawns for the side to move,
+            -``MATE`` … ``MATE``; a bound only if there is no other. None if the engine sent none.
+    """
+
+    move: str
+    evaluation: int | None
 
 
 class EngineError(UserError):
@@ -80,9 +94,6 @@ class UsiClient:
         assert self._process.stdin and self._process.stdout
         self._stdin = self._process.stdin
         self._lines = _Lines(self._process.stdout)
-        self._usi = cshogi.usi.Engine(spec.command[0], connect=False)
-        self._usi.proc = self._process
-        self._process.stdout = self._lines  # type: ignore[assignment]
 
     def greet(self) -> None:
         """Sends ``usi`` and sets the options.
@@ -91,7 +102,8 @@ class UsiClient:
             EngineError: The engine has died, does not answer, or lacks an option.
         """
         with self._talk("usi"):
-            declared = self._usi.usi()
+            self._send("usi")
+            declared = [" ".join(words) for words in self._until("usiok")]
         self._set_options(declared)
 
     def new_game(self) -> None:
@@ -101,8 +113,9 @@ class UsiClient:
             EngineError: The engine has died or does not answer.
         """
         with self._talk("isready"):
-            self._usi.isready()
-            self._usi.usinewgame()
+            self._send("isready")
+            list(self._until("readyok"))
+            self._send("usinewgame")
 
     def best_move(self, moves: list[str], limit: Limit) -> Answer:
         """Asks for a move.
@@ -115,25 +128,54 @@ class UsiClient:
             EngineError: The engine has died or does not answer.
         """
         evaluation, is_exact = None, False
+
+        def hear(words: list[str]) -> None:
+            nonlocal evaluation, is_exact
+            found = evaluation_of(words)
+            if found is not None and not (is_exact and is_bound(words)):
+                evaluation, is_exact = found, not is_bound(words)
+
         limit = self.spec.limit or limit
-        with self._talk(limit.command, limit.seconds):
+        position = " ".join(["startpos", *(["moves"] if moves else []), *moves])
+        move, *_ = [*self.ask(position, limit.command, limit.seconds, hear), ""]
+        return Answer(move, evaluation)
+
+    def ask(
+        self, position: str, go: str, seconds: float, hear: Callable[[list[str]], None]
+    ) -> list[str]:
+        """Asks for a move in a position.
+
+        Args:
+            position: What follows ``position``: ``startpos`` or ``sfen …``, and ``moves …``.
+            go: The command, for example ``go byoyomi 1000``.
+            seconds: Time that the command allows the engine.
+            hear: Receives the words of each ``info`` line that is no string.
+
+        Returns:
+            The words after ``bestmove``, unchecked.
+
+        Raises:
+            EngineError: The engine has died or does not answer.
+        """
+        words: list[str] = []
+        with self._talk(go, seconds):
             self._lines.discard()  # a second bestmove of the last move would count for this one
-            self._usi.position(moves=moves)
-            # cshogi's go() has no depth.
-            self._send(limit.command)
-            while True:
-                words = self._lines.readline().decode("ascii").split()
+            self._send(f"position {position}")
+            self._send(go)
+            for words in self._until("bestmove"):
                 if words[:1] == ["info"] and words[1:2] != ["string"]:
-                    found = evaluation_of(words)
-                    if found is not None and not (is_exact and is_bound(words)):
-                        evaluation, is_exact = found, not is_bound(words)
-                if words[:1] == ["bestmove"]:
-                    return Answer(words[1] if len(words) > 1 else "", evaluation)
+                    hear(words)
+        return words[1:]
+
+    def stop(self) -> None:
+        """Asks for the move now; another thread may call this while :meth:`ask` waits."""
+        with contextlib.suppress(OSError, ValueError):  # it has died, or is closed
+            self._send("stop")
 
     def game_over(self, result: str) -> None:
         """Sends ``gameover`` with ``win``, ``lose`` or ``draw``."""
         with contextlib.suppress(EngineError), self._talk("gameover"):
-            self._usi.gameover(result)
+            self._send(f"gameover {result}")
 
     def is_alive(self) -> bool:
         """Returns whether the process is running."""
@@ -181,6 +223,13 @@ class UsiClient:
         self._stdin.write(line.encode("utf-8", "surrogateescape") + b"\n")
         self._stdin.flush()
 
+    def _until(self, last: str) -> Iterator[list[str]]:
+        """Yields the words of the lines that come, up to the line with a first word."""
+        words: list[str] = []
+        while words[:1] != [last]:
+            words = self._lines.readline().split()
+            yield words
+
     def _set_options(self, declared: list[str]) -> None:
         """Checks and sets the options of the spec; engines ignore wrong ones silently."""
         options = {
@@ -200,7 +249,6 @@ class UsiClient:
             elif option and (complaint := _complaint(option["type"], option["rest"], value)):
                 raise EngineError(f"engine {self.spec.name}: the option {name} must be {complaint}")
             with self._talk("setoption"):
-                # cshogi would use the encoding of the system, which may lack characters.
                 self._send(f"setoption name {option['name'] if option else name} value {value}")
 
     @contextlib.contextmanager
@@ -240,7 +288,7 @@ class UsiClient:
 
 
 class _Lines:
-    """Standard output of an engine with a deadline, as a file object for cshogi.
+    """Standard output of an engine with a deadline.
 
     Attributes:
         deadline: Time, as by ``time.monotonic``, at which reading fails.
@@ -256,8 +304,8 @@ class _Lines:
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
-    def readline(self) -> bytes:
-        """Returns the next line; other characters than ASCII become ``?``.
+    def readline(self) -> str:
+        """Returns the next line; other characters than ASCII become U+FFFD.
 
         Raises:
             TimeoutError: No line came before the deadline.
@@ -272,16 +320,13 @@ class _Lines:
             raise TimeoutError from None
         if not line:
             raise EOFError
-        return line.decode("ascii", "replace").encode("ascii", "replace")
+        return line.decode("ascii", "replace")
 
     def discard(self) -> None:
         """Drops the lines that have come but were not read; those that come later stay."""
         for _ in range(self._queue.qsize()):
             if not self._queue.get():
                 self._queue.put(b"")  # the output has ended, which the next read must find
-
-    def flush(self) -> None:
-        """Does nothing; cshogi calls this method."""
 
     def close(self) -> None:
         """Closes the stream, after the end of the process."""
@@ -354,3 +399,33 @@ def _as_declared(declaration: str, value: str) -> str:
     """Returns the value of a combo option in upper and lower case as the engine declares it."""
     found = (choice for choice in _choices(declaration) if choice.lower() == value.lower())
     return value if value in _choices(declaration) else next(found, value)
+
+
+def evaluation_of(words: Sequence[str]) -> int | None:
+    """Reads the evaluation of the words of an ``info`` line, as in :class:`Answer`.
+
+    None if there is none, if it is of another line than the best, or if it cannot be read.
+    """
+    if _word_after(words, "multipv") not in ("", "1"):
+        return None
+    kind = _word_after(words, "score")
+    value = _word_after(words, kind) if kind in ("cp", "mate") else ""
+    if kind == "mate" and value in ("+", "-"):
+        value += "1"
+    if not _NUMBER.fullmatch(value):
+        return None
+    if kind == "mate":  # 0: the side to move is mated
+        return -MATE if value.startswith("-") or int(value) == 0 else MATE
+    return max(-MATE, min(MATE, int(value)))
+
+
+def is_bound(words: Sequence[str]) -> bool:
+    """Says whether the evaluation of an ``info`` line is only a bound."""
+    return "lowerbound" in words or "upperbound" in words
+
+
+def _word_after(words: Sequence[str], name: str) -> str:
+    """Returns the word after the first ``name``; "" if there is none."""
+    if name not in words[:-1]:
+        return ""
+    return words[words.index(name) + 1]

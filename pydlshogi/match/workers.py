@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Callable
 
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.game import PlayedGame
+from pydlshogi.match.play import PlayedGame
 from pydlshogi.match.usi_client import EngineError, UsiClient
 
 #: Seconds between two looks at the threads.
@@ -19,11 +19,8 @@ _PAUSE = 0.05
 class Workers:
     """Plays games in several threads.
 
-    Args:
-        specs: The engine and its opponent.
-        timeout: Seconds that an answer may take, in addition to the byoyomi.
-        play: Plays the game of a number with the clients of both engines.
-        finished: Receives number and game; called by one thread at a time.
+    ``play`` plays the game of a number with the clients of both engines, and ``finished`` receives
+    number and game; one thread at a time calls it.
     """
 
     def __init__(
@@ -45,12 +42,9 @@ class Workers:
     def run(
         self, numbers: Sequence[int], concurrency: int, interrupted: Callable[[], None]
     ) -> None:
-        """Plays the games of some numbers.
+        """Plays the games of some numbers, ``concurrency`` at a time.
 
-        Args:
-            numbers: Numbers of the games.
-            concurrency: Number of games at a time.
-            interrupted: Called at the first Ctrl-C, before the current games end.
+        ``interrupted`` is called at the first Ctrl-C, before the current games end.
 
         Raises:
             KeyboardInterrupt: After Ctrl-C, when the current games have ended; after a

@@ -3,9 +3,6 @@
 =====================  ===========================================================
 network                base class; what training and play may use of any network
 value_kind             what a value means, and its loss
-layers                 layers that several networks share
-convolution, linear,   Chainer's layers with the same parameters, computed faster: by cpu/
-normalization          and gpu/
 trunk                  the twelve hidden layers of the book's networks
 policy, policy_bn,     the book's five networks, with its names and model files
 value, policy_value,
@@ -16,22 +13,5 @@ policy_value_history,  two heads
 policy_value_small
 own                    networks of the user, from a Python file
 registry               the networks by name
-layouts                which network an npz holds; conversion of earlier files
-model_file, npz        reading and writing model files
-evaluator              a loaded model that evaluates positions
-backend,               what computes a network in play on a CPU: compiler, or OpenVINO;
-openvino_program,      its comparison with the network itself
-agreement
-quantization,          OpenVINO's convolutions in integers of 8 bits; positions of random
-random_games           games, which a network is tried on
-fold, unfold           batch normalization folded into the convolutions, and put back
-compiler, trace,       a network turned into a program of numpy operations for play
-fusion, translations
-transfer               a trunk copied from one network to another
-dirac                  initialization near the identity
-onnx_export,           export to ONNX
-onnx_dlshogi,
-onnx_check
-cpu/, gpu/             the layers, computed fast on a CPU and on a GPU
 =====================  ===========================================================
 """

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy
+
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
@@ -29,7 +31,7 @@ class Network(chainer.Chain):
         has_policy: Whether the network has a policy head.
         value_kind: What the values mean; None without a value head.
         value_output: Name of the linear link that computes the values; empty without one.
-            ``utils/calibrate_value.py`` needs it.
+            ``convert_model calibrate`` needs it.
         value_head: Names of the links of the value head; empty if they cannot be trained alone. A
             network with them has the methods ``trunk``, from the planes to the input of the heads,
             and ``value``, from there to the values.
@@ -44,25 +46,22 @@ class Network(chainer.Chain):
 
     @classmethod
     def sizes_in(cls, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """Reads the sizes of a network from the arrays of its model file.
+        """Reads the keyword arguments of the constructor from the arrays of a model file.
 
-        Args:
-            arrays: The arrays by key; they may be those of another network.
-
-        Returns:
-            Keyword arguments of the constructor, without those that the arrays do not tell. A
-            network with sizes must override this method: its model files could not be loaded.
+        The arrays may be those of another network. A network with sizes must override this method:
+        its model files could not be loaded.
         """
         return {}
 
 
-def output_arrays(network: Network, planes: Any) -> list[Any]:
-    """Computes the outputs of a network as arrays: logits before values.
+def arrays_of(network: Any) -> dict[str, Any]:
+    """Returns the arrays that a model file of a network has, by key."""
+    content = chainer.serializers.npz.serialize(network)
+    return {key: numpy.asarray(value) for key, value in content.items()}
 
-    Args:
-        network: The network.
-        planes: (batch, plane_num, 9, 9) float32, on the device of the network.
-    """
+
+def output_arrays(network: Network, planes: Any) -> list[Any]:
+    """Computes a network's outputs from planes on its device, as arrays: logits before values."""
     output = network(planes)
     variables = output if isinstance(output, (tuple, list)) else (output,)
     return [variable.array for variable in variables]

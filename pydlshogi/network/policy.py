@@ -10,7 +10,7 @@ from typing import Any
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM
-from pydlshogi.network.convolution import Convolution2D
+from pydlshogi.layers.convolution import Convolution2D
 from pydlshogi.network.trunk import Trunk, ch
 
 F = chainer.functions

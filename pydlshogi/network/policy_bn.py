@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydlshogi.layers.batch_normalization import BatchNormalization
+from pydlshogi.layers.blocks import Folds
+from pydlshogi.layers.convolution import Convolution2D
 from pydlshogi.network import policy
-from pydlshogi.network.convolution import Convolution2D
-from pydlshogi.network.layers import Folds
-from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.trunk import DEPTH, ch
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydlshogi.network.layers import (
+from pydlshogi.layers.blocks import (
     NormalizedConvolution,
     PiecesAndHands,
     PiecesAndStretchedHands,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydlshogi.features import HISTORY_PLANE_NUM
-from pydlshogi.network.layers import PiecesHandsAndRecent
+from pydlshogi.layers.blocks import PiecesHandsAndRecent
 from pydlshogi.network.policy_value_hand1x1 import PolicyValueHand1x1BNNetwork
 from pydlshogi.network.policy_value_resnet import PolicyValueHand1x1Resnet
 

@@ -11,11 +11,11 @@ from typing import Any
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.convolution import Convolution2D
-from pydlshogi.network.layers import Folds, PiecesAndHands, ResidualBlock
-from pydlshogi.network.linear import Linear
+from pydlshogi.layers.batch_normalization import BatchNormalization
+from pydlshogi.layers.blocks import Folds, PiecesAndHands, ResidualBlock
+from pydlshogi.layers.convolution import Convolution2D
+from pydlshogi.layers.linear import Linear
 from pydlshogi.network.network import Network
-from pydlshogi.network.normalization import BatchNormalization
 from pydlshogi.network.trunk import ch, channels_in
 from pydlshogi.network.value import fcl
 from pydlshogi.network.value_kind import WinLogit
@@ -62,7 +62,8 @@ class PolicyValueResnet(Network):
         blocks = 1
         while f"b{blocks}/conv1/W" in arrays:
             blocks += 1
-        return {"blocks": blocks, **channels_in(arrays)}
+        channels = channels_in(arrays, 2 * blocks - 1)
+        return {} if channels is None else {"blocks": blocks, **channels}
 
     def first_layer(self) -> Any:
         """Makes the link from the input planes to the first hidden layer's output."""

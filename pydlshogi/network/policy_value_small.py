@@ -10,8 +10,8 @@ from typing import Any
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.convolution import Convolution2D
-from pydlshogi.network.linear import Linear
+from pydlshogi.layers.convolution import Convolution2D
+from pydlshogi.layers.linear import Linear
 from pydlshogi.network.network import Network
 from pydlshogi.network.value_kind import ExpectedResult
 

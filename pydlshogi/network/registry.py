@@ -50,7 +50,7 @@ _SIZES = {
 # Networks that compute the same function of the same parameters.
 _FORM_OF = {"policy_hand1x1_unpool": "policy_hand1x1"}
 
-#: Networks that ``transfer_policy_to_value --unfold`` makes (:mod:`pydlshogi.network.unfold`).
+#: Networks that ``transfer_policy_to_value --unfold`` makes (:mod:`pydlshogi.model_files.unfold`).
 UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn", "policy_value_history_bn")
 
 #: All names.
@@ -69,12 +69,7 @@ class UnknownSize(UserError, TypeError):
 
 
 def sizes_of(name: str) -> tuple[str, ...]:
-    """Returns the names of the sizes that a network of this package has.
-
-    Args:
-        name: One of :data:`NETWORKS`. The sizes of a user's class are not known: the arguments
-            of its constructor tell them.
-    """
+    """Returns the names of the sizes that a network of this package has."""
     return _SIZES.get(name, ("channels",))
 
 
@@ -140,7 +135,7 @@ def _complete(network: Any) -> None:
 
 def _check_stored(network: Any, name: str, sizes: Mapping[str, int]) -> None:
     """Refuses sizes of a user's network that no program could read from its model file."""
-    from pydlshogi.network.model_file import arrays_of
+    from pydlshogi.network.network import arrays_of
 
     known = inspect.signature(type(network)).parameters
     stored = sizes_in(name, arrays_of(network))
@@ -155,14 +150,9 @@ def _check_stored(network: Any, name: str, sizes: Mapping[str, int]) -> None:
 
 
 def sizes_in(name: str, arrays: Mapping[str, Any]) -> dict[str, int]:
-    """Reads the sizes of a network from the arrays of its model file.
+    """Reads the keyword arguments of :func:`make_network` from the arrays of a model file.
 
-    Args:
-        name: Name of the network.
-        arrays: The arrays by key; they may be those of another network.
-
-    Returns:
-        Keyword arguments of :func:`make_network`; none where a user's class cannot read them.
+    The arrays may be those of another network. A user's class may not be able to read them.
 
     Raises:
         UnknownNetwork: no network has that name.

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.features import LABEL_NUM
-from pydlshogi.network.convolution import Convolution2D
-from pydlshogi.network.linear import Linear
+from pydlshogi.layers.convolution import Convolution2D
+from pydlshogi.layers.linear import Linear
 from pydlshogi.network.trunk import Trunk, ch
 from pydlshogi.network.value_kind import WinLogit
 

@@ -17,29 +17,12 @@ class ValueKind:
 
     @staticmethod
     def losses(values: Any, wins: Any) -> Any:
-        """Computes the loss of each position.
-
-        Args:
-            values: (batch, 1) Variable, the output of the value head; (batch,) works too.
-            wins: (batch,) float32, the target: 1 for a win of the side to move, 0 for a
-                loss; numbers between are allowed.
-
-        Returns:
-            (batch,) Variable.
-        """
+        """Computes the losses (batch,) of values (batch, 1) and targets (batch,) from 0 to 1."""
         raise NotImplementedError
 
     @staticmethod
     def win_probabilities(values: Any) -> Any:
-        """Converts values to probabilities that the side to move wins.
-
-        Args:
-            values: (batch, 1) Variable or array, the output of the value head; (batch,)
-                works too.
-
-        Returns:
-            (batch,) array of numbers from 0 to 1.
-        """
+        """Converts values (batch, 1) to probabilities (batch,) that the side to move wins."""
         raise NotImplementedError
 
 

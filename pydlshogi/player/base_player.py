@@ -34,12 +34,7 @@ class BasePlayer:
         print("usiok", flush=True)
 
     def setoption(self, words: Sequence[str]) -> None:
-        """Sets an option.
-
-        Args:
-            words: The words behind ``setoption``: ``name``, a name, ``value`` and a value.
-                :func:`pydlshogi.usi.usi.usi` gives the value as one word.
-        """
+        """Sets an option; ``words`` are ``name``, a name, ``value`` and the value as one word."""
 
     def isready(self) -> None:
         """Loads what the player needs and prints ``readyok``."""
@@ -49,14 +44,9 @@ class BasePlayer:
         """Starts a game."""
 
     def position(self, words: Sequence[str]) -> None:
-        """Sets up the board.
+        """Sets up the board. ``words`` are those of the command, with or without ``position``.
 
-        Args:
-            words: The words behind ``position``: ``startpos`` or ``sfen`` with a position,
-                then optionally ``moves`` with the moves. ``position`` itself may come first.
-
-        Raises:
-            CommandError: The position or a move is impossible. The board is unchanged.
+        If the position or a move is impossible, it raises CommandError, and the board is unchanged.
         """
         self.board = make_board(*parse_position(" ".join(without("position", words))))
 

@@ -5,6 +5,7 @@ Source of the share of the remaining time: dlshogi.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import time
 
@@ -31,6 +32,15 @@ _PATIENCE = 0.05
 #: The same if ``go`` itself had to load the network, in seconds. That has used up the time anyway.
 _FIRST_PATIENCE = 1.0
 
+#: Delays are remembered for so many moves.
+_REMEMBERED = 16
+
+#: Seconds of a delay that the usual margin covers.
+_QUIET = 0.1
+
+#: Longest delay in seconds that is remembered: a computer that was suspended stands for no load.
+_LONGEST_DELAY = 1.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
@@ -47,21 +57,21 @@ class Budget:
     last: float
 
 
-def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
-    """Plans the time for a move.
+def make_budget(
+    go: Go, color: int, ply: int, margin: float, for_delays: float = 0.0
+) -> Budget | None:
+    """Plans the time for a move; None where there is no limit.
 
     Args:
         go: The command with the clocks.
         color: The side to move, 0 for Black, 1 for White.
         ply: Number of plies played.
-        margin: Reserve for delays of the GUI and of the system, in seconds.
-
-    Returns:
-        The budget; None where there is no limit.
+        margin: Reserve for usual delays of the GUI and of the system, in seconds.
+        for_delays: Reserve for the delays that were seen, in seconds.
     """
     if go.movetime is not None:
         seconds = go.movetime / 1000
-        planned = seconds - min(margin, seconds / 2)
+        planned = seconds - _kept(seconds, margin, for_delays)
         return Budget(planned, planned, _last(seconds))
     clock = go.clock(color)
     if clock == Clock():
@@ -71,10 +81,11 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     # Without a reserve, the clock would soon run down to the margin before each increment.
     reserve = min(_RESERVE_PART * increment, _MOST_RESERVE, remaining / 2)
     share = (remaining - reserve) / moves + increment
-    # At least half of the time is for the search, unless an increment is too small to restore the
-    # margin.
-    if not 0 < increment < margin:
-        margin = min(margin, (remaining - reserve + byoyomi) / 2)
+    # A part of the time is for the search, unless an increment is too small to restore the margin.
+    if 0 < increment < margin + for_delays:
+        margin += for_delays
+    else:
+        margin = _kept(remaining - reserve + byoyomi, margin, for_delays)
     # Some GUIs add the increment only after the move, so it is no part of the limit.
     limit = max(0.0, remaining - reserve + byoyomi - margin)
     # The share is well below the limit. With an increment of 0.1 s, a margin would take all of it.
@@ -83,21 +94,18 @@ def make_budget(go: Go, color: int, ply: int, margin: float) -> Budget | None:
     return Budget(planned, extended, _last(remaining + byoyomi))
 
 
+def _kept(seconds: float, margin: float, for_delays: float) -> float:
+    """Returns the part of some seconds that the search must not use: at most three quarters."""
+    margin = min(margin, seconds / 2)
+    return margin + min(for_delays, (seconds - margin) / 2)
+
+
 def half_of_the_time(go: Go, color: int) -> float | None:
-    """Returns how long a player without a search may think: half of the time for this move.
+    """Returns how long a player without a search may think, in seconds; None for no limit.
 
-    The time for this move is ``movetime``. Without it, it is the byoyomi, the increment and a
-    thirtieth of the remaining time. If ``moves_to_go`` is less than 30, the share is larger. The
-    time never exceeds remaining time and byoyomi: some GUIs add the increment only after the
-    move. The other half is a reserve for steps that cannot be interrupted and for delays of the
-    GUI.
-
-    Args:
-        go: The command with the clocks.
-        color: The side to move, 0 for Black, 1 for White.
-
-    Returns:
-        Seconds; None where there is no limit, or the move is held back anyway.
+    It is half of the time for this move: of ``movetime``, else of the byoyomi, the increment and a
+    share of the remaining time, but at most of remaining time and byoyomi. The other half is a
+    reserve for steps that cannot be interrupted and for delays of the GUI.
     """
     if go.is_held:
         return None
@@ -123,12 +131,7 @@ def _seconds_of(clock: Clock) -> tuple[float, float, float]:
 
 
 def _moves_left(go: Go, guess: int) -> int:
-    """Returns the number of moves that share the remaining time.
-
-    Args:
-        go: The command.
-        guess: The result if ``moves_to_go`` is unknown, and the largest result.
-    """
+    """Returns the number of moves that share the remaining time; ``guess`` if it is unknown."""
     if go.moves_to_go is None or go.moves_to_go < 1:
         # Some GUIs send 0 if there is no such limit. This move must not get all the time.
         return guess
@@ -141,28 +144,58 @@ def _last(seconds: float) -> float:
     return max(0.0, seconds - _SENDING)
 
 
+class Delays:
+    """The delays of the last moves, from which the clock learns how busy the computer is.
+
+    The delay of a move is the longest time for which other programs kept the search waiting.
+    """
+
+    def __init__(self) -> None:
+        self._delays: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
+
+    def add(self, seconds: float) -> None:
+        """Adds the delay of a move."""
+        self._delays.append(min(seconds, _LONGEST_DELAY))
+
+    def reserve(self, delay: float = 0.0) -> float:
+        """Returns the seconds to keep for delays: for one of the engine, and one of the GUI.
+
+        ``delay`` is that of the present move so far.
+        """
+        return 2 * max(
+            0.0, min(delay, _LONGEST_DELAY) - _QUIET, *(d - _QUIET for d in self._delays)
+        )
+
+
 class Timer:
-    """The time of one search.
+    """The time of one search. All calls come from the thread that searches.
 
     Args:
         go: The command.
         color: The side to move.
         ply: Number of plies played.
         margin: As in :func:`make_budget`.
+        delays: The delays of the moves before, which enlarge the margin.
     """
 
-    def __init__(self, go: Go, color: int, ply: int, margin: float) -> None:
+    def __init__(
+        self, go: Go, color: int, ply: int, margin: float, delays: Delays | None = None
+    ) -> None:
         self._go = go
-        self._budget_arguments = color, ply, margin
+        self._color, self._ply, self._margin = color, ply, margin
+        self._delays = delays or Delays()
         self._start = time.perf_counter() if go.time is None else go.time
         self._clock_start = self._start
         self._patient_until = self._start + _PATIENCE
         self._is_pondering = go.ponder
-        self._budget = None if go.is_held else make_budget(go, *self._budget_arguments)
+        self._clocks: tuple[Go, ...] = () if go.is_held else (go,)  # the first with a clock counts
+        self._delay, self._seen = 0.0, _now()
+        self._plan()
 
     def wait_for_first_answer(self) -> None:
         """Gives the network time for its first answer, from now on, even if the clock is over."""
         self._patient_until = time.perf_counter() + _FIRST_PATIENCE
+        self._seen = _now()
 
     def elapsed(self) -> float:
         """Seconds since the command."""
@@ -174,17 +207,19 @@ class Timer:
             self._is_pondering = False
             # Without a GUI that waits for readyok, it may have come before the search began.
             self._clock_start = max(self._start, self._go.ponderhit.time)
-            self._budget = self._budget_of_ponderhit()
+            self._clocks = (parse_go(self._go.ponderhit.text)[0], self._go)
+            self._plan()
         return self._budget
 
-    def _budget_of_ponderhit(self) -> Budget | None:
-        """The budget by the clock of ``ponderhit``, else by that of ``go ponder``."""
-        hit, _ = parse_go(self._go.ponderhit.text)
-        budgets = (make_budget(go, *self._budget_arguments) for go in (hit, self._go))
-        budget = next(filter(None, budgets), None)
+    def _plan(self) -> None:
+        """Makes the budget, with a reserve for the delays."""
+        numbers = self._color, self._ply, self._margin, self._delays.reserve(self._delay)
+        budgets = (make_budget(go, *numbers) for go in self._clocks)
+        self._budget = next(filter(None, budgets), None)
         go = self._go
-        has_limit = budget or go.nodes is not None or go.depth is not None or go.infinite
-        return budget if has_limit else Budget(0, 0, 0)  # no limit is known: move at once
+        is_limited = self._budget or go.nodes is not None or go.depth is not None or go.infinite
+        if go.ponder and self._clocks and not is_limited:
+            self._budget = Budget(0, 0, 0)  # no limit is known: move at once
 
     def spent(self) -> float:
         """Seconds on the clock: since the command or since ``ponderhit``."""
@@ -195,7 +230,23 @@ class Timer:
         if self._go.stop.is_set():
             return True
         budget = self.budget()
-        return budget is not None and self.spent() >= budget.extended
+        if budget is not None and self.spent() >= budget.extended:
+            return True  # what follows counts as one delay, until the move is chosen
+        self._notice_delay()
+        return False
+
+    def end(self) -> None:
+        """Notes that the move is chosen."""
+        self._notice_delay()
+        self._delays.add(self._delay)
+
+    def _notice_delay(self) -> None:
+        """Measures how long this thread has not run since the last call."""
+        before, self._seen = self._seen, _now()
+        if self._seen - before > self._delay:
+            self._delay = self._seen - before
+            if self._delay > _QUIET:
+                self._plan()
 
     def is_late(self) -> bool:
         """Says whether the move is wanted now even if the network has not answered yet."""
@@ -203,3 +254,8 @@ class Timer:
             return False
         budget = self.budget()
         return self._go.stop.is_set() or (budget is not None and self.spent() >= budget.last)
+
+
+def _now() -> float:
+    """Returns the seconds on a clock that stands still while this thread computes."""
+    return time.perf_counter() - time.thread_time()

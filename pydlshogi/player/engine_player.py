@@ -7,6 +7,7 @@ from typing import Callable
 
 from pydlshogi.player.base_player import BasePlayer, without
 from pydlshogi.player.position import change_moves, make_board, start_and_moves
+from pydlshogi.usi.engine import Player
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.protocol import Go, parse_position, parse_setoption
 
@@ -14,22 +15,19 @@ from pydlshogi.usi.protocol import Go, parse_position, parse_setoption
 _BOOK_METHODS = ("usi", "setoption", "isready", "usinewgame", "position", "go", "quit")
 
 
-class EnginePlayer(BasePlayer):
-    """A player for :class:`pydlshogi.usi.engine.Engine`.
+class EnginePlayer(BasePlayer, Player):
+    """A player for :class:`pydlshogi.usi.engine.Engine`. A subclass implements :meth:`choose`.
 
-    A subclass implements :meth:`choose`. The methods of the book call the other methods, so a
-    player also works without an engine.
+    The methods of the book call those of ``Player``, so a player also works without an engine.
 
     Args:
         options: What the GUI can set. The player reads the values at each call.
         send: Sends one line to the GUI.
 
     Attributes:
-        name: Name of the engine, for ``id name``.
         default_go: The limits of the book's ``go()``, which has no arguments.
     """
 
-    name = "player"
     default_go = Go()
 
     def __init__(self, options: Options | None = None, send: Callable[[str], None] = print) -> None:
@@ -45,26 +43,8 @@ class EnginePlayer(BasePlayer):
         """Whether no subclass overrides a method of the book."""
         return all(getattr(type(self), m) is getattr(EnginePlayer, m) for m in _BOOK_METHODS)
 
-    def prepare(self) -> None:
-        """Loads what the player needs. The engine calls it before every game.
-
-        Raises:
-            UserError: The player cannot play.
-        """
-
-    def new_game(self) -> None:
-        """Starts a game."""
-
     def set_position(self, sfen: str | None, moves: list[str]) -> None:
-        """Sets up the board.
-
-        Args:
-            sfen: Start position as in USI; None for the start position of an even game.
-            moves: Moves from there, in USI notation.
-
-        Raises:
-            CommandError: The position or a move is impossible. The board is unchanged.
-        """
+        """Sets up the board. An error leaves it unchanged."""
         self._take_over_board()
         # During a game each list of moves is the last one and two more.
         if sfen == self._sfen:
@@ -80,32 +60,6 @@ class EnginePlayer(BasePlayer):
         if board.sfen() != self._known or moves != self._moves:
             self._sfen, self._moves = start_and_moves(board)
             self._known = board.sfen()
-
-    def choose(self, go: Go) -> str:
-        """Chooses a move in the position on the board.
-
-        Args:
-            go: Limits of the search.
-
-        Returns:
-            The text behind ``bestmove``: a move, a move with ``ponder`` and another move,
-            ``resign`` or ``win``.
-
-        Raises:
-            UserError: The player cannot play.
-        """
-        raise NotImplementedError
-
-    def is_endless(self, go: Go) -> bool:
-        """Says whether only ``stop`` ends the search. This player always ends by itself."""
-        return False
-
-    def find_mate(self, go: Go) -> str:
-        """Returns the text behind ``checkmate``. This one cannot search mates."""
-        return "notimplemented"
-
-    def close(self) -> None:
-        """Ends what the player has started."""
 
     def usi(self) -> None:
         """Sends the name of the engine, its options and ``usiok``."""

@@ -14,19 +14,19 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.network.backend import OWN
-from pydlshogi.player.batches import default_batch_size, default_batches
-from pydlshogi.player.book import BookError, BookMove
-from pydlshogi.player.clock import Timer
-from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.inference.backend import OWN
+from pydlshogi.player.batch_sizes import default_batch_size, default_batches
+from pydlshogi.player.clock import Delays, Timer
+from pydlshogi.player.engine_options import mcts_options, search_numbers
 from pydlshogi.player.network_player import NetworkPlayer
-from pydlshogi.player.opening_book import OpeningBook
+from pydlshogi.player.opening_book import BookError, BookMove, OpeningBook
 from pydlshogi.player.search_end import is_done, is_settled
 from pydlshogi.player.search_info import (
     Reports,
     book_info,
     info_lines,
     mate_info,
+    ordered,
     why_unknown,
 )
 from pydlshogi.uct.boards import board_library, make_search_board
@@ -40,7 +40,7 @@ from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.search import Search, compile_search, must_compile
 from pydlshogi.uct.settings import Settings
-from pydlshogi.usi.protocol import Go
+from pydlshogi.usi.protocol import Go, end_info
 
 __all__ = ["MCTSPlayer"]
 
@@ -71,6 +71,7 @@ class MCTSPlayer(NetworkPlayer):
         self._own_board = self.board  # made by this player, not by a script
         self._has_told_board = False
         self._book = OpeningBook()
+        self._delays = Delays()
 
     def check_network(self) -> None:
         """Refuses a network without a policy head, and warns of one without a value head.
@@ -81,7 +82,7 @@ class MCTSPlayer(NetworkPlayer):
         if not self._evaluator.has_value:
             self.send(
                 f"info string model file {self.model_path()} has no value head: the engine plays "
-                "by its policy alone. For a search choose a modelfile trained with --network "
+                "by its policy alone. For a search choose a modelfile of the network "
                 "policy_value."
             )
         if self._evaluator.backend != OWN:
@@ -144,13 +145,19 @@ class MCTSPlayer(NetworkPlayer):
         if self.options["nodes"]:
             nodes = self.options["nodes"]
             go = dataclasses.replace(go, nodes=nodes if go.nodes is None else min(nodes, go.nodes))
-        timer = Timer(go, self.board.turn, self._ply(), self.options["Byoyomi_Margin"] / 1000)
-        if self.options["declaration_win"] and rules.can_declare_win(self.board):
+        margin = self.options["Byoyomi_Margin"] / 1000
+        timer = Timer(go, self.board.turn, self._ply(), margin, self._delays)
+        declares = self._declares()
+        if declares:
+            self.send(end_info("mate 1"))
             self.send("info string the 27-point declaration holds")
-            return "win"
         if not rules.has_legal_move(self.board):
-            self.send("info string the side to move has no legal move")
-            return "resign"
+            if not declares:
+                self.send(end_info("mate -0"))
+                self.send("info string the side to move has no legal move")
+            return "win" if declares else "resign"
+        if declares and not go.infinite:
+            return "win"
         if not self._loaded:  # a GUI without isready
             self.prepare()
             timer.wait_for_first_answer()
@@ -159,7 +166,13 @@ class MCTSPlayer(NetworkPlayer):
             return self._play_book(book_move)
         self._begin(go)
         nodes = self._run(go, timer)
-        return self._bestmove(go, timer, nodes)
+        answer = self._bestmove(go, timer, nodes)
+        timer.end()
+        return "win" if declares else answer
+
+    def _declares(self) -> bool:
+        """Says whether the side to move may declare."""
+        return self.options["declaration_win"] and rules.can_declare_win(self.board)
 
     def is_endless(self, go: Go) -> bool:
         """Says whether only ``stop`` ends the search."""
@@ -218,8 +231,6 @@ class MCTSPlayer(NetworkPlayer):
     def _run(self, go: Go, timer: Timer) -> int:
         """Searches until the time is over, a limit is reached, or the choice is settled.
 
-        The search evaluates its batches by :meth:`_run_network`.
-
         Returns:
             Number of visits.
         """
@@ -241,12 +252,7 @@ class MCTSPlayer(NetworkPlayer):
     def _make_stop_check(self, timer: Timer, visits_before: int) -> Callable[[], bool]:
         """Makes the function that the search calls every few milliseconds.
 
-        The function sends the ``info`` lines when they are due. It returns whether the search
-        must end now.
-
-        Args:
-            timer: The time of the search.
-            visits_before: Visits of the root before the search.
+        It sends the ``info`` lines when they are due, and says whether the search must end now.
         """
         root = self._search.root
         reports = self._make_reports(
@@ -309,7 +315,7 @@ class MCTSPlayer(NetworkPlayer):
             lines = played_first(self._search, played, number)
         for line in info_lines(
             self._search,
-            lines,
+            ordered(lines, self._search),
             seconds=timer.elapsed(),
             nodes=nodes,
             has_value=self._evaluator.has_value,
@@ -369,23 +375,17 @@ class MCTSPlayer(NetworkPlayer):
         color = self.board.turn
         value = options["Draw_Value_White" if color else "Draw_Value_Black"] / 1000
         return Settings(
-            c_init=options["C_init"] / 100,
-            c_base=options["C_base"],
-            c_init_root=options["C_init_root"] / 100,
-            c_base_root=options["C_base_root"],
-            fpu_reduction=options["C_fpu_reduction"] / 100,
-            fpu_reduction_root=options["C_fpu_reduction_root"] / 100,
-            temperature=options["Softmax_Temperature"] / 100,
             batch_size=self._batch_size(),
             batches=default_batches(self.device, self._evaluator.backend),
-            mate_plies=options["mate_plies"],
             root_mate=options["Mate_Root_Search"],
             line_mate=options["Mate_PV_Search"],
-            declaration=options["declaration_win"],
+            # Where a declaration holds, an analysis shows what the moves are worth.
+            declaration=options["declaration_win"] and not self._declares(),
             draw_black=1 - value if color else value,
             draw_ply=draw_ply,
             occurrences=LAST_OCCURRENCE if go.infinite else _OCCURRENCE_IN_GAME,
             megabytes=options["USI_Hash"],
+            **search_numbers(options),  # type: ignore[arg-type]
         )
 
     def _book_move(self, go: Go) -> BookMove | None:

@@ -12,15 +12,15 @@ import shogi
 
 from pydlshogi import files
 from pydlshogi.device import DeviceError, select_device
+from pydlshogi.inference.backend import OWN, BackendError
+from pydlshogi.inference.evaluator import Evaluation, Evaluator
+from pydlshogi.layers.cpu.threads import compute_with
+from pydlshogi.model_files.model_file import ModelFileError, UnnamedNetwork
 from pydlshogi.network import own
-from pydlshogi.network.backend import OWN, BackendError
-from pydlshogi.network.cpu.threads import compute_with
-from pydlshogi.network.evaluator import Evaluation, Evaluator
-from pydlshogi.network.model_file import ModelFileError, UnnamedNetwork
+from pydlshogi.player.engine_options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.engine_player import EnginePlayer
-from pydlshogi.player.options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.processors import processors, threads_of_environment
-from pydlshogi.usi.options import Options
+from pydlshogi.usi.options import Options, unquoted
 from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import FatalError
 
@@ -32,7 +32,7 @@ class NetworkPlayer(EnginePlayer):
     """A player with a network. A subclass implements :meth:`choose`.
 
     Args:
-        options: Options with the names of :func:`pydlshogi.player.options.network_options`.
+        options: Options with the names of :func:`pydlshogi.player.engine_options.network_options`.
         send: Sends one line to the GUI.
         folder: Relative paths in the option ``modelfile`` start here.
         model: The default model. Without it the environment variable ``PYDLSHOGI_MODEL``
@@ -61,18 +61,10 @@ class NetworkPlayer(EnginePlayer):
         self._seed = -1
 
     def check_network(self) -> None:
-        """Checks that the network has the heads that the player needs.
-
-        Raises:
-            FatalError: It lacks one.
-        """
+        """Raises FatalError if the network lacks a head that the player needs."""
 
     def refuse_without_policy(self) -> None:
-        """Refuses a network without a policy head.
-
-        Raises:
-            FatalError: It has none.
-        """
+        """Raises FatalError if the network has no policy head."""
         if not self._evaluator.has_policy:
             raise FatalError(
                 f"model file {self.model_path()} is a value network and has no policy. Play it "
@@ -80,7 +72,7 @@ class NetworkPlayer(EnginePlayer):
             )
 
     def backend(self) -> str:
-        """Returns what computes the network on a CPU (:mod:`pydlshogi.network.backend`)."""
+        """Returns what computes the network on a CPU (:mod:`pydlshogi.inference.backend`)."""
         return OWN
 
     def prepare(self) -> None:
@@ -126,11 +118,8 @@ class NetworkPlayer(EnginePlayer):
     def _choose_threads(self, wanted: int) -> None:
         """Sets the number of threads, but not more than there are processors.
 
-        Every step of the network waits for all threads, so more of them would only wait.
-
-        Raises:
-            ThreadsError: ``PYDLSHOGI_THREADS`` is not a number of threads. That is an error even
-                if the option gives another number.
+        Every step of the network waits for all threads, so more of them would only wait. A wrong
+        ``PYDLSHOGI_THREADS`` raises ThreadsError even if the option gives another number.
         """
         threads_of_environment()
         number = min(wanted, processors())
@@ -146,24 +135,15 @@ class NetworkPlayer(EnginePlayer):
         self.evaluate_planes([self._evaluator.planes(shogi.Board())] * 2)
 
     def evaluate(self, board: shogi.Board) -> tuple[numpy.ndarray | None, float | None]:
-        """Evaluates a position.
+        """Returns the logits, (2187,) float32, and the probability that the side to move wins.
 
-        Returns:
-            (2187,) float32, the logit of every label; and the probability that the side to
-            move wins. None for a head that the network lacks.
-
-        Raises:
-            FatalError: The network returns numbers that are not finite.
+        A head that the network lacks gives None. Numbers that are not finite raise FatalError.
         """
         logits, wins = self.evaluate_planes([self._evaluator.planes(board)])
         return None if logits is None else logits[0], None if wins is None else float(wins[0])
 
     def evaluate_planes(self, planes: Sequence[numpy.ndarray] | numpy.ndarray) -> Evaluation:
-        """Evaluates positions, given the planes of each.
-
-        Raises:
-            FatalError: The network returns numbers that are not finite.
-        """
+        """Evaluates positions, given the planes of each. Raises FatalError as :meth:`evaluate`."""
         evaluation = self._evaluator.evaluate(planes)
         if not all(numpy.isfinite(part).all() for part in evaluation if part is not None):
             raise FatalError(
@@ -188,15 +168,11 @@ class NetworkPlayer(EnginePlayer):
         if self._default_model:
             return self._default_model
         if os.environ.get(MODEL_VARIABLE):
-            return self._folder / os.environ[MODEL_VARIABLE]
+            return self._folder / unquoted(os.environ[MODEL_VARIABLE])  # set X="a b" keeps quotes
         return self.default_path()
 
     def default_path(self) -> Path:
-        """Returns the model file that the default of ``modelfile`` stands for.
-
-        The shipped policy model takes the place of a shipped model with two heads that is
-        missing.
-        """
+        """Returns the model file that the default of ``modelfile`` stands for."""
         default = self.options.default("modelfile")
         if default != POLICY_VALUE_MODEL:
             return self._located(default)
@@ -215,7 +191,7 @@ class NetworkPlayer(EnginePlayer):
             return
         self.send(
             "info string resign_threshold has no effect: the network has no value head. "
-            "Choose a modelfile trained with --network policy_value."
+            "Choose a modelfile of the network policy_value."
         )
 
     def _allowed(self, legal: list[shogi.Move], searchmoves: tuple[str, ...]) -> list[shogi.Move]:
@@ -228,11 +204,7 @@ class NetworkPlayer(EnginePlayer):
 
 
 def _choose_device(name: str) -> Any:
-    """Returns the device that the option ``device`` names.
-
-    Raises:
-        FatalError: The GPU does not exist, or cannot be used.
-    """
+    """Returns the device that an option names; raises FatalError if it cannot be used."""
     if not name.startswith("gpu"):
         return select_device(-1 if name == "cpu" else None)
     try:

@@ -5,7 +5,7 @@ Source: 「将棋AIで学ぶディープラーニング」, chapter 7.
 
 from __future__ import annotations
 
-from pydlshogi.player.options import policy_options
+from pydlshogi.player.engine_options import policy_options
 from pydlshogi.player.shallow_player import Choice, ShallowPlayer, Task
 from pydlshogi.player.strategy import boltzmann, greedy, softmax
 

@@ -42,14 +42,7 @@ _SET = {
 
 
 def make_board(sfen: str | None, moves: Iterable[str]) -> shogi.Board:
-    """Sets up a position and plays moves.
-
-    Args:
-        sfen: ``B T H [N]`` as in USI; None for the start position of an even game.
-        moves: Moves in USI notation.
-
-    Returns:
-        The board, with the moves on its stack.
+    """Sets up a position, ``B T H [N]`` or None for the usual start, and plays USI moves.
 
     Raises:
         CommandError: The sfen is malformed, or the position or a move is impossible.
@@ -100,11 +93,7 @@ def change_moves(board: shogi.Board, before: Sequence[str], after: Sequence[str]
 
 
 def _play(board: shogi.Board, moves: Sequence[str], start: int) -> None:
-    """Plays the moves from index ``start`` on.
-
-    Raises:
-        CommandError: A move is impossible.
-    """
+    """Plays the moves from index ``start`` on, or raises CommandError."""
     for number, word in enumerate(moves[start:], start + 1):
         move = shogi.Move.from_usi(word) if MOVE.fullmatch(word) else None
         # Not is_legal: if a GUI has allowed a mate by a pawn drop, the game goes on.

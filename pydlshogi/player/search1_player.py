@@ -10,7 +10,7 @@ from typing import Callable
 import numpy
 import shogi
 
-from pydlshogi.player.options import POLICY_VALUE_MODEL, search1_options
+from pydlshogi.player.engine_options import POLICY_VALUE_MODEL, search1_options
 from pydlshogi.player.shallow_player import Choice, ShallowPlayer, Task
 from pydlshogi.player.strategy import boltzmann, greedy, logit
 from pydlshogi.usi.protocol import FatalError
@@ -35,7 +35,7 @@ class Search1Player(ShallowPlayer):
         if not self._evaluator.has_value:
             raise FatalError(
                 f"model file {self.model_path()} has no value head. Choose a file trained with "
-                f"--network value or policy_value. {self.model_hint}"
+                f"the network value or policy_value. {self.model_hint}"
             )
 
     def decide(self, task: Task) -> Choice:
@@ -64,15 +64,14 @@ class Search1Player(ShallowPlayer):
     def look_ahead(
         self, moves: list[shogi.Move], is_over: Callable[[], bool] = lambda: False
     ) -> list[float]:
-        """Evaluates the positions after moves.
+        """Evaluates the positions after legal moves, the most important first.
 
         Args:
-            moves: Legal moves, the most important first.
+            moves: The moves.
             is_over: Says whether to stop; asked before each :data:`CHUNK` of moves.
 
         Returns:
-            For each move, or the first of them, the probability that the side which makes
-            it wins.
+            For each move, or the first of them, the probability that its side wins.
         """
         wins: list[float] = []
         while len(wins) < len(moves) and not is_over():

@@ -17,13 +17,7 @@ _LEAST = 0.1
 
 
 def is_done(search: Search, go: Go, max_visits: int) -> bool:
-    """Says whether the result is proven or a limit other than the time is reached.
-
-    Args:
-        search: The search.
-        go: Its limits.
-        max_visits: Visits of the root at which to end.
-    """
+    """Says whether the result is proven, or visits, depth or memory are at their limit."""
     root = search.root
     if root.proof or root.visits >= max_visits:
         return True
@@ -36,13 +30,7 @@ def is_settled(root: Node, go: Go, timer: Timer, nodes: int) -> bool:
     """Says whether to move early, because the choice is clear or cannot change any more.
 
     ``movetime`` is the time that the user wants the search to take. So it is used, unless only
-    one move does not lose.
-
-    Args:
-        root: The position searched.
-        go: The limits of the search.
-        timer: Its time.
-        nodes: Visits since ``go``.
+    one move does not lose. ``nodes`` are the visits since ``go``.
     """
     budget = timer.budget()
     if budget is None or root.visits < 2:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Callable
 
-from pydlshogi.player.book import BookMove
 from pydlshogi.player.clock import Timer
+from pydlshogi.player.opening_book import BookMove
 from pydlshogi.player.strategy import score
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
-from pydlshogi.uct.line import Line
+from pydlshogi.uct.line import Line, candidates
 from pydlshogi.uct.move import to_usi
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
@@ -20,11 +20,14 @@ from pydlshogi.usi.protocol import Go
 _FIRST_REPORT = 0.1
 
 
-class Reports:
-    """Sends ``info`` lines at regular intervals during a search.
+#: A line has enough visits for a comparison by value if it has so many, and this part of the most.
+_ENOUGH_VISITS, _ENOUGH_PART = 10, 0.1
 
-    In the first moments, reports come more often. A GUI that analyses each position for a second
-    records the last report before it sends ``stop``.
+
+class Reports:
+    """Sends ``info`` lines at intervals during a search, and more often in its first moments.
+
+    A GUI that analyses each position for a second records the last report before ``stop``.
 
     Args:
         timer: The time of the search.
@@ -68,14 +71,28 @@ def info_lines(
         yield f"info depth {len(line.moves)} {common} multipv {rank}{words} pv {pv}"
 
 
-def mate_info(search: MateSearch, seconds: float, mate: Sequence[int] = ()) -> str:
-    """Writes the ``info`` line of a mate search.
+def ordered(lines: Sequence[Line], search: Search) -> list[Line]:
+    """Sorts the lines of a search, the best first: those with enough visits by their values.
 
-    Args:
-        search: The search. It does not count positions that the board's own search visits.
-        seconds: Time since ``go``.
-        mate: The moves of the mate; empty if none is known.
+    The first line stays the first, because its move is played. Its value is the most certain.
     """
+    visits = {candidate.move: candidate.visits for candidate in candidates(search.root)}
+    counts = [visits.get(line.moves[0], 0) for line in lines]
+    least = max(_ENOUGH_VISITS, _ENOUGH_PART * max(counts, default=0))
+    places = [
+        place
+        for place, line in enumerate(lines)
+        if place and counts[place] >= least and not (line.proof and line.proof.outcome)
+    ]
+    found = list(lines)
+    by_value = sorted((lines[place] for place in places), key=lambda line: -line.value)
+    for place, line in zip(places, by_value):
+        found[place] = line
+    return found
+
+
+def mate_info(search: MateSearch, seconds: float, mate: Sequence[int] = ()) -> str:
+    """Writes the ``info`` line of a mate search, with the moves of the mate if one is known."""
     effort = _effort(seconds, search.nodes, search.fullness())
     if not mate:
         return f"info {effort}"

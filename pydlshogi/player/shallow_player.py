@@ -15,7 +15,7 @@ from pydlshogi.player.clock import half_of_the_time
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.strategy import boltzmann, greedy, score
 from pydlshogi.rules import Repetition
-from pydlshogi.usi.protocol import Go, info
+from pydlshogi.usi.protocol import Go, end_info, info
 
 #: Probability of winning by a move that ends the game by repetition. A win, by the opponent's
 #: perpetual check, counts as certain, although not every referee notices it.
@@ -28,7 +28,7 @@ class Task:
 
     Attributes:
         moves: The legal moves that ``go`` allows.
-        playable: The moves among them with the best result by repetition.
+        playable: Those with the best result by repetition.
         settled: Probability of winning by the moves that end the game by repetition.
         is_over: Says whether the move is wanted now.
     """
@@ -46,7 +46,7 @@ class Choice:
     Attributes:
         move: The move to play.
         ranking: The candidates, best first; ``move`` is among them.
-        probabilities: For each candidate the number that ``info string`` shows.
+        probabilities: The number of each candidate that ``info string`` shows.
         wins: Probability of winning by a move, as far as the network knows.
         nodes: Number of positions that the network has evaluated.
     """
@@ -69,29 +69,39 @@ class ShallowPlayer(NetworkPlayer):
         """Chooses a move: declares, mates, asks :meth:`decide`, or resigns."""
         start = time.perf_counter() if go.time is None else go.time
         board = self.board
-        if self.options["declaration_win"] and rules.can_declare_win(board):
-            self.send("info string the 27-point declaration holds")
-            return "win"
+        declares = self.options["declaration_win"] and rules.can_declare_win(board)
         legal = rules.legal_moves(board)
-        if not legal:
-            return "resign"
+        if declares:
+            self.send(end_info("mate 1"))
+            self.send("info string the 27-point declaration holds")
+        elif not legal:
+            self.send(end_info("mate -0"))
+        if not legal or (declares and not go.infinite):
+            return "win" if declares else "resign"
         moves = self._allowed(legal, go.searchmoves)
         mate = rules.mate_in_one(board, moves) if self.options["mate_in_one"] else None
         if mate:
             self.send(info([mate.usi()], "mate 1", time_ms=_milliseconds_since(start), nodes=0))
-            return mate.usi()
+            return "win" if declares else mate.usi()
         if not self._loaded:  # a GUI without isready
             self.prepare()
         choice = self.decide(self._task(moves, go, start))
         self._show(choice, start)
+        if declares:
+            return "win"
         return "resign" if self._resigns(choice) else choice.move.usi()
 
     def _task(self, moves: list[shogi.Move], go: Go, start: float) -> Task:
         """Describes the choice to make."""
         seconds = half_of_the_time(go, self.board.turn)
+        looks = [time.perf_counter()]
 
         def is_over() -> bool:
-            late = seconds is not None and time.perf_counter() - start >= seconds
+            looks.append(time.perf_counter())
+            # On a busy computer, the next step may not fit into half of the other half.
+            step = max(after - before for before, after in zip(looks, looks[1:]))
+            spent = looks[-1] - start
+            late = seconds is not None and (spent >= seconds or spent + step > 1.5 * seconds)
             is_hit = go.ponder and not go.infinite and go.ponderhit.is_set()
             return late or go.stop.is_set() or is_hit
 
@@ -102,12 +112,7 @@ class ShallowPlayer(NetworkPlayer):
         return win is not None and win < self.options["resign_threshold"] / 100
 
     def logits_of(self, moves: list[shogi.Move], logits: numpy.ndarray) -> numpy.ndarray:
-        """Returns the logits of moves, in their order.
-
-        Args:
-            moves: Moves in the position on the board.
-            logits: (2187,), the logit of every label.
-        """
+        """Returns the logits of moves on the board, in their order, out of those of all labels."""
         return logits[[make_output_label(move, self.board.turn) for move in moves]]
 
     def pick(self, logits: numpy.ndarray) -> int:
@@ -129,11 +134,8 @@ class ShallowPlayer(NetworkPlayer):
         """Removes moves that end the game by repetition if there are better ones.
 
         A perpetual check, which loses, is always removed. A repetition that wins is always
-        taken. The option ``repetition`` decides about draws.
-
-        Returns:
-            The other moves; and the probability of winning by those moves that end the
-            game by repetition with a win or a draw.
+        taken. The option ``repetition`` decides about draws. The second result is the probability
+        of winning by each move that ends the game.
         """
         if not rules.may_repeat(self.board):
             return moves, {}
@@ -148,9 +150,8 @@ class ShallowPlayer(NetworkPlayer):
     def _show(self, choice: Choice, start: float) -> None:
         """Shows as many candidates as the option ``MultiPV`` says.
 
-        ``info string`` lines come best first, as a person reads them. ``multipv 1`` is the
-        move played, and the last line: some programs look for that number, others take the
-        last line with a score. A move without an evaluation has no score.
+        ``info string`` lines come best first. ``multipv 1`` is the move played, and the last line:
+        some programs look for that number, others take the last line with a score.
         """
         count = self.options["MultiPV"]
         shown = choice.ranking[:count]

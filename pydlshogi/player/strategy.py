@@ -20,15 +20,11 @@ _SCORE_MAX = 9999
 
 
 def softmax(logits: Sequence[float] | numpy.ndarray, temperature: float = 1.0) -> numpy.ndarray:
-    """Turns logits into probabilities.
+    """Turns (n,) logits into (n,) float64 probabilities.
 
     Args:
-        logits: (n,) finite numbers; not changed.
-        temperature: Above 0. Near 0 the largest logit takes all; a high temperature makes
-            all probabilities nearly equal.
-
-    Returns:
-        (n,) float64, which sum to 1.
+        logits: Finite numbers; not changed.
+        temperature: Near 0 the largest logit takes all; a high one makes all nearly equal.
 
     Raises:
         ValueError: The temperature is not above 0.
@@ -43,38 +39,20 @@ def softmax(logits: Sequence[float] | numpy.ndarray, temperature: float = 1.0) -
 
 
 def greedy(logits: Sequence[float] | numpy.ndarray) -> int:
-    """Returns the index of the largest logit, the first of several.
-
-    Args:
-        logits: (n,) numbers; not changed.
-    """
+    """Returns the index of the largest logit, the first of several."""
     return int(numpy.argmax(logits))
 
 
 def boltzmann(
     logits: Sequence[float] | numpy.ndarray, temperature: float, rng: Any = numpy.random
 ) -> int:
-    """Draws an index with the probabilities of the softmax.
-
-    Args:
-        logits: (n,) finite numbers; not changed.
-        temperature: Above 0. Near 0 the largest logit is always drawn.
-        rng: Random generator: anything with numpy's ``choice``. The default is numpy's
-            global state.
-
-    Raises:
-        ValueError: The temperature is not above 0.
-    """
+    """Draws an index with the probabilities of :func:`softmax`; ``rng`` has numpy's ``choice``."""
     probabilities = softmax(logits, temperature)
     return int(rng.choice(len(probabilities), p=probabilities))
 
 
 def logit(probability: float) -> float:
-    """Returns ln(p/(1−p)), at most as large as a score can be.
-
-    Args:
-        probability: 0 to 1.
-    """
+    """Returns ln(p/(1−p)) of a probability, at most as large as a score can be."""
     largest = _SCORE_MAX / PONANZA_CONSTANT
     if probability <= 0:
         return -largest
@@ -84,12 +62,5 @@ def logit(probability: float) -> float:
 
 
 def score(probability: float) -> int:
-    """Converts a probability of winning into an evaluation: 600·ln(p/(1−p)).
-
-    Args:
-        probability: 0 to 1.
-
-    Returns:
-        Centipawns, −9999 to 9999.
-    """
+    """Converts a probability of winning into centipawns, −9999 to 9999: 600·ln(p/(1−p))."""
     return round(PONANZA_CONSTANT * logit(probability))

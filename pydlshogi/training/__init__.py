@@ -1,21 +1,22 @@
 """Training of networks with Chainer's Trainer, from two kifu lists to a model file.
 
-- :mod:`.run`, :mod:`.options`: a whole run, from its options to its files
+- :mod:`.recipe`: the options of a training, each declared once, without heavy imports
+- :mod:`.run`: a whole run, from its options to its files
 - :mod:`.datasets`: the training and the test positions, from two lists
 - :mod:`.trainer`: Chainer's Trainer with its extensions and ours
 - :mod:`.batches`, :mod:`.order`: the order of the positions, and their planes
-- :mod:`.recipe`: optimizer and learning rate
-- :mod:`.policy_target`, :mod:`.value_target`, :mod:`.lambda_return`: what the two heads learn
+- :mod:`.optimizer`: optimizer and learning rate
+- :mod:`.targets`: what the two heads learn
 - :mod:`.value_head`: training of the value head alone
-- :mod:`.defaults`: defaults of options, without heavy imports
-- :mod:`.loss`, :mod:`.evaluation`: the loss, and the measurements during training
+- :mod:`.loss`, :mod:`.extensions`: the loss, and the measurements during training
+- :mod:`.updater`: one step on a GPU with recordings
 - :mod:`.end`: the end of a run, also by Ctrl-C
 - :mod:`.state`, :mod:`.resume`: the content of a state file; saving and resuming
 - :mod:`.checkpoint`: the model file and the state file, always a matching pair
 - :mod:`.log`, :mod:`.log_file`, :mod:`.plot`: the lines of a log, where they go, their picture
 - :mod:`.progress`: progress bars
-- :mod:`.parallel`, :mod:`.launcher`: several processes that train one network
-- :mod:`.evaluate`, :mod:`.calibration`, :mod:`.measures_table`: evaluation of a model, its tables
-- :mod:`.compare`, :mod:`.compare_table`: comparison of recipes
+- :mod:`.parallel`: several processes that train one network
+- :mod:`.evaluate`, :mod:`.calibration`: evaluation of a model
+- :mod:`.compare`: comparison of recipes
 - :mod:`.average`, :mod:`.value_scale`: the mean of two models; the correction of its values
 """

@@ -1,25 +1,19 @@
 """The weighted mean of two networks, of which one was trained on from the other.
 
-A long training moves the weights away from where they began, and the network then remembers its
-games. Between the two sets of weights, there are often better ones, above all for games that the
-network has not seen. The mean needs statistics of its own in each batch normalization.
-
-Sources: P. Izmailov et al., Averaging weights leads to wider optima and better generalization,
-arXiv:1803.05407 (2018); M. Wortsman et al., Robust fine-tuning of zero-shot models,
-arXiv:2109.01903 (2021).
+The mean often predicts games that the network has not seen better than both. Sources: P. Izmailov
+et al., arXiv:1803.05407 (2018); M. Wortsman et al., arXiv:2109.01903 (2021).
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy
-from tqdm import tqdm
 
+from pydlshogi.bar import bar
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
-from pydlshogi.network.model_file import arrays_of
+from pydlshogi.network.network import arrays_of
 from pydlshogi.network.registry import name_of
 from pydlshogi.training.batches import PlanesConverter
 
@@ -29,12 +23,7 @@ class AverageError(UserError):
 
 
 def average(network: Any, other: Any, weight: float) -> None:
-    """Replaces the weights of a network by a mean.
-
-    Args:
-        network: A ``Network`` on the CPU.
-        other: A network of the same kind and size, on the CPU.
-        weight: Share of ``network`` in the mean, from 0 to 1.
+    """Replaces the weights of a network by ``weight`` times its own plus the rest of another's.
 
     Raises:
         AverageError: the networks differ in more than their weights.
@@ -62,17 +51,11 @@ def normalizations_of(network: Any) -> list[Any]:
 def measure_statistics(
     network: Any, positions: numpy.ndarray, device: Any, batch_size: int = 1024
 ) -> None:
-    """Measures the running statistics of all batch normalizations anew.
-
-    Each batch contains positions from the whole array. The statistics become the means over the
-    batches, as a training with small steps would make them. On a GPU, the network computes in
-    the precision of training.
+    """Measures the running statistics of all batch normalizations anew: means over the batches.
 
     Args:
-        network: A ``Network`` on ``device``.
-        positions: (n,) array of ``POSITION``.
-        device: The ``chainer.backend.Device`` that computes.
-        batch_size: Positions in a batch.
+        network: A ``Network`` on ``device``. On a GPU, it computes in the precision of training.
+        positions: (n,) array of ``POSITION``; each batch takes some from the whole array.
     """
     device.use()
     convert = PlanesConverter(positions, plane_num=network.plane_num)
@@ -80,7 +63,7 @@ def measure_statistics(
     decays = [link.decay for link in normalizations]
     batches = -(-len(positions) // batch_size)
     with chainer.using_config("train", True), chainer.no_backprop_mode():
-        for number in tqdm(range(batches), disable=not sys.stderr.isatty()):
+        for number in bar(range(batches)):
             for link in normalizations:
                 link.decay = number / (number + 1)
             planes, _, _ = convert(numpy.arange(number, len(positions), batches), device)

@@ -1,4 +1,4 @@
-"""Training batches: the order of the positions, and their planes, labels and results."""
+"""Training batches: the order of the positions, perhaps mirrored; planes, labels and results."""
 
 from __future__ import annotations
 
@@ -8,31 +8,40 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
-from pydlshogi.features import PLANE_NUM, make_input_planes
+from pydlshogi.features import MIRRORED_LABELS, MIRRORED_SQUARES, PLANE_NUM, make_input_planes
 from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.positions import POSITION
-from pydlshogi.training.mirror import mirror, mirror_targets
 from pydlshogi.training.order import kind_for, make_order, random_of
 from pydlshogi.training.parallel import ALONE, Ranks
-from pydlshogi.training.policy_target import PLAYED, targets_of
-from pydlshogi.training.value_target import ValueTarget
+from pydlshogi.training.recipe import PLAYED
+from pydlshogi.training.targets import ValueTarget, targets_of
+
+# ``recent`` in a position holds square + 1, and 0 for an unknown move.
+_RECENT = numpy.concatenate([[0], MIRRORED_SQUARES + 1]).astype(numpy.uint8)
+
+
+def mirror(positions: numpy.ndarray) -> numpy.ndarray:
+    """Mirrors board, last moves and label of a ``POSITION`` array, (n,), which is not changed."""
+    mirrored = positions.copy()
+    mirrored["board"] = positions["board"][:, MIRRORED_SQUARES]
+    mirrored["recent"] = _RECENT[positions["recent"]]
+    mirrored["label"] = MIRRORED_LABELS[positions["label"]]
+    return mirrored
+
+
+def mirror_targets(targets: numpy.ndarray) -> numpy.ndarray:
+    """Mirrors targets of the policy: labels (n,), or probabilities of all moves (n, 2187)."""
+    if targets.ndim == 1:
+        return MIRRORED_LABELS[targets].astype(targets.dtype)
+    return targets[:, MIRRORED_LABELS]
+
 
 # Independent streams of random numbers of one seed.
 _ORDER, _TEST, _MIRROR = range(3)
 
 
 def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
-    """Draws test positions without replacement.
-
-    Args:
-        seed: Seed of the run.
-        iteration: Each iteration gives an independent draw.
-        size: Number of positions to draw from.
-        count: Number of positions to draw.
-
-    Returns:
-        (min(count, size),) int64 position numbers, 0..size-1.
-    """
+    """Draws min(count, size) different test positions; each iteration gives an independent draw."""
     return make_order(size, random_of(seed, _TEST, iteration))[:count]
 
 
@@ -49,19 +58,13 @@ class EpochIterator(chainer.dataset.Iterator):
       to resume a run.
 
     Args:
-        size: Number of positions, at least 1.
-        batch_size: Positions in a batch.
-        seed: 0..2**32-1.
         mirrored: Whether half of the positions are mirrored, drawn anew every epoch.
 
     Attributes:
         epoch: Number of finished epochs.
         current_position: Number of positions done in the current epoch.
-        is_new_epoch: Whether the last batch was the last one of its epoch.
-        epoch_detail: Number of finished epochs, with the fraction of the current one.
         kind: Kind of the order (:mod:`pydlshogi.training.order`).
         announce: Function that is told the positions of the next batch (0..n-1), or None.
-        previous_epoch_detail: ``epoch_detail`` before the last batch; None before the first.
     """
 
     def __init__(self, size: int, batch_size: int, seed: int, mirrored: bool = False) -> None:
@@ -106,14 +109,7 @@ class EpochIterator(chainer.dataset.Iterator):
         return self._order[start : start + self.batch_size]
 
     def go_to(self, seed: int, epoch: int, position: int = 0, kind: str | None = None) -> None:
-        """Continues at another place.
-
-        Args:
-            seed: Seed of the order.
-            epoch: Number of finished epochs.
-            position: Number of positions done in the current epoch.
-            kind: Kind of the order; None for the same as now.
-        """
+        """Continues after some finished epochs, and at a place in the next one."""
         self.seed = seed
         self.kind = kind or self.kind
         self.epoch = epoch
@@ -126,14 +122,6 @@ class PlanesConverter(chainer.dataset.Converter):
 
     The packed positions (104 bytes each) are sent to the device, and the planes (33,696
     bytes or more each) are made there. Of several processes, each makes its share of the batch.
-
-    Args:
-        positions: n positions, in memory or in shards.
-        value_target: Makes the targets; by default they are the results of the games.
-        ranks: The processes that share a batch.
-        policy_target: Kind of the targets of the policy
-            (:mod:`pydlshogi.training.policy_target`).
-        plane_num: Number of planes of the network's input.
     """
 
     def __init__(
@@ -151,12 +139,7 @@ class PlanesConverter(chainer.dataset.Converter):
         self._plane_num = plane_num
 
     def __call__(self, batch: Any, device: Any) -> tuple[Any, Any, Any]:
-        """Makes a batch.
-
-        Args:
-            batch: Position numbers, 0..n-1, or n more for mirror images; b of them are the
-                share of this process.
-            device: The ``chainer.backend.Device`` that receives the batch.
+        """Makes a batch of position numbers: 0..n-1, or n more for mirror images.
 
         Returns:
             (b, plane_num, 9, 9) float32 planes, the targets of the policy ((b,) int32 labels, or

@@ -16,24 +16,19 @@ from pydlshogi.features import WINS
 from pydlshogi.figure import new_figure, save_figure
 from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.positions import NO_EVALUATION
-from pydlshogi.training.measures_table import as_markdown, as_tsv
 
 #: Number of groups, all of the same width.
 BINS = 20
 
 
 class Bin(NamedTuple):
-    """A group of positions.
+    """A group of positions with predictions from ``low`` to ``high``.
 
     Attributes:
-        low: Smallest predicted probability of the group.
-        high: Upper limit; a prediction of 1 belongs to the last group.
-        positions: Number of positions.
         predicted: Mean of the predicted probabilities.
         won: Part of the games that the side to move won; draws count one half.
         error: Absolute difference of ``predicted`` and ``won``.
-        evaluated: Mean probability according to the engines' evaluations; nan if no position
-            has one.
+        evaluated: Mean probability of the engines' evaluations; nan if no position has one.
     """
 
     low: float
@@ -54,9 +49,8 @@ def calibrate(wins: numpy.ndarray, positions: numpy.ndarray, scale: float) -> li
         scale: Centipawns of the evaluation at which the probability is sigmoid(1).
 
     Returns:
-        The groups that have positions, then all positions together. The error of the last is
-        the expected calibration error: the mean error of the groups, weighted by their
-        positions. Empty if no result is known.
+        The groups that have positions, then all together, whose error is the mean of the groups'.
+        Empty if no result is known.
     """
     result = WINS[positions["result"]]
     known = ~numpy.isnan(result)
@@ -102,45 +96,20 @@ def _bin(low: float, high: float, columns: _Columns, inside: numpy.ndarray) -> B
     )
 
 
-def _columns(bins: Sequence[Bin]) -> dict[str, list[Any]]:
-    """Arranges the groups as columns by title; evaluations that are missing have no column."""
-    columns: dict[str, list[Any]] = {
-        "winning probability": [_range(row) for row in bins[:-1]] + ["all"],
-        "positions": [row.positions for row in bins],
-        "predicted": [row.predicted for row in bins],
-        "won": [row.won for row in bins],
-        "error": [row.error for row in bins],
-    }
-    if _has_evaluations(bins):
-        columns["evaluation"] = [row.evaluated for row in bins]
-    return columns
-
-
 def _has_evaluations(bins: Sequence[Bin]) -> bool:
     return not numpy.isnan(bins[-1].evaluated)
 
 
-def _range(row: Bin) -> str:
-    return f"{row.low:.2f}-{row.high:.2f}"
-
-
-def format_markdown(bins: Sequence[Bin]) -> str:
-    """Formats a Markdown table; empty without groups."""
-    return as_markdown(_columns(bins)) if bins else ""
-
-
-def format_tsv(bins: Sequence[Bin]) -> str:
-    """Formats tab-separated values; empty without groups."""
-    return as_tsv(_columns(bins)) if bins else ""
+def as_table(bins: Sequence[Bin]) -> tuple[list[str], list[list[Any]]]:
+    """Returns the titles and the cells of a table; evaluations that are missing have no column."""
+    titles = ["winning probability", "positions", "predicted", "won", "error", "evaluation"]
+    count = len(titles) if _has_evaluations(bins) else len(titles) - 1
+    ranges = [*(f"{row.low:.2f}-{row.high:.2f}" for row in bins[:-1]), "all"]
+    return titles[:count], [[name, *row[2:]][:count] for name, row in zip(ranges, bins)]
 
 
 def draw(figure: Any, bins: Sequence[Bin]) -> None:
-    """Draws how often each prediction won, and below it the numbers of positions.
-
-    Args:
-        figure: An empty ``matplotlib.figure.Figure``.
-        bins: The groups and the whole of :func:`calibrate`, not empty.
-    """
+    """Draws into an empty figure how often each prediction won, and the numbers of positions."""
     groups, whole = bins[:-1], bins[-1]
     predicted = [row.predicted for row in groups]
     above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (3, 1)})
@@ -163,15 +132,7 @@ def draw(figure: Any, bins: Sequence[Bin]) -> None:
 
 
 def save(bins: Sequence[Bin], output: str | os.PathLike[str]) -> None:
-    """Writes the picture atomically.
-
-    Args:
-        bins: As for :func:`draw`.
-        output: The file. Its suffix determines the format; PNG without one.
-
-    Raises:
-        DrawingError: matplotlib is missing, or the picture cannot be written.
-    """
+    """Writes the picture of groups, not empty; raises ``DrawingError`` if that fails."""
     figure = new_figure(7, 7)
     draw(figure, bins)
     save_figure(figure, output)

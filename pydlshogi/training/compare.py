@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
+import os
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,25 +18,39 @@ from typing import Any
 
 import numpy
 
+from pydlshogi import table
 from pydlshogi.errors import UserError
 from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
-from pydlshogi.network.model_file import ModelFileError, load_network
+from pydlshogi.model_files.model_file import ModelFileError, load_network
 from pydlshogi.outputs import prepare_outputs
 from pydlshogi.text import counted
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import NotFiniteError, load_pair
-from pydlshogi.training.compare_table import Row, format_markdown, format_tsv
-from pydlshogi.training.datasets import warn_of_missing_targets
+from pydlshogi.training.checkpoint import NotFiniteError
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.log_file import log_to
 from pydlshogi.training.plot import save
-from pydlshogi.training.recipe import make_optimizer
-from pydlshogi.training.run import make_first_network
+from pydlshogi.training.recipe import Options, Settings
+from pydlshogi.training.run import load_start, make_first_network, make_task
 from pydlshogi.training.state import StateFileError, checksum, load_state
-from pydlshogi.training.trainer import Settings, Task, train
+from pydlshogi.training.trainer import train
 
-logger = logging.getLogger(__name__)
+#: Number of log points at the end of training whose mean is compared, as published.
+LAST_POINTS = 20
+
+# Head of each column in Markdown.
+_HEADS = {
+    "train_loss": "train loss",
+    "test_accuracy": "test accuracy",
+    "whole_test_loss": "test loss",
+    "whole_test_accuracy": "accuracy, whole test set",
+    "whole_test_value_loss": "value loss",
+    "whole_test_value_accuracy": "value accuracy",
+}
+
+
+#: Games that are held out of a long list.
+HELD_OUT = 200
 
 
 class CompareError(UserError):
@@ -47,9 +62,7 @@ class Variant:
     """One of the recipes that are compared.
 
     Attributes:
-        name: Its name, also of its folder.
         words: Its options, as the user wrote them.
-        network: Name of the network.
         sizes: Sizes of the network other than its defaults, by name.
         settings: What its run has to do; the files are in its folder.
     """
@@ -89,16 +102,7 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What is compared, and on what.
-
-    Attributes:
-        variants: The recipes.
-        output: Folder of the table, the curves and the folders of the recipes.
-        train_set: (n,) array of ``POSITION``.
-        test_set: (m,) array of ``POSITION``.
-        device: The ``chainer.backend.Device`` that computes.
-        caption: Text below the table.
-    """
+    """The recipes, the (n,) arrays of ``POSITION``, the device, and a text below the table."""
 
     variants: Sequence[Variant]
     output: Path
@@ -109,23 +113,14 @@ class Comparison:
 
 
 def check_variants(variants: Sequence[Variant], output: Path) -> None:
-    """Checks that all recipes can start, before anything is read or trained.
-
-    Raises:
-        UserError: a network has no layer for ``--dirac``, or the folder cannot be used.
-    """
+    """Raises a ``UserError`` if a recipe cannot start, before anything is read or trained."""
     for variant in variants:
         variant.make_network()
     prepare_outputs({"--output": str(output / "table.md")}, {})
 
 
 def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndarray:
-    """Returns the first positions of an array.
-
-    Args:
-        positions: (n,) array of ``POSITION``.
-        most: How many; None for all.
-        source: Where they come from, for the error message.
+    """Returns the first ``most`` positions, all if it is None; errors name the ``source``.
 
     Raises:
         CompareError: there are fewer.
@@ -138,15 +133,16 @@ def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndar
     return positions[:most]
 
 
-def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Separates the last games of a list from the others.
+def game_starts(positions: numpy.ndarray) -> numpy.ndarray:
+    """Returns where the games of a list start; positions of HCPE3 may be missing in a game."""
+    ply = positions["ply"].astype(numpy.int64)
+    return numpy.flatnonzero(numpy.diff(ply, prepend=ply[:1]) <= 0)
 
-    Args:
-        positions: (n,) array of ``POSITION``, game by game.
-        games: Number of games to hold out.
 
-    Returns:
-        The positions of the other games, and those of the last games.
+def hold_out(positions: numpy.ndarray, games: int | None) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Returns the positions of a list without the last games, and those of the last games.
+
+    Without a number these are 200 games, but at most a fifth.
 
     Raises:
         CompareError: the list has no other games, or single positions instead of games.
@@ -157,14 +153,14 @@ def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy
     pieces = numpy.diff(numpy.flatnonzero(steps != 1), append=len(ply))
     if (ply == 0).any() or (pieces == 1).mean() > 0.5:
         raise CompareError(
-            "--held_out needs whole games, as in CSA and KIF records, and the list has single "
-            "positions. Give the test games as --kifulist_test."
+            "held_out needs whole games, as in CSA and KIF records, and the list has single "
+            "positions. Give the test games as kifulist_test."
         )
-    # A game of HCPE3 may lack some positions.
-    starts = numpy.flatnonzero(steps <= 0)
+    starts = game_starts(positions)
+    games = games or max(1, min(HELD_OUT, len(starts) // 5))
     if games >= len(starts):
         raise CompareError(
-            f"--held_out {games} leaves no game for training, because the list has "
+            f"held_out {games} leaves no game for training, because the list has "
             f"{counted(len(starts), 'game')}. Hold out fewer games."
         )
     return positions[: starts[-games]], positions[starts[-games] :]
@@ -204,7 +200,9 @@ def compare(comparison: Comparison) -> int | None:
         if rows:
             _write(comparison, rows, diverged)
     if not rows:
-        raise CompareError("every training diverged. Lower --lr, and choose another --output.")
+        raise CompareError(
+            "every training diverged. Lower the learning rate, and choose another output folder."
+        )
     print((comparison.output / "table.md").read_text(encoding="utf-8"))
     return None
 
@@ -237,47 +235,32 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
             raise CompareError(
                 f"{variant.folder} holds the results of other settings ({name} was "
                 f"{before.get(name)} and is {now.get(name)} now). Give the recipe another name, "
-                "or choose another --output."
+                "or choose another output folder."
             )
 
 
 def _train(variant: Variant, comparison: Comparison, interruption: Interruption) -> int | None:
     """Trains a recipe as far as it is not trained yet; returns as ``trainer.train``."""
     settings = variant.settings
-    network = variant.make_network()
-    optimizer = make_optimizer(network, settings.recipe)
+    begun = Path(settings.state).exists()
+    files = (os.fspath(settings.model), os.fspath(settings.state)) if begun else ("", "")
+    options = Options("", "", settings, variant.network, variant.sizes, *files)
     with log_to(variant.folder / "log.txt"):
-        resumed = None
-        if Path(settings.state).exists():
-            try:
-                resumed = load_pair(settings.model, settings.state, network, optimizer)
-            # The remedies of these errors are options of other programs.
-            except StateFileError as error:
-                raise _cannot_continue(variant, error.problem) from None
-            except ModelFileError:
-                raise _cannot_continue(variant, _no_model(variant)) from None
-            if optimizer.epoch >= settings.epoch:
-                return None
-            logger.info(log.LOAD_MODEL, settings.model)
-            logger.info(log.LOAD_STATE, settings.state)
-            logger.info(log.RESUME, optimizer.t)
-        logger.info(log.READ_START)
-        warn_of_missing_targets(network, settings.recipe, comparison.train_set)
-        logger.info(log.RECIPE, variant.network, settings.batchsize)
-        logger.info(log.START)
-        task = Task(
-            network,
-            optimizer,
-            comparison.train_set,
-            comparison.test_set,
-            dataclasses.replace(settings, epoch=settings.epoch - optimizer.epoch),
-            comparison.device,
-            resumed=resumed,
-        )
         try:
-            return train(task, interruption)
+            start = load_start(options)
+            place = start.resumed.place if start.resumed else None
+            done = place.validated_epochs if place else start.optimizer.epoch
+            if done >= settings.epoch:
+                return None
+            left = dataclasses.replace(settings, epoch=settings.epoch - done)
+            sets = comparison.train_set, comparison.test_set
+            options = dataclasses.replace(options, settings=left)
+            return train(make_task(options, start, comparison.device, sets=sets), interruption)
+        # The remedies of these errors are options of other programs.
         except StateFileError as error:
             raise _cannot_continue(variant, error.problem) from None
+        except ModelFileError:
+            raise _cannot_continue(variant, _no_model(variant)) from None
 
 
 def _no_model(variant: Variant) -> str:
@@ -322,3 +305,78 @@ def _write(comparison: Comparison, rows: Sequence[Row], diverged: Sequence[str])
         save({row.name: row.curve for row in rows}, comparison.output / "curves.png")
     except DrawingError as error:
         print(f"no curves: {error}", file=sys.stderr)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The results of a recipe: seconds of training, with evaluations and saves, and its log."""
+
+    name: str
+    parameters: int
+    seconds: float
+    curve: log.Curve
+    has_policy: bool = True
+
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """The figures by column name; None for a figure that the network does not have."""
+        return {
+            "parameters": self.parameters,
+            "seconds": self.seconds,
+            **self._policy_columns(),
+            **self._value_columns(),
+        }
+
+    def _policy_columns(self) -> dict[str, float | None]:
+        names = ("train_loss", "test_accuracy", "whole_test_loss", "whole_test_accuracy")
+        if not self.has_policy:
+            return dict.fromkeys(names)
+        last = self.curve.progress[-LAST_POINTS:]
+        end = self.curve.epochs[-1]
+        losses = [p.loss if p.policy_loss is None else p.policy_loss for p in last]
+        test_loss = end.test_loss if end.test_policy_loss is None else end.test_policy_loss
+        figures = (
+            statistics.fmean(losses) if last else None,
+            statistics.fmean(p.accuracy for p in last) if last else None,
+            test_loss,
+            end.test_accuracy,
+        )
+        return dict(zip(names, figures))
+
+    def _value_columns(self) -> dict[str, float | None]:
+        end = self.curve.epochs[-1]
+        loss, accuracy = end.test_value_loss, end.test_value_accuracy
+        if not self.has_policy:
+            loss, accuracy = end.test_loss, end.test_accuracy
+        return {"whole_test_value_loss": loss, "whole_test_value_accuracy": accuracy}
+
+
+def format_markdown(rows: Sequence[Row], caption: str) -> str:
+    """Formats a Markdown table with a caption below; columns without figures are left out."""
+    shown = {
+        name: head
+        for name, head in _HEADS.items()
+        if "value" not in name or any(row.columns[name] is not None for row in rows)
+    }
+    cells = (
+        [row.name, row.parameters, _hours(row.seconds), *(row.columns[name] for name in shown)]
+        for row in rows
+    )
+    lines = table.markdown(["recipe", "parameters", "time", *shown.values()], cells)
+    explanation = (
+        f"Train loss and test accuracy: means of the last {LAST_POINTS} log points. Test loss "
+        "and the columns after it: the whole test set at the end."
+    )
+    return f"{lines}\n{caption} {explanation}\n"
+
+
+def format_tsv(rows: Sequence[Row]) -> str:
+    """Formats tab-separated values with all decimals; a missing figure is empty."""
+    titles = ["recipe", *rows[0].columns] if rows else []
+    return table.tsv(titles, ([row.name, *row.columns.values()] for row in rows))
+
+
+def _hours(seconds: float) -> str:
+    """Formats a time as 0:37:48."""
+    minutes, second = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{second:02}"

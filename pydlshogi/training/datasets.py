@@ -19,12 +19,10 @@ from pydlshogi.outputs import real_path
 from pydlshogi.positions import NO_EVALUATION, count_common
 from pydlshogi.text import counted
 from pydlshogi.training import log
-from pydlshogi.training.lambda_return import has_successors
-from pydlshogi.training.options import Options
 from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.parallel import Ranks
-from pydlshogi.training.policy_target import VISITS
-from pydlshogi.training.recipe import Recipe
+from pydlshogi.training.recipe import VISITS, Options, Recipe
+from pydlshogi.training.targets import has_successors
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +35,6 @@ def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPosition
     """Reads both lists on the first rank. The others map the caches, or receive the positions.
 
     Visits are in no cache: the others receive them.
-
-    Args:
-        options: The options of the run.
-        ranks: The processes that train together.
 
     Returns:
         The training positions and the test positions.
@@ -108,8 +102,8 @@ def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
             logger.info("%s: %s in %s", name, counted(in_shards, "position"), shards)
             if options.strict or options.drop_duplicates:
                 logger.warning(
-                    "%s: --strict and --drop_duplicates have no effect on shards; "
-                    "make the shards with --strict",
+                    "%s: strict and drop_duplicates have no effect on shards; "
+                    "make the shards strict",
                     name,
                 )
         for line in item.report.lines() if item.report.records else ():
@@ -177,13 +171,7 @@ def _merge(train: Report, test: Report) -> Report:
 
 
 def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPositions) -> None:
-    """Warns if no position has the visits or evaluations of the recipe, or a known result.
-
-    Args:
-        network: The network that will be trained.
-        recipe: The recipe.
-        positions: The training positions.
-    """
+    """Warns if no training position has the targets of the recipe: visits, evaluations, results."""
     if recipe.policy_target == VISITS and not getattr(positions, "has_visits", False):
         logger.warning("no training position has visits: the moves played are the target")
     value_target = recipe.value_target
@@ -196,7 +184,7 @@ def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPosi
     if value_target.td_lambda and not has_successors(positions):
         logger.warning(
             "no training position is followed by the next one of its game, as in position files: "
-            "--td_lambda mixes each evaluation with the result alone"
+            "td_lambda mixes each evaluation with the result alone"
         )
 
 
@@ -213,7 +201,7 @@ def _warn_of_missing_evaluations(positions: AnyPositions) -> None:
     logger.warning(
         "every training position has the evaluation 0 or none, as files have that were converted "
         "from records without evaluations: the evaluation 0 moves the target of the value head "
-        "towards 0.5; give --value_lambda 1"
+        "towards 0.5; give value_lambda 1"
     )
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy
-from tqdm import tqdm
 
+from pydlshogi.bar import bar
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.network.network import split_output
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.training.batches import PlanesConverter
-from pydlshogi.training.measures_table import as_markdown, as_tsv
 
 #: Ranks that count as a hit: the move played is among the network's 1, 3 or 5 first moves.
 TOPS = (1, 3, 5)
@@ -29,17 +27,14 @@ class EvaluationError(UserError):
 
 
 class Measured(NamedTuple):
-    """The results of a network for each position.
+    """The results of a network for each position; None for a head that it lacks.
 
     Attributes:
-        losses: (n,) float64 softmax cross entropy of the move played; None without a
-            policy head, as ``ranks``.
+        losses: (n,) float64 softmax cross entropy of the move played.
         ranks: (n,) int64 rank of the move played among all labels, from 0.
-        value_losses: (n,) float64 loss of the result, nan where it is unknown; None
-            without a value head, as ``winners``.
+        value_losses: (n,) float64 loss of the result, nan where it is unknown.
         winners: (n,) float64: 1 if the winner was predicted, 0 if not, nan if nobody won.
-        wins: (n,) float64 predicted probability that the side to move wins; None without a
-            value head.
+        wins: (n,) float64 predicted probability that the side to move wins.
     """
 
     losses: numpy.ndarray | None
@@ -50,18 +45,13 @@ class Measured(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The results of a phase of the game.
+    """The means of a phase of the game; nan without a known result, None without the head.
 
     Attributes:
         moves: Move numbers of the phase: ``1-20``, ``151-``, or ``all``.
-        positions: Number of positions.
-        loss: Mean policy loss; None without a policy head.
         accuracies: For each of :data:`TOPS` the share of positions with a hit; empty
             without a policy head.
-        value_loss: Mean value loss over positions with a known result, nan if there is
-            none; None without a value head.
-        value_accuracy: Share of positions of won and lost games whose winner was
-            predicted, nan if there is none; None without a value head.
+        value_accuracy: Share of the won and lost games whose winner was predicted.
     """
 
     moves: str
@@ -100,18 +90,11 @@ def _at(values: numpy.ndarray | None, mask: numpy.ndarray) -> numpy.ndarray | No
 
 
 def measure(network: Any, positions: numpy.ndarray, device: Any, batch_size: int = 512) -> Measured:
-    """Measures a network on each position, with a progress bar on a terminal.
-
-    Args:
-        network: A ``Network`` on ``device``.
-        positions: (n,) array of ``POSITION``.
-        device: The ``chainer.backend.Device`` that computes.
-        batch_size: Positions in a batch.
-    """
+    """Measures a ``Network`` on ``device`` on each position, with a progress bar on a terminal."""
     device.use()
     convert = PlanesConverter(positions, plane_num=network.plane_num)
     batches = []
-    starts = tqdm(range(0, len(positions), batch_size), disable=not sys.stderr.isatty())
+    starts = bar(range(0, len(positions), batch_size))
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         for start in starts:
             batch = range(start, min(start + batch_size, len(positions)))
@@ -150,14 +133,10 @@ def _join(parts: Sequence[Any]) -> numpy.ndarray:
 
 
 def summarize(ply: numpy.ndarray, measured: Measured) -> list[Row]:
-    """Computes the means over the phases of the game.
+    """Computes the means over each of :data:`PHASES` that has positions, then over all.
 
     Args:
         ply: (n,) numbers of the moves, from 1.
-        measured: The results of :func:`measure`.
-
-    Returns:
-        A row for each of :data:`PHASES` that has positions, then a row for all positions.
     """
     phases = {}
     for first, following in zip(PHASES, (*PHASES[1:], None)):
@@ -185,27 +164,16 @@ def _mean_of_known(values: numpy.ndarray) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """Arranges the rows as columns by title; heads that are missing have no columns."""
-    columns: dict[str, list[Any]] = {
-        "moves": [row.moves for row in rows],
-        "positions": [row.positions for row in rows],
-    }
-    if rows[0].loss is not None:
-        columns["loss"] = [row.loss for row in rows]
-        for number, top in enumerate(TOPS):
-            columns[f"top {top}"] = [row.accuracies[number] for row in rows]
-    if rows[0].value_loss is not None:
-        columns["value loss"] = [row.value_loss for row in rows]
-        columns["value accuracy"] = [row.value_accuracy for row in rows]
-    return columns
-
-
-def format_markdown(rows: Sequence[Row]) -> str:
-    """Formats a Markdown table, with four decimals."""
-    return as_markdown(_columns(rows))
-
-
-def format_tsv(rows: Sequence[Row]) -> str:
-    """Formats tab-separated values, with all decimals."""
-    return as_tsv(_columns(rows))
+def as_table(rows: Sequence[Row]) -> tuple[list[str], list[list[Any]]]:
+    """Returns the titles and the cells of a table; heads that are missing have no columns."""
+    has_policy, has_value = rows[0].loss is not None, rows[0].value_loss is not None
+    titles = ["moves", "positions"]
+    titles += ["loss", *(f"top {top}" for top in TOPS)] if has_policy else []
+    titles += ["value loss", "value accuracy"] if has_value else []
+    cells = [
+        [row.moves, row.positions]
+        + ([row.loss, *row.accuracies] if has_policy else [])
+        + ([row.value_loss, row.value_accuracy] if has_value else [])
+        for row in rows
+    ]
+    return titles, cells

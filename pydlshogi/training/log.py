@@ -1,8 +1,6 @@
 """The log of a training run: the format of its lines, for writing and for reading.
 
-A line has the time ``%Y/%m/%d %H:%M:%S``, the level and the message, separated by tabs
-(:mod:`pydlshogi.training.log_file`). The trainer writes points with the ``format_`` functions,
-and :func:`read_log` reads them.
+A line has the time ``%Y/%m/%d %H:%M:%S``, the level and the message, separated by tabs.
 """
 
 from __future__ import annotations
@@ -33,16 +31,11 @@ class ProgressPoint:
     """The result of an evaluation during an epoch.
 
     Attributes:
-        epoch: Number of the epoch, from 1.
-        iteration: Number of updates done.
         loss: Mean training loss since the last such point; of a network with two heads
             the sum of its two losses.
         accuracy: Share of some test positions whose move the network predicted. For a value
             network: share of the won and lost games whose winner it predicted.
-        policy_loss: With two heads: the mean policy loss. This and the following are None
-            for networks with one head.
-        value_loss: With two heads: the mean value loss.
-        value_accuracy: With two heads: the accuracy of the value head.
+        policy_loss, value_loss, value_accuracy: The same of each head; None with one head.
         positions: Number of positions trained on, counted with full batches; None if the log
             does not tell it.
     """
@@ -61,20 +54,8 @@ class ProgressPoint:
 class EpochPoint:
     """The result of the validation at the end of an epoch or of a run.
 
-    Attributes:
-        epoch: Number of the epoch, from 1.
-        iteration: Number of updates done.
-        train_loss: Mean training loss over the epoch so far; of a network with two heads
-            the sum of its two losses.
-        test_accuracy: Accuracy on the whole test set, as ``ProgressPoint.accuracy``.
-        test_loss: Loss on the whole test set, as ``train_loss``; None in the book's logs.
-        train_policy_loss: With two heads: the mean policy loss over the epoch so far. This
-            and the following are None for networks with one head.
-        train_value_loss: With two heads: the mean value loss over the epoch so far.
-        test_policy_loss: With two heads: policy loss on the whole test set.
-        test_value_loss: With two heads: value loss on the whole test set.
-        test_value_accuracy: With two heads: value accuracy on the whole test set.
-        positions: As ``ProgressPoint.positions``.
+    The training losses are means over the epoch so far, and the others are of the whole test set.
+    Those of each head are None for networks with one head, and ``test_loss`` in the book's logs.
     """
 
     epoch: int
@@ -95,11 +76,8 @@ class Curve:
     """The points of a run and of the runs that resumed it, by rising iteration.
 
     Attributes:
-        progress: The evaluations during the epochs.
-        epochs: The validations.
-        network: Name of the network; empty in logs of the book and of earlier versions.
-        value_head_only: Whether the log says that only the value head was trained. The losses
-            and accuracies are then those of the values.
+        network: Name of the network; empty in logs of the book.
+        value_head_only: Whether only the value head was trained: all figures are the values'.
         start: Iteration at which the last run began or resumed, and the number of positions up
             to it; None for an unknown number.
     """
@@ -112,13 +90,7 @@ class Curve:
 
 
 def total(policy: float | None, value: float | None) -> float:
-    """Adds the losses of two heads.
-
-    Args:
-        policy: Policy loss; None for a network without a policy.
-        value: Value loss; None for a network without a value head. It is nan if no game has a
-            known result. Then it does not count beside a policy loss.
-    """
+    """Adds the losses of two heads; None for a missing head, nan for a value without results."""
     if policy is None:
         return math.nan if value is None else value
     return policy if value is None or math.isnan(value) else policy + value
@@ -180,15 +152,7 @@ POINT = re.compile(
 
 @dataclasses.dataclass
 class _Run:
-    """What a log tells of a run before its first point.
-
-    Attributes:
-        resumes: Whether it continues the run before it.
-        iteration: The iteration at which it resumes; None if the log does not tell it.
-        network: As in ``Curve``.
-        batch_size: Its batch size; None if the log does not tell it.
-        value_head_only: As in ``Curve``.
-    """
+    """What a log tells of a run before its first point; None for what it does not tell."""
 
     resumes: bool = False
     iteration: int | None = None
@@ -198,18 +162,11 @@ class _Run:
 
 
 def read_log(lines: Iterable[str]) -> list[Curve]:
-    """Reads the curves of a log: one of this version, of earlier versions, or of the book's.
+    """Reads the curves of a log, ours or one of the book's, that have points.
 
     A new run starts a new curve. A resumed run continues the curve before it, from the
     iteration where it resumed. It replaces the points that a killed run logged after its last
-    save. A run that never started training does neither.
-
-    Args:
-        lines: A log, with or without time and level before the messages. Other lines are
-            ignored.
-
-    Returns:
-        The curves that have points, in the order of the log.
+    save. A run that never started training does neither. Other lines are ignored.
     """
     curves = [Curve()]
     run, next_run, earlier_size = _Run(), _Run(), None
@@ -237,13 +194,7 @@ def read_log(lines: Iterable[str]) -> list[Curve]:
 
 
 def _start(curves: list[Curve], run: _Run, earlier_size: int | None) -> None:
-    """Starts a curve, or continues the last one.
-
-    Args:
-        curves: The curves so far.
-        run: The run that starts.
-        earlier_size: Batch size until then.
-    """
+    """Starts a curve, or continues the last one; ``earlier_size`` is the batch size until then."""
     if not run.resumes:
         curves.append(Curve())
     curve = curves[-1]
@@ -262,24 +213,23 @@ def _add_point(curve: Curve, message: str, batch_size: int | None) -> None:
     if not match or not values:
         return
     epoch, iteration = int(match["epoch"]), int(match["iteration"])
-    if _has(values, "loss", accuracy=2):
-        _cut(curve.progress, iteration)
-        _cut(curve.epochs, iteration)
-        positions = _positions(curve, iteration, batch_size)
-        accuracies = values["accuracy"]
-        curve.progress.append(ProgressPoint(epoch, iteration, values["loss"][0], accuracies[0]))
-        _change(curve.progress, value_accuracy=accuracies[1:], positions=(positions,))
-    elif _has(values, "train loss avr", **{"test accuracy": 2}):
-        _cut(curve.epochs, iteration)
-        positions = _positions(curve, iteration, batch_size)
-        accuracies = values["test accuracy"]
-        point = EpochPoint(epoch, iteration, values["train loss avr"][0], accuracies[0])
-        curve.epochs.append(point)
-        _change(curve.epochs, test_value_accuracy=accuracies[1:], positions=(positions,))
-    else:
-        for points in (curve.progress, curve.epochs):
-            if points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration):
-                _complete(points, values)
+    kinds: Any = (
+        (ProgressPoint, curve.progress, "loss", "accuracy"),
+        (EpochPoint, curve.epochs, "train loss avr", "test accuracy"),
+    )
+    for kind, points, mean, accuracy in kinds:
+        if _has(values, mean, **{accuracy: 2}):
+            if kind is ProgressPoint:
+                _cut(curve.progress, iteration)
+            _cut(curve.epochs, iteration)
+            positions = _positions(curve, iteration, batch_size)
+            first, *second = values[accuracy]
+            points.append(kind(epoch, iteration, values[mean][0], first, positions=positions))
+            if second:
+                name = _attribute(accuracy.replace("accuracy", "value accuracy"))
+                points[-1] = dataclasses.replace(points[-1], **{name: second[0]})
+        elif points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration):
+            _complete(points, values)
 
 
 def _positions(curve: Curve, iteration: int, batch_size: int | None) -> int | None:
@@ -313,58 +263,25 @@ def _has(values: dict[str, tuple[float, ...]], *names: str, **most: int) -> bool
     )
 
 
-def _change(points: list[Any], **changes: tuple[float | None, ...]) -> None:
-    """Sets attributes of the last point, where there is a number."""
-    given = {name: numbers[0] for name, numbers in changes.items() if numbers}
-    given = {name: number for name, number in given.items() if number is not None}
-    if given:
-        points[-1] = dataclasses.replace(points[-1], **given)
+def _attribute(name: str) -> str:
+    """Returns the attribute of a point that a name in a line stands for."""
+    return name.removesuffix(" avr").replace(" ", "_")
 
 
-# Lines of ours that complete a point: the names in them, and the attributes of the point.
+# Names in the lines of ours that complete a point.
 _COMPLETIONS = (
-    {"policy loss": "policy_loss", "value loss": "value_loss"},
-    {"test loss": "test_loss"},
-    {
-        "train policy loss avr": "train_policy_loss",
-        "train value loss avr": "train_value_loss",
-        "test policy loss": "test_policy_loss",
-        "test value loss": "test_value_loss",
-    },
-)
-# The same of earlier versions, in which the line before had the figures of the policy alone.
-_OLD_COMPLETIONS = (
-    {"value loss": "value_loss", "value accuracy": "value_accuracy"},
-    {
-        "train value loss avr": "train_value_loss",
-        "test value loss": "test_value_loss",
-        "test value accuracy": "test_value_accuracy",
-    },
+    ("policy loss", "value loss"),
+    ("test loss",),
+    ("train policy loss avr", "train value loss avr", "test policy loss", "test value loss"),
 )
 
 
 def _complete(points: list[Any], values: dict[str, tuple[float, ...]]) -> None:
     """Adds the values of a line of ours to the last point, if they belong to its kind."""
-    for names in (*_COMPLETIONS, *_OLD_COMPLETIONS):
-        if _has(values, *names) and hasattr(points[-1], next(iter(names.values()))):
-            _change(points, **{names[name]: numbers for name, numbers in values.items()})
-            if names in _OLD_COMPLETIONS:
-                points[-1] = _with_totals(points[-1])
-
-
-def _with_totals(point: Any) -> Any:
-    """Turns a point of an earlier version, whose losses are the policy's, into one of today."""
-    if isinstance(point, ProgressPoint):
-        return dataclasses.replace(
-            point, policy_loss=point.loss, loss=total(point.loss, point.value_loss)
-        )
-    return dataclasses.replace(
-        point,
-        train_policy_loss=point.train_loss,
-        train_loss=total(point.train_loss, point.train_value_loss),
-        test_policy_loss=point.test_loss,
-        test_loss=total(point.test_loss, point.test_value_loss),
-    )
+    for names in _COMPLETIONS:
+        if _has(values, *names) and hasattr(points[-1], _attribute(names[0])):
+            given = {_attribute(name): numbers[0] for name, numbers in values.items()}
+            points[-1] = dataclasses.replace(points[-1], **given)
 
 
 def _cut(points: list[Any], iteration: int) -> None:

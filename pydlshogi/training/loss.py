@@ -25,16 +25,12 @@ def loss_names(network: Any) -> tuple[str, ...]:
 class Loss:
     """Loss function of the updater and of the validation.
 
-    It reports the quantities of :func:`measure` to Chainer's reporter as values of the
-    network.
+    It reports the quantities of :func:`measure` to Chainer's reporter as values of the network.
 
     Args:
-        network: A ``Network``.
         batchsize: In training, the number of positions in a full batch. The loss of a
-            shorter batch is scaled by its share of a full one. Every position then has
-            the same weight, and a last batch of a few positions makes no full step. 0
-            turns the scaling off.
-        ranks: The processes that share a batch.
+            shorter batch is scaled by its share of a full one, so that every position has
+            the same weight. 0 turns the scaling off.
     """
 
     def __init__(self, network: Any, *, batchsize: int = 0, ranks: Ranks = ALONE) -> None:
@@ -80,12 +76,9 @@ def measure(
     wins: Any,
     weights: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Any, dict[str, Mean]]:
-    """Measures a network on a batch.
-
-    All results stay on the device, so that the CPU never waits for a GPU.
+    """Measures a network on a batch. All results stay on the device, so the CPU waits for no GPU.
 
     Args:
-        network: A ``Network``.
         planes: (batch, plane_num, 9, 9) float32.
         labels: The targets of the policy: (batch,) int32 labels of the moves played; in
             training also (batch, 2187) float32 probabilities.
@@ -93,11 +86,9 @@ def measure(
         weights: Factors of the losses, by the names of :func:`loss_names`; 1 where missing.
 
     Returns:
-        The loss to minimize, a 0-dimensional ``chainer.Variable``: the sum of the policy
-        loss (softmax cross entropy) and the value loss, as far as the network has them.
-        And the quantities measured, by name: ``loss`` (of the policy) and ``value_loss``;
-        in evaluation also ``accuracy`` and ``value_accuracy``. The value loss is taken
-        over the positions with a known result, the value accuracy over won and lost games.
+        The loss to minimize, a 0-dimensional ``chainer.Variable``, and the quantities measured,
+        by name: ``loss`` and ``value_loss`` (over known results); in evaluation also ``accuracy``
+        and ``value_accuracy`` (over won and lost games).
     """
     policy, values = split_output(network, network(planes))
     losses = {}
@@ -140,17 +131,9 @@ def _value_accuracy(probabilities: Any, wins: Any) -> Mean:
 
 
 class LossMeans(chainer.training.Extension):
-    """Trainer extension that keeps the means of one training loss.
+    """Trainer extension that keeps the means of ``loss`` or ``value_loss`` over whole batches.
 
     It runs in every iteration, before the extensions that log.
-
-    Args:
-        quantity: ``"loss"`` or ``"value_loss"``.
-        ranks: The processes that share a batch; the means are those of whole batches.
-
-    Attributes:
-        since_line: ``chainer.reporter.Summary`` over the positions since the last log line.
-        in_epoch: ``chainer.reporter.Summary`` over the positions of the current epoch.
     """
 
     priority = chainer.training.PRIORITY_EDITOR

@@ -32,8 +32,7 @@ _SHIFTS = (numpy.uint64(32), numpy.uint64(29))
 def random_of(*numbers: int) -> numpy.random.RandomState:
     """Makes a generator that is a pure function of some numbers, each 0..2**32-1.
 
-    numpy guarantees that RandomState gives the same numbers in every version, which the
-    newer Generator does not. A run may be resumed with another version of numpy.
+    numpy keeps the numbers of RandomState in every version, and a run may be resumed with another.
     """
     return numpy.random.RandomState(list(numbers))
 
@@ -44,27 +43,13 @@ def kind_for(size: int) -> str:
 
 
 def make_order(size: int, random: numpy.random.RandomState, kind: str | None = None) -> Any:
-    """Makes a random permutation of 0 … size - 1.
-
-    Args:
-        size: At least 1.
-        random: Determines the permutation.
-        kind: ``SHUFFLED`` or ``COMPUTED``; None for that of the size.
-
-    Returns:
-        An object whose slices are int64 arrays.
-    """
+    """Makes a random permutation of 0 … size - 1; its slices are int64 arrays."""
     computed = (kind or kind_for(size)) == COMPUTED
     return ComputedOrder(size, random) if computed else random.permutation(size)
 
 
 class ComputedOrder:
-    """A permutation of 0 … size - 1 that takes no memory.
-
-    Args:
-        size: At least 1, at most 2**62.
-        random: Gives the keys.
-    """
+    """A permutation of 0 … size - 1 (1 to 2**62) that takes no memory."""
 
     def __init__(self, size: int, random: numpy.random.RandomState) -> None:
         self._size = numpy.uint64(size)

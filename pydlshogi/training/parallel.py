@@ -21,13 +21,13 @@ import os
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, TypeVar
 
 import numpy
 
 from pydlshogi.errors import UserError
-from pydlshogi.training.launcher import end_failures_with, launched
 
 _Result = TypeVar("_Result")
 
@@ -63,14 +63,10 @@ class FirstRankFailed(Exception):
 class Ranks:
     """The processes that train together, and the place of this one.
 
-    The methods of this base class are those of one process, which is rank 0 of 1. It sends,
-    weights and copies nothing.
+    The methods of this base class are those of one process, which is rank 0 of 1.
 
     Attributes:
-        rank: Number of this process, from 0.
-        size: Number of processes.
-        local_rank: Number of this process on its host, from 0.
-        local_size: Number of processes on this host.
+        local_rank, local_size: Number of this process on its host, and how many are there.
         idle: Whether the last :meth:`share` was empty.
         in_step: Whether every rank ends without help. Otherwise one that fails must end
             the others.
@@ -99,15 +95,9 @@ class Ranks:
         return numpy.ascontiguousarray(numbers, numpy.float64)[None]
 
     def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
-        """Computes the weights of this rank's mean losses.
+        """Computes the weights of this rank's mean losses from their numbers of positions.
 
-        Args:
-            counts: Number of positions of each loss on this rank; 0-dimensional arrays or
-                numbers.
-
-        Returns:
-            The weight of each loss, with which :meth:`merge_gradients` gives the gradients of
-            the mean over the whole batch; none if it is 1.
+        With them :meth:`merge_gradients` gives the gradients of the mean over the whole batch.
         """
         return {}
 
@@ -124,11 +114,7 @@ class Ranks:
         return number
 
     def on_first(self, function: Callable[[], _Result]) -> _Result:
-        """Calls a function on rank 0, and returns its result on every rank.
-
-        Raises:
-            FirstRankFailed: on the other ranks, if the function raised an error on rank 0.
-        """
+        """Calls a function on rank 0 and returns its result on all; or raises FirstRankFailed."""
         return function()
 
     def broadcast_array(self, array: numpy.ndarray | None) -> numpy.ndarray:
@@ -140,12 +126,7 @@ class Ranks:
         """Replaces the gradients by those of the whole batch; a hook of the optimizer."""
 
     def gpu(self, gpu: int | None) -> int | None:
-        """Returns the number of this rank's GPU.
-
-        Args:
-            gpu: The first GPU that the ranks of a host may use; None for GPU 0 if there is
-                one; negative for the CPU.
-        """
+        """Returns this rank's GPU; ``gpu`` is the first one that the ranks of a host may use."""
         return gpu
 
     @contextlib.contextmanager
@@ -154,21 +135,12 @@ class Ranks:
         yield
 
     def threads(self, allowed: int) -> int:
-        """Divides processors among the ranks that share them.
-
-        Args:
-            allowed: Number of processors that this process may use.
-        """
+        """Divides the processors that this process may use among the ranks that share them."""
         return allowed
 
 
 class MPIRanks(Ranks):
-    """The ranks of an MPI job.
-
-    Args:
-        communicator: A communicator of ChainerMN.
-        on_gpu: Whether the ranks compute on GPUs.
-    """
+    """The ranks of an MPI job, by a communicator of ChainerMN."""
 
     in_step = False
 
@@ -334,7 +306,7 @@ ALONE = Ranks()
 
 def synchronize(network: Any, ranks: Ranks) -> None:
     """Makes batch normalization take the statistics of the batches of all ranks."""
-    from pydlshogi.network.normalization import BatchNormalization
+    from pydlshogi.layers.batch_normalization import BatchNormalization
 
     for link in network.links():
         if isinstance(link, BatchNormalization):
@@ -342,15 +314,11 @@ def synchronize(network: Any, ranks: Ranks) -> None:
 
 
 def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
-    """Joins the ranks that mpiexec started.
+    """Joins the ranks that mpiexec started; ``ALONE`` in a process that it did not start.
 
     Args:
         communicator: Name of a communicator of ChainerMN; None for ``pure_nccl`` on GPUs and
             ``naive`` on CPUs.
-        gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
-
-    Returns:
-        The ranks; ``ALONE`` in a process that mpiexec did not start.
 
     Raises:
         ParallelError: MPI is missing, mpiexec is of another MPI than mpi4py uses, or
@@ -361,7 +329,7 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
         if communicator is not None:
             raise ParallelError(
                 f"the communicator {communicator} is for several processes, and this is one. "
-                "Start the program with mpiexec, or leave --communicator out."
+                "Start the program with mpiexec, or name no communicator."
             )
         return ALONE
     world = _world(size)
@@ -374,11 +342,11 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
     if len(set(names)) > 1:
         raise ParallelError(
             f"rank 0 would use the communicator {names[0]}, and another rank would not: some "
-            "hosts have a GPU and some have none. Choose --gpu -1, or other hosts."
+            "hosts have a GPU and some have none. Choose GPU -1, or other hosts."
         )
     if name != "naive" and not on_gpu:
         raise ParallelError(
-            f"the communicator {name} is for GPUs, and there is none. Leave --communicator out."
+            f"the communicator {name} is for GPUs, and there is none. Name no communicator."
         )
     ranks = MPIRanks(_create(name, world), on_gpu)
     end_failures_with(ranks.abort)
@@ -393,7 +361,7 @@ def _world(size: int) -> Any:
         reason = str(error).partition("\n")[0]
         raise ParallelError(
             f"mpiexec started {size} processes, but MPI cannot be used ({reason}). "
-            'Install it: pip install "pydlshogi[mpi]".'
+            "Install it: python -m pip install mpi4py mpich (on Windows impi-rt in place of mpich)."
         ) from None
     world = MPI.COMM_WORLD
     if world.size != size:
@@ -415,7 +383,7 @@ def _create(name: str, world: Any) -> Any:
         return chainermn.create_communicator(name, mpi_comm=world, **options)
     except (ImportError, RuntimeError, ValueError) as error:
         raise ParallelError(
-            f"the communicator {name} cannot be used ({error}). Choose another --communicator."
+            f"the communicator {name} cannot be used ({error}). Choose another communicator."
         ) from None
 
 
@@ -424,3 +392,62 @@ def _status(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return 128 + int(getattr(error, "signal_number", 2))
     return int(getattr(error, "status", 1))
+
+
+# What launchers tell a process: MPICH, Intel MPI and MS-MPI; Open MPI; srun.
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+_RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+
+
+def launched() -> tuple[int, int]:
+    """Returns the rank and the number of ranks that mpiexec or srun tell; (0, 1) without."""
+    size = _number(_SIZES)
+    return (_number(_RANKS) or 0, size) if size and size > 1 else (0, 1)
+
+
+def _number(names: tuple[str, ...]) -> int | None:
+    """Returns the first of some environment variables that is a number."""
+    found = (os.environ.get(name, "") for name in names)
+    return next((int(text) for text in found if text.isdecimal()), None)
+
+
+@contextlib.contextmanager
+def first_speaks() -> Iterator[None]:
+    """Silences the other ranks until they have joined, because all of them find the same errors."""
+    if launched()[0] == 0:
+        yield
+        return
+    with contextlib.ExitStack() as silence:
+        nothing = silence.enter_context(
+            open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")
+        )
+        silence.enter_context(contextlib.redirect_stdout(nothing))
+        silence.enter_context(contextlib.redirect_stderr(nothing))
+        yield
+
+
+# Ends all ranks: a function of the exit status and of a message.
+_end_all: Callable[[int, str], None] | None = None
+
+
+def end_failures_with(end_all: Callable[[int, str], None]) -> None:
+    """Chooses how :func:`end_together` ends the other ranks."""
+    global _end_all
+    _end_all = end_all
+
+
+def end_together(program: Callable[[], int]) -> int:
+    """Runs a program, which returns its exit status, and ends all ranks if it fails."""
+    try:
+        status = program()
+    except SystemExit as error:
+        if _end_all is not None:
+            _end_all(1, f"rank {launched()[0]} ended with status {error.code}\n")
+        raise
+    except BaseException:
+        if _end_all is not None:
+            _end_all(1, traceback.format_exc())
+        raise
+    if status and _end_all is not None:
+        _end_all(status, "")
+    return status

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pydlshogi.drawing.font import family_of, font_path
 from pydlshogi.errors import UserError
 from pydlshogi.figure import new_figure, no_matplotlib, save_figure
+from pydlshogi.files import plain_file
 from pydlshogi.text import decode
 from pydlshogi.training.log import Curve, read_log
 
@@ -27,7 +28,7 @@ def read_curves(paths: Sequence[str]) -> dict[str, Curve]:
     curves = {}
     for path in paths:
         try:
-            found = read_log(decode(Path(path).read_bytes()).splitlines())
+            found = read_log(decode(plain_file(path, pipe=True).read_bytes()).splitlines())
         except OSError as error:
             raise PlotError(
                 f"log {path} cannot be read ({error.strerror}). Check its path."
@@ -44,14 +45,7 @@ def read_curves(paths: Sequence[str]) -> dict[str, Curve]:
 
 
 class Row(NamedTuple):
-    """What is drawn into one of the axes.
-
-    Attributes:
-        title: Title of the axis.
-        progress: Attribute of the points during an epoch.
-        mean: Attribute of the mean training loss of an epoch; None if there is none.
-        tested: Attribute of the results on the test set.
-    """
+    """What is drawn into one of the axes: attributes of the points; ``mean`` may be missing."""
 
     title: str
     progress: str
@@ -102,16 +96,8 @@ def draw(figure: Any, curves: Mapping[str, Curve]) -> None:
     """Draws curves: the loss above, the accuracy below, training positions to the right.
 
     If a log does not tell the batch size, iterations are to the right. If all logs are of
-    policies, dotted lines show known levels of accuracy.
-
-    Results during an epoch are a line. Validations are marks: a dot for the test set, a
-    cross for the mean training loss of the epoch. Each curve has a color. If the log has a second
-    accuracy or value losses of networks with two heads, they get axes of their own. Runs that
-    train a value alone are drawn there, too.
-
-    Args:
-        figure: Empty ``matplotlib.figure.Figure``.
-        curves: Curves by their names in the legend.
+    policies, dotted lines show known levels of accuracy. Results during an epoch are a line;
+    validations are marks. Second accuracies and value losses get axes of their own.
     """
     rows = _rows(curves)
     place = "positions" if all(map(_tells_positions, curves.values())) else "iteration"
@@ -275,11 +261,7 @@ def _pairs(
 
 
 def _literal(label: str) -> str:
-    """Escapes a label, so that matplotlib shows it unchanged.
-
-    Matplotlib hides labels that begin with an underscore, and takes text between dollar
-    signs as a formula. It cannot show the bytes of a file name that are no text.
-    """
+    """Escapes a label, which matplotlib would else hide (``_``) or take as a formula (``$``)."""
     label = label.encode("utf-8", "replace").decode("utf-8")
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
@@ -293,33 +275,20 @@ def _size(curves: Mapping[str, Curve]) -> tuple[float, float]:
 
 
 def save(curves: Mapping[str, Curve], output: str | os.PathLike[str]) -> None:
-    """Writes a picture atomically; needs no display.
-
-    Args:
-        curves: Curves by their names in the legend.
-        output: The picture. Its suffix determines the format; PNG without one.
-
-    Raises:
-        DrawingError: the picture cannot be written, or matplotlib is missing.
-    """
+    """Writes a picture of curves; needs no display. Raises ``DrawingError`` if that fails."""
     figure = new_figure(*_size(curves))
     draw(figure, curves)
     save_figure(figure, output)
 
 
 def show(curves: Mapping[str, Curve]) -> None:
-    """Opens a window and waits until it is closed.
-
-    Raises:
-        PlotError: there is no display.
-        DrawingError: matplotlib is missing.
-    """
+    """Opens a window and waits until it is closed; raises ``PlotError`` without a display."""
     try:
         from matplotlib import get_backend, pyplot
     except ImportError:
         raise no_matplotlib() from None
     figure = pyplot.figure(figsize=_size(curves), layout="constrained")
     if get_backend().lower() == "agg":  # matplotlib's fallback without a display
-        raise PlotError("there is no display to open a window on. Give --output FILE.")
+        raise PlotError("there is no display to open a window on. Name a file for the picture.")
     draw(figure, curves)
     pyplot.show()

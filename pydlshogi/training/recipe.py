@@ -1,88 +1,150 @@
-"""The recipe of a training run: first weights, optimizer and learning rate.
+"""What a training is asked to do. Each option is declared once, as a field of a dataclass.
 
-The defaults are the published recipe: plain SGD at a constant rate.
+The metadata of a field is what the command line needs: its help; its range, which is the name of
+a function of :mod:`pydlshogi.commands.arguments` or a tuple of choices; its group in the help.
+This module imports nothing heavy, so that ``--help`` and a wrong option answer at once.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import logging
-import math
-from typing import Any
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from pydlshogi.compat import chainer
-from pydlshogi.training.defaults import EVAL_SCALE
-from pydlshogi.training.parallel import ALONE, Ranks
-from pydlshogi.training.policy_target import PLAYED
-from pydlshogi.training.value_target import ValueTarget
+if TYPE_CHECKING:
+    from pydlshogi.training.targets import ValueTarget
 
-#: Latest end of a cosine. A state file stores it in 64 bits.
-_LATEST_END = 2**62
+#: Scale fitted to the floodgate games of 2016 by the program fit_eval_scale.
+EVAL_SCALE = 326.0
 
-logger = logging.getLogger(__name__)
+#: The targets of the policy (:mod:`pydlshogi.training.targets`).
+PLAYED, VISITS = "played", "visits"
 
-hooks = chainer.optimizer_hooks
+#: Groups of options: those beyond the published recipe, and those of the heads, which
+#: compare_recipes does not have.
+REFINEMENTS, TARGETS = "refinements", "targets"
+
+
+def _option(
+    default: Any,
+    help: str,
+    range: str | tuple[str, ...] = "",
+    metavar: str = "N",
+    *,
+    group: str = REFINEMENTS,
+    short: str = "",
+) -> Any:
+    """Declares an option; a flag has no range."""
+    metadata = {"help": help, "range": range, "metavar": metavar, "group": group, "short": short}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """The options of the training programs with the same names.
+    """How a network is trained. The defaults are the published recipe: plain SGD."""
 
-    Attributes:
-        dirac: Whether the identity is added to the first weights
-            (:mod:`pydlshogi.network.dirac`), when the network is made.
-        lr: Learning rate; the highest one if it changes.
-        momentum: Share of the last step that is added to the next one, 0..1.
-        nesterov: Momentum as in Chainer's ``NesterovAG``, which is not exactly Nesterov's
-            method. With v ← μv − lr·g, Chainer moves the weights by μ²v − (1 + μ)lr·g,
-            where the method takes the previous v. A gradient then counts 1 + μ + μ² times
-            the rate at once (2.7 for μ = 0.9) and less later; in total lr / (1 − μ), as
-            with plain momentum. Sources: arXiv:1212.0901 (the method), Chainer's issue
-            4274 (the difference).
-        weight_decay: Share of each weight that is added to its gradient. Biases and the
-            parameters of batch normalization are left out.
-        clip: Largest norm of the gradient of all parameters together; larger gradients are
-            scaled down. None for no limit. Weight decay is added afterwards.
-        lr_schedule: ``constant``, ``cosine`` (falls to 0) or ``steps``.
-        lr_iterations: With ``cosine``: iteration at which the rate reaches 0, counted over
-            all runs; None for the planned end of the first run.
-        lr_steps: With ``steps``: the iterations at which the rate is multiplied by
-            ``lr_factor``.
-        lr_factor: Factor of ``lr_steps``.
-        warmup: Number of iterations in which the rate rises from near 0 in equal steps.
-        mirror: Whether half of the positions are mirrored, drawn anew every epoch
-            (:mod:`pydlshogi.training.mirror`).
-        value_lambda: Weight of the result in the target of the value
-            (:mod:`pydlshogi.training.value_target`).
-        eval_scale: Centipawns at which an evaluation means a winning probability of 0.73.
-        td_lambda: λ of the λ-return of the evaluations (:mod:`pydlshogi.training.lambda_return`);
-            0 for the evaluation of the position alone.
-        policy_target: Target of the policy (:mod:`pydlshogi.training.policy_target`).
-        value_head_only: Whether the value head is trained alone
-            (:mod:`pydlshogi.training.value_head`).
-    """
-
-    dirac: bool = False
-    lr: float = 0.01
-    momentum: float = 0.0
-    nesterov: bool = False
-    weight_decay: float = 0.0
-    clip: float | None = None
-    lr_schedule: str = "constant"
-    lr_iterations: int | None = None
-    lr_steps: tuple[int, ...] = ()
-    lr_factor: float = 0.1
-    warmup: int = 0
-    mirror: bool = False
-    value_lambda: float = 1.0
-    eval_scale: float = EVAL_SCALE
-    td_lambda: float = 0.0
-    policy_target: str = PLAYED
-    value_head_only: bool = False
+    dirac: bool = _option(
+        False,
+        "initialize near the identity: 3x3 layers with as many planes out as in, and "
+        "residual blocks",
+    )
+    lr: float = _option(
+        0.01,
+        "learning rate; the highest one if it changes (default: %(default)s)",
+        "non_negative_number",
+        "RATE",
+        group="",
+    )
+    momentum: float = _option(0.0, "momentum, for example 0.9 (default: none)", "share", "SHARE")
+    # With v <- mv - lr g, Chainer moves the weights by m^2 v - (1 + m) lr g, where Nesterov's
+    # method (arXiv:1212.0901) takes the previous v. A gradient then counts 1 + m + m^2 times the
+    # rate at once, and in total lr / (1 - m), as with plain momentum. See Chainer's issue 4274.
+    nesterov: bool = _option(False, "momentum as in Chainer's NesterovAG")
+    weight_decay: float = _option(
+        0.0,
+        "weight decay, for example 1e-4; not for biases and batch normalization (default: none)",
+        "non_negative_number",
+        "RATE",
+    )
+    clip: float | None = _option(
+        None,
+        "largest norm of the gradient; larger gradients are scaled down (default: no limit)",
+        "positive_number",
+        "NORM",
+    )
+    lr_schedule: str = _option(
+        "constant",
+        "learning rate: constant, falling to 0 along half a cosine, or in steps "
+        "(default: %(default)s)",
+        ("constant", "cosine", "steps"),
+    )
+    lr_iterations: int | None = _option(
+        None,
+        "with cosine: iteration at which the rate is 0, counted over all runs (default: "
+        "the planned end of the first run)",
+        "positive_int",
+    )
+    lr_steps: tuple[int, ...] = _option(
+        (),
+        "with steps: iterations at which the rate is multiplied by --lr_factor",
+        "positive_ints",
+        "N,N,...",
+    )
+    lr_factor: float = _option(
+        0.1, "factor of --lr_steps, 0 to 1 (default: 0.1)", "proportion", "FACTOR"
+    )
+    warmup: int = _option(
+        0,
+        "number of first iterations in which the rate rises from near 0 (default: 0)",
+        "non_negative_int",
+    )
+    mirror: bool = _option(
+        False,
+        "exchange left and right in half of the positions, drawn anew every epoch; useful "
+        "if the run sees the same games several times",
+    )
+    value_lambda: float = _option(
+        1.0,
+        "target of the value head: X * result + (1 - X) * sigmoid(evaluation / eval_scale); "
+        "a position without an evaluation uses the result (default: 1, the result alone)",
+        "proportion",
+        "X",
+    )
+    eval_scale: float = _option(
+        EVAL_SCALE,
+        "scale of the evaluations, as fit_eval_scale finds it; needs --value_lambda "
+        f"below 1 (default: {EVAL_SCALE:g})",
+        "positive_number",
+        "CENTIPAWNS",
+    )
+    td_lambda: float = _option(
+        0.0,
+        "use the lambda-return of the game's later evaluations and its result in place of the "
+        "position's own evaluation, for example 0.9; needs --value_lambda below 1 (default: 0, "
+        "its own evaluation alone)",
+        "share",
+        "L",
+    )
+    policy_target: str = _option(
+        PLAYED,
+        "target of the policy head: the move played, or the shares of the moves in the visits "
+        "of an HCPE3 file; a position without visits uses the move played "
+        "(default: %(default)s)",
+        (PLAYED, VISITS),
+        group=TARGETS,
+    )
+    value_head_only: bool = _option(
+        False,
+        "train the value head of --initmodel alone; the other layers and the policy stay the same",
+        group=TARGETS,
+    )
 
     @property
     def value_target(self) -> ValueTarget:
         """What makes the targets of the value."""
+        from pydlshogi.training.targets import ValueTarget
+
         return ValueTarget(self.value_lambda, self.eval_scale, self.td_lambda)
 
     @property
@@ -92,123 +154,81 @@ class Recipe:
 
     def changes(self) -> dict[str, Any]:
         """Returns the options that differ from the published recipe, by name."""
-        published = dataclasses.asdict(Recipe())
+        values = dataclasses.asdict(self)
         return {
-            name: value
-            for name, value in dataclasses.asdict(self).items()
-            if value != published[name]
+            field.name: values[field.name]
+            for field in dataclasses.fields(self)
+            if values[field.name] != field.default
         }
 
 
-def make_optimizer(network: Any, recipe: Recipe, ranks: Ranks = ALONE) -> Any:
-    """Makes the optimizer of a recipe, without its schedule of the learning rate.
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a run has to do: the options of the training programs with the same names.
 
-    Args:
-        network: A ``chainer.Link``: a network, or its ``ValueHead``.
-        recipe: The recipe.
-        ranks: The processes that train the network together.
-
-    Returns:
-        A ``chainer.Optimizer`` set up with the network.
+    The folders of ``model`` and ``state`` exist. The seed (0..2**32-1) determines the order of the
+    training positions and the draws of test positions; a resumed run keeps its own.
     """
-    optimizer: Any
-    if recipe.nesterov:
-        optimizer = chainer.optimizers.NesterovAG(recipe.lr, recipe.momentum)
-    elif recipe.momentum:
-        optimizer = chainer.optimizers.MomentumSGD(recipe.lr, recipe.momentum)
-    else:
-        optimizer = chainer.optimizers.SGD(recipe.lr)
-    optimizer.setup(network)
-    if ranks.size > 1:
-        # The hooks run in this order, and clipping needs the gradients of the whole batch.
-        optimizer.add_hook(ranks.merge_gradients, name="merge gradients", timing="pre")
-    if recipe.clip is not None:
-        optimizer.add_hook(hooks.GradientClipping(recipe.clip))
-    if recipe.weight_decay:
-        for parameter in network.params():
-            if parameter.ndim > 1:
-                parameter.update_rule.add_hook(hooks.WeightDecay(recipe.weight_decay))
-    return optimizer
+
+    model: str | os.PathLike[str]
+    state: str | os.PathLike[str]
+    seed: int = 0
+    batchsize: int = _option(
+        32,
+        "positions in a training batch (default: %(default)s)",
+        "positive_int",
+        group="",
+        short="-b",
+    )
+    test_batchsize: int = _option(
+        512,
+        "number of random test positions at each evaluation; also the batch size of the "
+        "validation (default: %(default)s)",
+        "positive_int",
+        group="",
+    )
+    epoch: int = 10
+    iterations: int | None = None
+    eval_interval: int = _option(
+        1000,
+        "evaluate, log and save every N iterations (default: %(default)s)",
+        "positive_int",
+        group="",
+        short="-i",
+    )
+    recipe: Recipe = Recipe()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Recipe and batch size by name: what a resumed run should not change."""
+        return {**dataclasses.asdict(self.recipe), "batchsize": self.batchsize}
 
 
-class Schedule:
-    """Optimizer hook that sets the learning rate before every update.
-
-    The rate is a function of the number of updates done. To resume a run, only the end of
-    a cosine must be known.
-
-    Args:
-        recipe: The recipe.
-        end: With ``cosine``: the iteration at which the rate is 0, counted over all runs.
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of a training program, under the same names.
 
     Attributes:
-        end: As above; None for other schedules.
+        sizes: Sizes of the network by name (``registry.sizes_of``). Missing ones are those of
+            ``initmodel``, or the network's defaults.
+        gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
+        seed: The seed; None for a random one.
     """
 
-    name = "Schedule"
-    timing = "pre"
-    call_for_each_param = False
+    kifulist_train: str
+    kifulist_test: str
+    settings: Settings
+    network: str
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    initmodel: str = ""
+    resume: str = ""
+    gpu: int | None = None
+    seed: int | None = None
+    strict: bool = False
+    drop_duplicates: bool = False
+    report: str = ""
 
-    def __init__(self, recipe: Recipe, end: int | None = None) -> None:
-        self._recipe = recipe
-        self.end = end
-
-    def rate(self, t: int) -> float:
-        """Computes the learning rate of an update.
-
-        Args:
-            t: Number of earlier updates, over all runs.
-        """
-        recipe = self._recipe
-        rate = recipe.lr
-        if recipe.warmup:
-            rate *= min(1, (t + 1) / recipe.warmup)
-        if self.end is not None:
-            done = (t - recipe.warmup) / max(1, self.end - recipe.warmup)
-            rate *= (1 + math.cos(math.pi * min(max(0, done), 1))) / 2
-        return rate * recipe.lr_factor ** sum(t >= step for step in recipe.lr_steps)
-
-    def __call__(self, optimizer: Any) -> None:
-        """Sets the rate of the next update."""
-        optimizer.lr = self.rate(optimizer.t)
-
-
-def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> Schedule:
-    """Makes the schedule of a run, and logs a warning if the rate is useless for a part of it.
-
-    Args:
-        recipe: The recipe.
-        last: The last iteration of this run, counted over all runs.
-        resumed_end: The end of the cosine in the run that is resumed, if there is one.
-
-    Returns:
-        The schedule. A cosine ends at ``recipe.lr_iterations``, else at ``resumed_end``,
-        else at ``last``.
-    """
-    end = None
-    if recipe.lr_schedule == "cosine":
-        end = recipe.lr_iterations or (last if resumed_end is None else resumed_end)
-        end = min(end, _LATEST_END)
-    until = last if end is None else min(end, last)
-    if recipe.warmup >= until:
-        logger.warning(
-            "--warmup is %d, but this run or its cosine ends at iteration %d: "
-            "the learning rate reaches --lr only in the last iteration, or never",
-            recipe.warmup,
-            until,
-        )
-    if recipe.lr_steps and max(recipe.lr_steps) >= last:
-        logger.warning(
-            "--lr_steps names iteration %d, but this run ends at iteration %d: the learning rate "
-            "does not fall there",
-            max(recipe.lr_steps),
-            last,
-        )
-    if end is not None and end < last:
-        logger.warning(
-            "the learning rate is 0 from iteration %d on, but this run ends at iteration %d; "
-            "set another end of the cosine with --lr_iterations",
-            end,
-            last,
-        )
-    return Schedule(recipe, end)
+    def with_seed(self) -> Options:
+        """Returns the same options with a seed in the settings: the given or a random one."""
+        seed = int.from_bytes(os.urandom(4), "little") if self.seed is None else self.seed
+        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, seed=seed))

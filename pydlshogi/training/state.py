@@ -12,6 +12,7 @@ Chainer ignores:
 ``place/epoch``         number of finished epochs
 ``place/position``      number of positions done in the current epoch
 ``place/order``         kind of the order of an epoch, unless it is shuffled
+``place/stage``         what the run was at, unless it was training
 ``loss/...``            sums of the policy loss (no key for a value network)
 ``value_loss/...``      sums of the value loss (no key without a value head)
 ``schedule/end``        iteration at which a cosine learning rate reaches 0
@@ -36,10 +37,10 @@ from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
-from pydlshogi.network.npz import NpzError, read_npz
+from pydlshogi.model_files.npz import NpzError, read_npz
 from pydlshogi.positions import POSITION
-from pydlshogi.training.order import SHUFFLED
-from pydlshogi.training.policy_target import PLAYED
+from pydlshogi.training.order import COMPUTED, SHUFFLED
+from pydlshogi.training.recipe import Recipe
 
 #: Prefix of our keys in a state file.
 OWN = "pydlshogi/"
@@ -50,34 +51,24 @@ FINGERPRINT = OWN + "model"
 #: The losses that have sums in a state file; also the prefixes of their keys.
 LOSSES = ("loss", "value_loss")
 
-# Options of earlier versions that were removed, and their defaults.
-_REMOVED_OPTIONS = {"label_smoothing": 0.0, "average": None}
+#: Stages of a run: before the validation of the last iteration, and after all it had to do.
+VALIDATION, COMPLETE = "validation", "complete"
 
-# Options that earlier versions did not have, and what these versions did.
-_ADDED_OPTIONS = {
-    "mirror": False,
-    "value_lambda": 1.0,
-    "td_lambda": 0.0,
-    "policy_target": PLAYED,
-    "value_head_only": False,
-}
+# Sums of a loss, and what a number must be below; random generators take 32 bits.
+_SUMS = {f"{part}/{key}" for part in ("since_line", "in_epoch") for key in ("_x", "_x2", "_n")}
+_BOUNDS = {"seed": 1 << 32, "epoch": 1 << 32, "position": 1 << 62, "schedule_end": 1 << 62}
 
 # Positions that are copied at a time for the checksum.
 _CHECKSUM_ROWS = 1 << 16
 
-_CHOOSE_ANOTHER = "Choose a file that a training program saved as --state."
-_START_FROM_MODEL = "Leave --resume out to start at iteration 0 from the model."
+_CHOOSE_ANOTHER = "Choose a file that a training program saved as its state."
+_START_FROM_MODEL = "Start at iteration 0 from the model alone."
 
 
 class StateFileError(UserError):
-    """A state file cannot be used.
+    """A state file cannot be used: the problem, and what to do with the training programs.
 
-    Args:
-        problem: Name of the file and reason, without the full stop.
-        remedy: What to do, in the options of the training programs.
-
-    Attributes:
-        problem: As above, for programs with other options.
+    Programs with other options use the attribute ``problem`` alone.
     """
 
     def __init__(self, problem: str, remedy: str) -> None:
@@ -92,14 +83,10 @@ class Place:
     Attributes:
         model: (16,) uint8, the model's :func:`fingerprint`.
         train: :func:`checksum` of the training positions.
-        seed: Seed of the run, 0..2**32-1.
-        epoch: Number of finished epochs.
-        position: Number of positions done in the current epoch.
         losses: Sums of each loss in :data:`LOSSES`, as Chainer serializes a ``LossMeans``.
         seconds: Time spent on training, over all runs.
-        schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
-        options: Recipe and batch size by name; empty for files of old versions.
-        order: Kind of the order of an epoch (:mod:`pydlshogi.training.order`).
+        options: Recipe and batch size by name.
+        stage: ``VALIDATION``, ``COMPLETE``, or empty in the midst of the training.
     """
 
     model: numpy.ndarray
@@ -112,6 +99,12 @@ class Place:
     schedule_end: int | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     order: str = SHUFFLED
+    stage: str = ""
+
+    @property
+    def validated_epochs(self) -> int:
+        """Number of finished epochs, without one whose validation is due."""
+        return self.epoch - (self.stage == VALIDATION and self.position == 0)
 
     def to_arrays(self) -> dict[str, Any]:
         """Returns the values by key, without the prefix."""
@@ -130,18 +123,15 @@ class Place:
             arrays["schedule/end"] = self.schedule_end
         if self.order != SHUFFLED:
             arrays["place/order"] = self.order
+        if self.stage:
+            arrays["place/stage"] = self.stage
         return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, numpy.ndarray]) -> Place:
-        """Takes the values of :meth:`to_arrays`.
-
-        Raises:
-            KeyError: a key is missing.
-            TypeError, ValueError: a value has another type.
-        """
+        """Takes the values of :meth:`to_arrays`; raises what a missing or wrong value causes."""
         end = arrays.get("schedule/end")
-        return cls(
+        place = cls(
             model=arrays["model"],
             train=int(arrays["train"]),
             seed=int(arrays["place/seed"]),
@@ -152,17 +142,33 @@ class Place:
             schedule_end=None if end is None else int(end),
             options=dict(json.loads(str(arrays.get("recipe/options", "{}")))),
             order=str(arrays.get("place/order", SHUFFLED)),
+            stage=str(arrays.get("place/stage", "")),
         )
+        _refuse_impossible(place)
+        return place
+
+
+def _refuse_impossible(place: Place) -> None:
+    """Raises an error for numbers that no run has: a damaged file."""
+    for name, bound in _BOUNDS.items():
+        if not 0 <= (getattr(place, name) or 0) < bound:
+            raise ValueError(f"{name} is {getattr(place, name)}")
+    if place.model.shape != (16,) or not 0 <= place.seconds < float("inf"):
+        raise ValueError("the fingerprint or the time is impossible")
+    if not isinstance(place.options.get("value_lambda", 1), (int, float)):
+        raise ValueError("its options are impossible")
+    for of_loss in place.losses.values():
+        if of_loss.keys() != _SUMS or not all(
+            numpy.isfinite(of_loss[key]).shape == () for key in of_loss
+        ):
+            raise ValueError("the sums of a loss are impossible")
+    if place.order not in (SHUFFLED, COMPUTED) or place.stage not in ("", VALIDATION, COMPLETE):
+        raise ValueError(f"order is {place.order!r}, stage is {place.stage!r}")
 
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """The content of a state file.
-
-    Attributes:
-        optimizer: The optimizer's arrays by key, as Chainer's ``save_npz`` writes them.
-        place: Our part; None for a file of the book's.
-    """
+    """The optimizer's arrays by key, as ``save_npz`` writes them, and our part if there is one."""
 
     optimizer: Mapping[str, Any]
     place: Place | None = None
@@ -174,26 +180,17 @@ class State:
 
 
 def save_state(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
-    """Writes a state file atomically.
-
-    Args:
-        path: The file.
-        arrays: What :meth:`State.to_arrays` returned.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Writes the arrays of a state file atomically; raises ``OSError``."""
     with write_beside(path) as file:
         # Compression would cost twenty times the time and save 7 % of the size.
         chainer.serializers.save_npz(file, dict(arrays), compression=False)
 
 
 def load_state(path: str | os.PathLike[str]) -> State:
-    """Reads a state file of any version, or one of the book's.
+    """Reads a state file, ours or one of the book's.
 
     Raises:
-        StateFileError: the file cannot be read, is no state file, or belongs to a run
-            with options that this version no longer has.
+        StateFileError: it cannot be used, or its run had options that this version lacks.
     """
     try:
         arrays = read_npz(path)
@@ -204,17 +201,22 @@ def load_state(path: str | os.PathLike[str]) -> State:
             f"state file {path} holds no state of an optimizer; it may be a model",
             _CHOOSE_ANOTHER,
         )
+    for key in {"t", "epoch"} & arrays.keys():
+        if (
+            arrays[key].shape
+            or arrays[key].dtype.kind not in "iu"
+            or not 0 <= arrays[key] < 1 << 32
+        ):
+            raise StateFileError(
+                f"state file {path} is damaged ({key} is {arrays[key]})", _CHOOSE_ANOTHER
+            )
     own = _below(OWN, arrays)
     optimizer = {key: array for key, array in arrays.items() if not key.startswith(OWN)}
     return State(optimizer, _read_place(path, own) if own else None)
 
 
 def read_fingerprint(path: str | os.PathLike[str]) -> numpy.ndarray | None:
-    """Reads the fingerprint of the model that a state file belongs to.
-
-    Returns:
-        (16,) uint8; None if the file cannot be read or has no fingerprint.
-    """
+    """Reads the fingerprint of the model that a state belongs to, (16,) uint8; None without one."""
     try:
         return read_npz(path).get(FINGERPRINT)
     except NpzError:
@@ -224,34 +226,21 @@ def read_fingerprint(path: str | os.PathLike[str]) -> numpy.ndarray | None:
 def _read_place(path: str | os.PathLike[str], own: Mapping[str, numpy.ndarray]) -> Place:
     try:
         place = Place.from_arrays(own)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise StateFileError(
             f"state file {path} is damaged or of another version of pydlshogi ({error})",
             f"Resume with the version that wrote it. {_START_FROM_MODEL}",
         ) from None
-    names = _options_of_earlier_versions(place, own)
+    known = {"batchsize", *(field.name for field in dataclasses.fields(Recipe))}
+    names = [name for name, value in place.options.items() if value and name not in known]
     if names:
-        options = " and ".join(f"--{name}" for name in sorted(names))
+        options = " and ".join(sorted(names))
         raise StateFileError(
-            f"state file {path} belongs to a run with {options} of an earlier version of "
+            f"state file {path} belongs to a run with {options} of another version of "
             "pydlshogi, and this version cannot continue it",
             _START_FROM_MODEL,
         )
     return place
-
-
-def _options_of_earlier_versions(place: Place, own: Mapping[str, numpy.ndarray]) -> set[str]:
-    """Names the options of a run that this version does not have, or that work differently."""
-    options = place.options
-    names = {
-        name for name, default in _REMOVED_OPTIONS.items() if options.get(name, default) != default
-    }
-    if _below("average/", own):  # a file older than the options has only the arrays
-        names.add("average")
-    # The versions with label_smoothing drew the mirrored positions by other random numbers.
-    if "label_smoothing" in options and options.get("mirror"):
-        names.add("mirror")
-    return names
 
 
 def _below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,19 +249,13 @@ def _below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Compares the options of a resumed run with those of today.
-
-    Args:
-        before: ``Place.options`` of the state file.
-        now: ``Settings.options`` of the run that resumes it.
-
-    Returns:
-        A clause for each option that changed.
-    """
-    before = {**_ADDED_OPTIONS, **before}
-    now = json.loads(json.dumps(dict(now)))  # JSON turns a tuple into a list
+    """Returns a clause for each option of a resumed run (``Place.options``) that has changed."""
+    published, now = (  # JSON turns a tuple into a list
+        json.loads(json.dumps(dict(options))) for options in (dataclasses.asdict(Recipe()), now)
+    )
+    before = {**published, **before}
     return [
-        f"--{name} was {before[name]} and is {value} now"
+        f"{name} was {before[name]} and is {value} now"
         for name, value in now.items()
         # A new end of the cosine is allowed; make_schedule warns where it matters.
         if name != "lr_iterations" and before.get(name, value) != value
@@ -280,19 +263,15 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
-    """Computes a 32-bit checksum of positions.
+    """Computes a 32-bit checksum of positions; evaluations count only if they are trained on.
 
-    Args:
-        positions: Positions in memory or in shards. Shards are not read: the checksums of
-            their tables count.
-        evaluations: Whether training uses the evaluations. Earlier versions did not have
-            them; their state files must fit the same positions.
+    Shards are not read: the checksums of their tables count.
     """
     if isinstance(positions, MappedPositions):
         return positions.checksum(lambda array: checksum(array, evaluations))
     value = 0
-    # Earlier versions had no recent moves either. In game records these follow from the moves.
-    # The positions of HCPE and PSV have none.
+    # Recent moves do not count either. In game records these follow from the moves. The
+    # positions of HCPE and PSV have none.
     size = POSITION.fields["recent" if evaluations else "evaluation"][1]  # type: ignore[index]
     for start in range(0, len(positions), _CHECKSUM_ROWS):
         rows = numpy.ascontiguousarray(positions[start : start + _CHECKSUM_ROWS])
@@ -302,11 +281,7 @@ def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
 
 
 def fingerprint(network: Any) -> numpy.ndarray:
-    """Computes a digest of the names, shapes and values in a network's model file.
-
-    Returns:
-        (16,) uint8.
-    """
+    """Computes a digest, (16,) uint8, of the names, shapes and values in a network's model file."""
     return digest(chainer.serializers.npz.serialize(network))
 
 

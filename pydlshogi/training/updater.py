@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.gpu.recording import Memory, Recording
+from pydlshogi.layers.gpu.recording import Memory, Recording
 from pydlshogi.training.loss import Mean, measure
 
 
 class RecordedUpdater(chainer.training.updaters.StandardUpdater):
     """Chainer's updater for one GPU. It records how the gradients of a full batch are computed.
 
-    The results are those of ``StandardUpdater``. A step is faster, because a recording
-    (:mod:`pydlshogi.network.gpu.recording`) starts the kernels without Python.
-
-    Args:
-        *args: As for ``StandardUpdater``.
-        batchsize: Number of positions in a full batch. Other batches are computed without a
-            recording, by ``loss_func``.
-        **kwargs: As for ``StandardUpdater``.
+    The results are those of ``StandardUpdater``. A recording
+    (:mod:`pydlshogi.layers.gpu.recording`) starts the kernels without Python. Batches of other
+    sizes than ``batchsize`` are computed by ``loss_func``.
     """
 
     def __init__(self, *args: Any, batchsize: int, **kwargs: Any) -> None:
@@ -41,14 +36,7 @@ class RecordedUpdater(chainer.training.updaters.StandardUpdater):
 
 
 class Gradients:
-    """Computes the gradients of the training loss of batches of one size, by a recording.
-
-    Args:
-        network: A ``Network`` on the current GPU.
-
-    Attributes:
-        is_recorded: Whether there is a recording.
-    """
+    """Computes the gradients of the training loss of batches of one size, by a recording."""
 
     def __init__(self, network: Any) -> None:
         self._network = network
@@ -61,15 +49,9 @@ class Gradients:
         return self._recording.is_recorded
 
     def __call__(self, *batch: Any) -> dict[str, Mean]:
-        """Computes the gradients of all parameters.
+        """Computes the gradients of all parameters, for the arguments of ``training.loss.measure``.
 
-        Args:
-            *batch: The arguments of :func:`pydlshogi.training.loss.measure`. All calls have the
-                same shapes and dtypes.
-
-        Returns:
-            What :func:`~pydlshogi.training.loss.measure` has measured. The arrays are valid until
-            the next call.
+        They always have the same shapes and dtypes. What was measured is valid until the next call.
         """
         if not self._batch:
             self._batch = tuple(array.copy() for array in batch)

@@ -19,11 +19,7 @@ class ValueHeadError(UserError):
 
 
 def trained_part(network: Network, recipe: Recipe) -> Network:
-    """Returns what a recipe trains: the network, or its value head.
-
-    Raises:
-        ValueHeadError: the network does not say what its value head is.
-    """
+    """Returns what a recipe trains: the network, or its ``ValueHead``."""
     return ValueHead(network) if recipe.value_head_only else network
 
 
@@ -31,11 +27,7 @@ class ValueHead(Network):
     """The value head of a network; both share its arrays.
 
     Its parameters are those of the head alone. So an optimizer that is set up with it changes
-    nothing else.
-
-    Args:
-        network: A network that names the links of its value head. The trunk must be on the
-            device of the planes.
+    nothing else. The trunk must be on the device of the planes.
 
     Raises:
         ValueHeadError: the network does not say what its value head is.
@@ -74,5 +66,5 @@ def _check(network: Any) -> None:
         raise ValueHeadError(
             f"the class {type(network).__name__} does not say what its value head is. Give it "
             'value_head = ("NAME", ...), the names of links, and the methods trunk and value (see '
-            "docs/your-own-network.md), or leave --value_head_only out."
+            "docs/your-own-network.md), or train all of it, without value_head_only."
         )

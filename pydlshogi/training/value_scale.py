@@ -35,14 +35,7 @@ class ValueScaleError(UserError):
 
 
 class ValueScale(NamedTuple):
-    """The correction of the values.
-
-    Attributes:
-        factor: Factor of the logit, above 0.
-        positions: Number of positions that it was fitted to.
-        before: Mean value loss of these positions without the correction.
-        after: The same with it.
-    """
+    """The factor of the logit, and the mean value loss of the positions before and after."""
 
     factor: float
     positions: int
@@ -69,11 +62,7 @@ def check_network(network: Network) -> None:
 
 
 def fit_value_scale(predicted: numpy.ndarray, wins: numpy.ndarray) -> ValueScale:
-    """Fits the correction to results.
-
-    Args:
-        predicted: (n,) predicted probabilities that the side to move wins.
-        wins: (n,) results: 1 won, 0 lost, 0.5 drawn, nan unknown.
+    """Fits the correction of (n,) predicted probabilities to the results of the side to move.
 
     Raises:
         ValueScaleError: there are too few results, or the predictions do not fit them.

@@ -1,7 +1,6 @@
-"""The engine around a player of a reader of the book.
+"""The engine around a player of a reader of the book, which answers USI commands by ``print``.
 
-Such a player has a method for each USI command and answers by ``print``. The engine
-catches what it prints, adds the answers that it forgets and survives its exceptions.
+The engine catches what it prints, adds the answers that it forgets, and survives its exceptions.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ from typing import Any, Callable
 
 from pydlshogi.errors import UserError
 from pydlshogi.usi.dialogue import Dialogue, perhaps_without_reader
-from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import open_log
 from pydlshogi.usi.options import EMPTY, Options
-from pydlshogi.usi.output import Output
+from pydlshogi.usi.output import DialogueLog, Output
 from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import CommandError, FatalError, Go, parse_position, parse_setoption
 
@@ -116,11 +114,7 @@ class BookEngine(Dialogue):
             self._output.info_string(str(error))
 
     def _call(self, name: str, *arguments: Any) -> None:
-        """Calls a method of the player.
-
-        Raises:
-            CommandError: The method raised an exception.
-        """
+        """Calls a method of the player; raises CommandError if the method raised an exception."""
         method: Callable[..., Any] | None = getattr(self._player, name, None)
         if method is None:
             return
@@ -158,11 +152,7 @@ class BookEngine(Dialogue):
 
 
 class _Printed(io.TextIOBase):
-    """A stream that hands over whole lines. Threads may print at the same time.
-
-    Args:
-        handle: Receives each line, without its end.
-    """
+    """A stream that hands over whole lines to a function. Threads may print at the same time."""
 
     encoding = "utf-8"
 

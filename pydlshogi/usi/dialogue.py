@@ -17,6 +17,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import dataclasses
+import functools
 import os
 import queue
 import sys
@@ -42,9 +43,6 @@ SIGN_OF_LIFE = 5.0
 #: Largest number of unknown words or wrong numbers of one ``go`` that are named.
 _MOST_COMPLAINTS = 5
 
-#: Commands that stop the current search.
-_STOPS = ("stop", "gameover", "usinewgame", "quit")
-
 
 class Dialogue(abc.ABC):
     """A USI dialogue. Subclasses say how a player obeys the commands.
@@ -64,21 +62,28 @@ class Dialogue(abc.ABC):
         self._held_for_ponder = False
         self._no_position = ""  # why the last position was refused
         self._free = 0.0  # when the last readyok or move was ready, by time.perf_counter()
-        # Each line; and if the line is a go, what tells the search to stop, and of ponderhit.
+        # Each line, and what tells the search of the last go to stop, and of ponderhit.
         self._lines: queue.SimpleQueue[tuple[str, _Signals] | None] = queue.SimpleQueue()
         # What the third thread sends.
         self._replies: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._signals = _Signals()
-        self._commands: dict[str, Callable[[str], None]] = {
-            "usi": self._usi,
-            "setoption": self._setoption,
-            "isready": self._isready,
-            "usinewgame": self._usinewgame,
-            "position": self._position,
-            "go": self._go,
-            "stop": self._stop,
-            "ponderhit": self._ponderhit,
-            "gameover": self._stop,
+        self._signals = _Signals()  # of the line that is obeyed
+        # What the reading thread knows: the signals of the last go, and of all searches that may
+        # go on; and whether an option was set after the last isready.
+        self._last = self._signals
+        self._thinking = [self._last]
+        self._has_new_options = False
+        # For each command what the reading thread does at once, and what the second thread does
+        # when the lines before it are obeyed. If the first says True, there is nothing more to do.
+        self._commands: dict[str, tuple[Callable[[str], object], Callable[[str], None]]] = {
+            "usi": (self._read_usi, self._usi),
+            "setoption": (self._read_setoption, self._setoption),
+            "isready": (self._read_isready, self._isready),
+            "usinewgame": (self._read_stop, self._usinewgame),
+            "position": (self._read_position, self._position),
+            "go": (self._read_go, self._go),
+            "stop": (self._read_stop, self._stop),
+            "ponderhit": (self._read_ponderhit, self._ponderhit),
+            "gameover": (self._read_stop, self._stop),
         }
 
     @abc.abstractmethod
@@ -123,52 +128,21 @@ class Dialogue(abc.ABC):
     def run(self, lines: Iterable[bytes]) -> bool:
         """Talks until ``quit`` or the end of the input.
 
-        Args:
-            lines: The lines of the GUI.
-
         Returns:
-            Whether all commands are done. If not, a thread still works, and only the end
-            of the process ends it.
+            Whether all commands are done. If not, only the end of the process ends a thread.
         """
-        worker = threading.Thread(target=self._obey_all, name="usi", daemon=True)
-        worker.start()
-        replier = threading.Thread(target=self._reply_all, name="usi replies", daemon=True)
-        replier.start()
-        signals = self._signals
-        thinking = [signals]
-        has_new_options = False
+        worker = _start(self._obey_all, "usi")
+        replier = _start(self._reply_all, "usi replies")
         with contextlib.suppress(KeyboardInterrupt):
             for line in lines:
                 text = decode(line)
                 self._output.log("<", text)
                 command, rest = _split(text)
-                if command in ("position", "go"):
-                    for search in thinking:
-                        search.supersede()
-                if command == "go":
-                    words = rest.split()
-                    is_ponder = "ponder" in words and "infinite" not in words
-                    signals = _Signals(is_go=True, is_ponder=is_ponder)
-                    thinking = [search for search in thinking if not search.is_done]
-                    thinking.append(signals)
-                elif command == "ponderhit":
-                    signals.ponderhit.set(rest)
-                elif command == "setoption":
-                    has_new_options = True
-                is_ping = command == "isready" and self.answers_at_once and not has_new_options
-                if command in _STOPS or (command == "isready" and not is_ping):
-                    _stop_all(thinking)
-                    has_new_options &= command != "isready"
                 if command == "quit":
                     break
-                if is_ping:
-                    is_answered = signals.during_search(self._reply_readyok, in_any=True)
-                else:
-                    may_answer = command == "usi" and self.answers_at_once
-                    is_answered = may_answer and signals.during_search(self._reply_usiok)
-                if not is_answered:
-                    self._lines.put((text, signals))
-        _stop_all(thinking)
+                if not (command in self._commands and self._commands[command][0](rest)):
+                    self._lines.put((text, self._last))
+        self._stop_all()
         self._lines.put(None)
         worker.join(QUIT_GRACE)
         is_done = not worker.is_alive()
@@ -179,10 +153,55 @@ class Dialogue(abc.ABC):
         replier.join(_LAST_LINE_GRACE)
         return is_done
 
+    # The thread that reads
+
+    def _read_usi(self, rest: str) -> bool:
+        reply = functools.partial(self._replies.put, lambda: self._usi(""))
+        return self.answers_at_once and self._last.during_search(reply)
+
+    def _read_setoption(self, rest: str) -> None:
+        self._has_new_options = True
+
+    def _read_isready(self, rest: str) -> bool:
+        if self.answers_at_once and not self._has_new_options:
+            reply = functools.partial(self._replies.put, lambda: self._output.send("readyok"))
+            return self._last.during_search(reply, in_any=True)
+        self._stop_all("isready ended the search, because an option was set before it")
+        self._has_new_options = False
+        return False
+
+    def _read_position(self, rest: str) -> None:
+        for search in self._thinking:
+            search.supersede()
+
+    def _read_go(self, rest: str) -> None:
+        self._read_position(rest)
+        words = rest.split()
+        self._last = _Signals(is_go=True, is_ponder="ponder" in words and "infinite" not in words)
+        self._thinking = [search for search in self._thinking if not search.is_done]
+        self._thinking.append(self._last)
+
+    def _read_ponderhit(self, rest: str) -> None:
+        self._last.ponderhit.set(rest)
+
+    def _read_stop(self, rest: str) -> None:
+        self._stop_all()
+
+    def _stop_all(self, reason: str = "") -> None:
+        """Stops the last search and those before it that the GUI has not stopped."""
+        while self._thinking:
+            search = self._thinking.pop()
+            search.reason = reason
+            search.stop.set()
+
+    # The thread that replies
+
     def _reply_all(self) -> None:
         """Sends replies until None."""
         while (reply := self._replies.get()) is not None:
             reply()
+
+    # The thread that obeys
 
     def _obey_all(self) -> None:
         """Obeys the lines in their order, until None."""
@@ -201,8 +220,12 @@ class Dialogue(abc.ABC):
     def _obey(self, line: str) -> None:
         """Obeys one line. Turns errors into ``info string`` lines."""
         command, rest = _split(line)
+        if not command:
+            return
         try:
-            self._command(command)(rest)
+            if command not in self._commands:
+                raise CommandError(f"unknown command {quote(command)}")
+            self._commands[command][1](rest)
         except CommandError as error:
             self._output.info_string(str(error))
         except UserError as error:
@@ -217,11 +240,6 @@ class Dialogue(abc.ABC):
                 # The GUI would wait for ever for the answer.
                 self._die()
 
-    def _command(self, command: str) -> Callable[[str], None]:
-        if command and command not in self._commands:
-            raise CommandError(f"unknown command {quote(command)}")
-        return self._commands[command] if command else _ignore
-
     def _report(self, error: BaseException, line: str) -> None:
         """Shows an error that is a fault of the program."""
         with perhaps_without_reader():
@@ -233,14 +251,6 @@ class Dialogue(abc.ABC):
     def _die(self) -> None:
         """Ends the process from the thread that obeys. The main thread is reading."""
         os._exit(1)
-
-    def _reply_readyok(self) -> None:
-        """Answers an ``isready`` that only asks whether the engine still answers."""
-        self._replies.put(lambda: self._output.send("readyok"))
-
-    def _reply_usiok(self) -> None:
-        """Answers ``usi`` during a search."""
-        self._replies.put(lambda: self._usi(""))
 
     def _isready(self, rest: str) -> None:
         if self._signals.stop.is_set():
@@ -281,6 +291,7 @@ class Dialogue(abc.ABC):
         if not signals.stop.is_set():  # after a stop, the clock of the next go is running
             self._free = time.perf_counter()
         if go.mate:
+            self._tell_reason()
             self._output.send(answer)
             return
         self._held = answer
@@ -316,8 +327,14 @@ class Dialogue(abc.ABC):
     def _release(self) -> None:
         """Sends the move that was held back, if there is one."""
         if self._held is not None:
+            self._tell_reason()
             self._output.send(self._held)
             self._held = None
+
+    def _tell_reason(self) -> None:
+        """Says why the search was stopped, if the GUI has not asked for that."""
+        if self._signals.reason:
+            self._output.info_string(self._signals.reason)
 
     @contextlib.contextmanager
     def _signs_of_life(self) -> Iterator[None]:
@@ -328,8 +345,7 @@ class Dialogue(abc.ABC):
             while not done.wait(SIGN_OF_LIFE):
                 self._output.info_string("loading")
 
-        thread = threading.Thread(target=tell, name="signs of life", daemon=True)
-        thread.start()
+        thread = _start(tell, "signs of life")
         try:
             yield
         finally:
@@ -342,6 +358,7 @@ class _Signals:
 
     Attributes:
         stop: Whether to stop.
+        reason: Why it was stopped, if the GUI has not asked for that.
         ponderhit: Whether the opponent has played the expected move.
         time: When the ``go`` was read, by ``time.perf_counter()``.
         is_done: Whether the search has ended; its move may be held back. The other thread sets it.
@@ -353,6 +370,7 @@ class _Signals:
 
     def __init__(self, is_go: bool = False, is_ponder: bool = False) -> None:
         self.stop = threading.Event()
+        self.reason = ""
         self.ponderhit = PonderHit()
         self.time = time.perf_counter()
         self.is_done = not is_go
@@ -362,11 +380,7 @@ class _Signals:
         self._lock = threading.Lock()
 
     def begin(self, waits: bool) -> None:
-        """Notes, in the thread that obeys, that the search begins.
-
-        Args:
-            waits: Whether it waits for ``stop``.
-        """
+        """Notes, in the thread that obeys, that the search begins, and if it waits for stop."""
         self._waits = waits
         self._stop_if_forgotten()
         with self._lock:
@@ -381,17 +395,10 @@ class _Signals:
             self._give_answers()
 
     def during_search(self, answer: Callable[[], None], *, in_any: bool = False) -> bool:
-        """Gives an answer during a search, in the thread that reads.
+        """Gives an answer during a search, in the thread that reads and without waiting.
 
-        A search that has not begun yet gives the answer when it begins or ends.
-
-        Args:
-            answer: Gives the answer, without waiting.
-            in_any: Whether to give it also during a search that does not wait for ``stop``.
-
-        Returns:
-            False if the answer must be given in the order of the lines: the search has ended, or
-            it ends by itself and ``in_any`` is False.
+        A search that has not begun gives it when it begins or ends. With ``in_any``, also a search
+        that does not wait for ``stop`` gives it. False: the order of the lines must be kept.
         """
         with self._lock:
             ends_itself = self._is_hit() or (self._has_begun and not self._waits)
@@ -432,17 +439,14 @@ def perhaps_without_reader() -> contextlib.suppress:
     return contextlib.suppress(OSError, ValueError)
 
 
-def _stop_all(thinking: list[_Signals]) -> None:
-    """Stops the last search and those before it that the GUI has not stopped."""
-    while thinking:
-        thinking.pop().stop.set()
+def _start(target: Callable[[], None], name: str) -> threading.Thread:
+    """Starts a thread that the end of the process does not wait for."""
+    thread = threading.Thread(target=target, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 def _split(line: str) -> tuple[str, str]:
     """Splits a line into the command and its arguments."""
     words = line.split(None, 1)
     return (words[0] if words else ""), (words[1] if len(words) > 1 else "")
-
-
-def _ignore(rest: str) -> None:
-    """Obeys an empty line."""

@@ -1,4 +1,4 @@
-"""The engine around a player of ours."""
+"""The engine around a player of ours, and what it asks of the player."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Callable
 
 from pydlshogi.usi.dialogue import Dialogue
-from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.options import Options
-from pydlshogi.usi.output import Output
-from pydlshogi.usi.player import Player
+from pydlshogi.usi.output import DialogueLog, Output
 from pydlshogi.usi.protocol import (
     CommandError,
     FatalError,
@@ -20,16 +18,56 @@ from pydlshogi.usi.protocol import (
 )
 
 
+class Player:
+    """A player that the engine can drive.
+
+    The engine calls the methods one at a time, all from one thread. A player that thinks
+    for long must look at ``go.stop`` and at the clock meanwhile.
+
+    Attributes:
+        name: Name of the engine, for ``id name``.
+        options: What the GUI can set. The player reads the values at each call.
+        send: Sends one line to the GUI.
+    """
+
+    name = "player"
+    options: Options
+    send: Callable[[str], None]
+
+    def prepare(self) -> None:
+        """Loads what the player needs, before every game. A UserError ends the engine."""
+
+    def new_game(self) -> None:
+        """Starts a game."""
+
+    def set_position(self, sfen: str | None, moves: list[str]) -> None:
+        """Sets up the position: an sfen, or None for the usual start, and moves in USI notation.
+
+        Raises:
+            CommandError: The position or a move is impossible. The position is unchanged.
+        """
+        raise NotImplementedError
+
+    def choose(self, go: Go) -> str:
+        """Chooses a move: returns the text behind ``bestmove``. A UserError ends the engine."""
+        raise NotImplementedError
+
+    def is_endless(self, go: Go) -> bool:
+        """Says whether only ``stop`` ends the search."""
+        return False
+
+    def find_mate(self, go: Go) -> str:
+        """Searches a mate: returns the text behind ``checkmate``."""
+        return "notimplemented"
+
+    def close(self) -> None:
+        """Ends what the player has started. The engine calls it once."""
+
+
 def open_log(log: DialogueLog, options: Options, folder: Path) -> None:
     """Opens the log that the option ``debug_log`` names, or closes it if the option is empty.
 
-    Args:
-        log: The log.
-        options: The options of the player.
-        folder: Relative paths start here.
-
-    Raises:
-        CommandError: The log cannot be written.
+    A relative path starts at ``folder``. A log that cannot be written raises CommandError.
     """
     path = options["debug_log"]
     try:

@@ -42,14 +42,7 @@ class Option:
         raise NotImplementedError
 
     def parse(self, text: str, value: Any) -> Any:
-        """Parses a value.
-
-        Args:
-            text: The text behind ``value``; may be empty.
-            value: The present value.
-
-        Returns:
-            The new value.
+        """Parses the text behind ``value``, which may be empty; ``value`` is the present value.
 
         Raises:
             ValueError: The text is no value of this option. The message says what is.
@@ -101,8 +94,9 @@ class Spin(Option):
         return f"spin default {self.default} min {self.low} max {self.high}"
 
     def parse(self, text: str, value: int) -> int:
-        """Parses a number and checks the bounds."""
-        number = int(text) if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) else None
+        """Parses a number, such as ``5`` or ``5.0``, and checks the bounds."""
+        match = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text, re.ASCII)
+        number = int(match[1]) if match else None
         if number is None or not self.low <= number <= self.high:
             raise ValueError(f"choose a number from {self.low} to {self.high}")
         return number
@@ -110,15 +104,9 @@ class Spin(Option):
 
 @dataclasses.dataclass(frozen=True)
 class Combo(Option):
-    """One of several words, in any case.
-
-    Attributes:
-        choices: The words.
-        gone: Pairs of a former word and what has replaced it, for the error message.
-    """
+    """One of several words, in any case."""
 
     choices: Sequence[str] = ()
-    gone: tuple[tuple[str, str], ...] = ()
 
     def declaration(self) -> str:
         """Returns ``combo``, the default and the choices."""
@@ -127,10 +115,7 @@ class Combo(Option):
     def parse(self, text: str, value: str) -> str:
         """Parses one of the choices, in any case."""
         if text.lower() not in self.choices:
-            hint = dict(self.gone).get(text.lower())
-            raise ValueError(
-                f"choose one of {', '.join(self.choices)}" + (f", or {hint}" if hint else "")
-            )
+            raise ValueError(f"choose one of {', '.join(self.choices)}")
         return text.lower()
 
 
@@ -146,7 +131,13 @@ class Filename(Option):
 
     def parse(self, text: str, value: str) -> str:
         """Parses a path; ``<empty>`` is an empty one."""
-        return "" if text == EMPTY else text
+        return "" if text == EMPTY else unquoted(text)
+
+
+def unquoted(path: str) -> str:
+    """Takes off the quotation marks around a path: Windows copies a path with them."""
+    is_quoted = len(path) > 1 and path[0] in "\"'" and path[-1] == path[0]
+    return path[1:-1].strip() if is_quoted else path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,10 +156,7 @@ class Button(Option):
 
 
 class Options:
-    """The options of an engine and their values.
-
-    ``options["strategy"]`` is the value of the option ``strategy``.
-    """
+    """The options of an engine; ``options["strategy"]`` is the value of the option ``strategy``."""
 
     def __init__(self, *declared: Option) -> None:
         self._declared = declared
@@ -190,12 +178,9 @@ class Options:
         ]
 
     def set(self, name: str, text: str) -> None:
-        """Sets an option. An error leaves the value unchanged.
+        """Sets an option by its name or an alias, in any case. An error leaves the value unchanged.
 
-        Args:
-            name: Name or alias, in any case. USI_Hash and USI_Ponder, which every GUI
-                sends, are ignored where they are not declared.
-            text: The value as the GUI wrote it.
+        USI_Hash and USI_Ponder, which every GUI sends, are ignored where they are not declared.
 
         Raises:
             CommandError: The option does not exist, or the value is wrong.

@@ -1,20 +1,18 @@
-"""Runs an engine on standard input and output."""
+"""Runs an engine on standard input and output, which are reserved for the protocol."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable, NoReturn
+from typing import BinaryIO, Callable, NoReturn
 
 import pydlshogi
-from pydlshogi.usi.dialogue_log import DialogueLog
-from pydlshogi.usi.engine import Engine
+from pydlshogi.usi.engine import Engine, Player
 from pydlshogi.usi.options import Options
-from pydlshogi.usi.output import Output
-from pydlshogi.usi.player import Player
-from pydlshogi.usi.streams import protocol_streams
+from pydlshogi.usi.output import DialogueLog, Output
 
 #: Relative paths in options start here: the root of a clone. The GUI chooses the current
 #: folder, so that one is of no use.
@@ -26,19 +24,10 @@ AUTHOR = "pydlshogi"
 def run_engine(
     name: str, options: Options, make_player: Callable[[Callable[[str], None]], Player]
 ) -> NoReturn:
-    """Runs an engine until ``quit`` or the end of the input, and ends the process.
+    """Runs an engine until ``quit`` or the end of the input, and ends the process with status 0.
 
-    The exit status is 0.
-
-    Args:
-        name: Name of the engine, for ``id name``.
-        options: What the GUI can set; shared with the player.
-        make_player: Makes the player, given the function that sends a line. Heavy imports
-            belong inside it.
-
-    Raises:
-        UserError: the engine cannot go on, for example without a model. ``program`` turns
-            this and other errors into the exit status 1.
+    The arguments are those of :class:`Engine`. A UserError means that the engine cannot go on,
+    for example without a model; ``program`` turns it into the status 1.
     """
     with protocol_streams() as (lines, stream):
         log = DialogueLog()
@@ -51,3 +40,55 @@ def run_engine(
         # A normal exit would wait for all threads: an import, CUDA, a batch of the network. Then
         # it would free the tree node by node.
         os._exit(0)
+
+
+@contextlib.contextmanager
+def protocol_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Opens standard input and output for the protocol alone, and yields both."""
+    _open_standard_files()
+    with _input_for_protocol() as lines, _output_for_protocol() as stream:
+        yield lines, stream
+
+
+def _open_standard_files() -> None:
+    """Opens standard input, output and error if the GUI has not: files would take their numbers."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+
+
+@contextlib.contextmanager
+def _input_for_protocol() -> Iterator[BinaryIO]:
+    """Reserves standard input. Everyone else finds it empty.
+
+    On Windows a call about a pipe waits while another thread reads it. Libraries make such calls
+    when they are imported: numpy would wait for the GUI's next line, the GUI for ``readyok``.
+    """
+    own = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    try:
+        with os.fdopen(os.dup(own), "rb") as stream:
+            yield stream
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
+
+
+@contextlib.contextmanager
+def _output_for_protocol() -> Iterator[BinaryIO]:
+    """Reserves standard output. What libraries print meanwhile goes to standard error."""
+    own = os.dup(1)
+    os.dup2(2, 1)
+    stream = os.fdopen(os.dup(own), "wb")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield stream
+    finally:
+        with contextlib.suppress(OSError):  # the GUI is gone, and a line is left over
+            stream.close()
+        os.dup2(own, 1)
+        os.close(own)

@@ -28,14 +28,9 @@ class FatalError(UserError):
 
 
 def decode(line: bytes) -> str:
-    """Decodes a line of a GUI.
+    """Decodes a line of a GUI: UTF-8, else CP932 (Japanese Windows), without surrounding blanks.
 
-    Args:
-        line: UTF-8, else CP932 (Japanese Windows), with any line end.
-
-    Returns:
-        The text without line end and surrounding blanks. Bytes that fit neither encoding
-        become U+FFFD.
+    Bytes that fit neither encoding become U+FFFD.
     """
     for encoding in ("utf-8-sig", "cp932"):
         try:
@@ -51,11 +46,7 @@ def quote(text: str, most: int = 60) -> str:
 
 
 def parse_setoption(text: str) -> tuple[str, str]:
-    """Parses the arguments of ``setoption``.
-
-    Args:
-        text: ``name N``, ``name N value`` or ``name N value V``. V extends to the end of
-            the line and may contain spaces.
+    """Parses ``name N [value V]``; V extends to the end of the line and may contain blanks.
 
     Returns:
         Name and value. The value is empty where none is given.
@@ -72,10 +63,7 @@ def parse_setoption(text: str) -> tuple[str, str]:
 
 
 def parse_position(text: str) -> tuple[str | None, list[str]]:
-    """Parses the arguments of ``position``.
-
-    Args:
-        text: ``startpos`` or ``sfen B T H [N]``, then optionally ``moves M …``.
+    """Parses ``startpos`` or ``sfen B T H [N]``, then optionally ``moves M …``.
 
     Returns:
         The sfen, None for ``startpos``; and the moves, unchecked.
@@ -195,25 +183,25 @@ _GO_CLOCKS = ("btime", "wtime", "binc", "winc")
 #: Larger numbers count as this one.
 _LARGEST = 10**18
 
-_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
-
-
-def _number(text: str) -> int:
-    """Reads a whole number. Any other text counts as 0, and a larger number as 10**18."""
-    if not _NUMBER.fullmatch(text):
-        return 0
-    # Python refuses to read thousands of digits, so at most 20 are read.
-    digits = text.lstrip("+-").lstrip("0")[:20] or "0"
-    size = min(_LARGEST, int(digits))
-    return -size if text.startswith("-") else size
+#: The whole number at the start of a text, and what may follow it: a fraction without a value.
+_NUMBER = re.compile(r"([+-]?)0*(\d{0,20})\d*(?<=\d)(\.\d*)?", re.ASCII)
 
 
 def _go_number(word: str, value: str, complaints: list[str]) -> int:
-    """Reads the number of a word of ``go``, and adds a complaint if it is none."""
-    if not _NUMBER.fullmatch(value):
+    """Reads the whole number at the start of a word behind ``word``.
+
+    Lishogi-Bot sends ``movetime 1000.0``. Without a number it is 0, and at most 10**18. A value
+    that is not only a number adds a complaint.
+    """
+    match = _NUMBER.match(value)
+    # Python refuses to read thousands of digits.
+    number = min(_LARGEST, int(match[2] or 0)) if match else 0
+    if match and match[1] == "-":
+        number = -number
+    if not match or match.end() < len(value):
         instead = f", not {quote(value)}" if value else ""
-        complaints.append(f"go {word} needs a number{instead}: it counts as 0")
-    return _number(value)
+        complaints.append(f"go {word} needs a number{instead}: it counts as {number}")
+    return number
 
 
 def parse_go(text: str) -> tuple[Go, list[str]]:
@@ -289,3 +277,8 @@ def info(
         f"info depth 1 time {time_ms} nodes {nodes} multipv {multipv} {score_words}"
         f"pv {' '.join(pv)}"
     )
+
+
+def end_info(score: str) -> str:
+    """Writes the line of an ended game: ``mate 1`` for a declaration, ``mate -0`` if mated."""
+    return f"info depth 0 time 0 nodes 0 score {score}"

@@ -13,11 +13,9 @@ from typing import Any, BinaryIO
 
 from pydlshogi.usi.book_engine import BookEngine
 from pydlshogi.usi.dialogue import Dialogue
-from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import Output
-from pydlshogi.usi.process import AUTHOR, PROGRAM_FOLDER
-from pydlshogi.usi.streams import protocol_streams
+from pydlshogi.usi.output import DialogueLog, Output
+from pydlshogi.usi.process import AUTHOR, PROGRAM_FOLDER, protocol_streams
 
 __all__ = ["usi"]
 
@@ -44,11 +42,7 @@ def usi(player: Any) -> None:
 
 
 def _dialogue(player: Any, output: Output, log: DialogueLog) -> Dialogue:
-    """Chooses the engine for a player.
-
-    A subclass of one of our players may override a method of the book. It then counts as a
-    player of the reader's own.
-    """
+    """Chooses the engine. A player that overrides a method of the book is the reader's own."""
     if not getattr(player, "is_plain", False):
         return BookEngine(player, output, log)
     player.send = output.send

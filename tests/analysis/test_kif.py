@@ -7,10 +7,10 @@ import shogi
 import shogi.KIF
 from analysis_helpers import GAME, ROOT, game_of, small_network
 
-from pydlshogi.analysis.game import analyze
+from pydlshogi.analysis.analyzed import analyze
 from pydlshogi.analysis.kif import kif_lines, write_kif
 from pydlshogi.analysis.opinion import Candidate, Opinion
-from pydlshogi.analysis.page import summary_text
+from pydlshogi.analysis.pictures import summary_text
 from pydlshogi.analysis.record import GameRecord, read_record
 from pydlshogi.kifu.game import DRAW
 from pydlshogi.kifu.kif import parse_kif

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pydlshogi.commands.arguments import ArgumentParser, named_path, positive_int
-from pydlshogi.commands.computation import add_computation
+from pydlshogi.commands.model_options import add_computation
 
 
 @pytest.fixture

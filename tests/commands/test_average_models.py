@@ -1,15 +1,20 @@
-"""The program average_models."""
+"""The program convert_model, average."""
 
 import numpy
 import pytest
 from network_helpers import make_trained
 
-from pydlshogi.commands.average_models import main
+from pydlshogi.commands import convert_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network import own
-from pydlshogi.network.model_file import arrays_of, load_network, save_model
+from pydlshogi.network.network import arrays_of
 from pydlshogi.network.registry import make_network
 
 GAMES = "kifu/kifulist_test.txt"
+
+
+def main(arguments):
+    return convert_model.main(["average", *arguments])
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +70,7 @@ def test_with_batch_normalization_games_are_needed(tmp_path, capsys):
     models = make_models(tmp_path, "policy_bn", channels=8)
     status, printed = run(capsys, *models, tmp_path / "new")
     assert status == 1 and not (tmp_path / "new").exists()
-    assert printed.err.startswith(f"average_models: error: model file {models[0]}: its network ")
+    assert printed.err.startswith(f"convert_model: error: model file {models[0]}: its network ")
     assert "Name games of its training with --kifulist." in printed.err
 
 
@@ -75,7 +80,7 @@ def test_models_of_two_networks_are_refused(tmp_path, capsys):
     status, printed = run(capsys, first, tmp_path / "other", tmp_path / "new")
     assert status == 1 and not (tmp_path / "new").exists()
     (line,) = printed.err.splitlines()
-    assert line.startswith(f"average_models: error: model files {first} and {tmp_path / 'other'}: ")
+    assert line.startswith(f"convert_model: error: model files {first} and {tmp_path / 'other'}: ")
     assert "the networks policy_bn and value differ" in line
 
 
@@ -88,7 +93,7 @@ def test_inputs_are_not_replaced(tmp_path, capsys):
     for output in (*models, games, cache):
         before = output.read_bytes()
         status, printed = run(capsys, *models, output, "--kifulist", games)
-        assert status == 1 and printed.err.startswith("average_models: error: ")
+        assert status == 1 and printed.err.startswith("convert_model: error: ")
         assert output.read_bytes() == before
 
 
@@ -128,4 +133,4 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_games_are_read(t
         capsys, *models, tmp_path / "folder", "--kifulist", tmp_path / "missing.txt"
     )
     (line,) = printed.err.splitlines()
-    assert status == 1 and line.startswith(f"average_models: error: output {tmp_path / 'folder'} ")
+    assert status == 1 and line.startswith(f"convert_model: error: output {tmp_path / 'folder'} ")

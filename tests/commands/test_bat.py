@@ -1,7 +1,6 @@
 """The .bat files, read as cmd reads them, since the tests seldom run on Windows."""
 
 import re
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -34,7 +33,7 @@ def unquoted(line):
 
 def test_the_files_of_the_readme_are_there():
     names = {path.name for path in FILES}
-    assert {*STARTED_BY_CLICK, "policy_player.bat"} <= names
+    assert {*STARTED_BY_CLICK, "train_value.bat", "policy_player.bat"} <= names
 
 
 @every_file
@@ -145,20 +144,20 @@ def test_the_files_that_a_bat_file_names_exist(path):
                 assert parts[0] == "run" or folder.joinpath(*parts).exists(), line
 
 
-def test_windows_trains_by_the_recipe_of_make_train():
-    makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
-    best = re.search(r"^BEST := (.*)$", makefile, re.M)[1]
-    (recipe,) = re.findall(r'set "RECIPE=(.*)"', (ROOT / "bat" / "train.bat").read_text())
-    assert shlex.split(best) == recipe.split()
+def test_windows_trains_by_the_program_of_make_train():
+    makefile = (ROOT / "Makefile").read_text()
+    for file, options in (("train.bat", "train_kifu %*"), ("train_value.bat", "--recipe value %*")):
+        assert options in (ROOT / "bat" / file).read_text()
+        assert options.split()[0] in makefile
     setup = (ROOT / "bat" / "setup.bat").read_text()
-    for packages in ("plot", "openvino"):
+    for packages in ("plot", "search", "openvino"):
         assert re.search(rf'-e "\.\[{packages}.*?\]"', makefile)[0] in setup
 
 
 def test_an_interrupted_training_names_train_bat_as_make_train_names_itself():
     text = lines(ROOT / "bat" / "train.bat")
-    command = text.index(r'set "PYDLSHOGI_CONTINUE=bat\train.bat"')
-    assert command < next(i for i, line in enumerate(text) if "train_policy.py" in line)
+    command = text.index(r'set "PYDLSHOGI_CONTINUE=bat\train.bat with the same arguments"')
+    assert command < next(i for i, line in enumerate(text) if "train_kifu" in line)
 
 
 @pytest.fixture
@@ -206,17 +205,6 @@ def test_under_wine_what_needs_python_ends_with_the_sentence_of_setup(wine, name
     result = wine(name)
     assert "Python 3.9 to 3.14 was not found" in result.stdout
     assert result.returncode == 1
-
-
-@pytest.mark.slow
-def test_under_wine_a_finished_training_is_not_repeated(wine):
-    (wine.clone / "bat" / "setup.bat").write_bytes(b"@exit /b 0\r\n")
-    (wine.clone / "run").mkdir()
-    for name in ("finished", "log.png"):
-        (wine.clone / "run" / name).touch()
-    result = wine("train.bat")
-    assert "Model: run\\model_policy." in result.stdout
-    assert result.returncode == 0
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The program calibrate_value."""
+"""The program convert_model, calibrate."""
 
 import re
 
@@ -6,10 +6,14 @@ import numpy
 import pytest
 from network_helpers import make_trained
 
-from pydlshogi.commands.calibrate_value import main
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.commands import convert_model
+from pydlshogi.model_files.model_file import load_network, save_model
 
 GAMES = "kifu/kifulist_test.txt"
+
+
+def main(arguments):
+    return convert_model.main(["calibrate", *arguments])
 
 
 def make_model(path, factor):
@@ -38,7 +42,7 @@ def test_the_corrected_model_is_written_and_fits_better(tmp_path, capsys):
         assert new.exists() == (status == 0)
         if status == 0:
             break
-        assert f"calibrate_value: error: {GAMES}: the values do not predict" in printed.err
+        assert f"convert_model: error: {GAMES}: the values do not predict" in printed.err
     first, second = printed.out.splitlines()
     before, after = map(float, re.findall(r"[0-9]+\.[0-9]+", first)[:2])
     assert after < before
@@ -60,7 +64,7 @@ def test_a_model_without_a_logit_is_refused(tmp_path, capsys, network, reason):
     save_model(tmp_path / "model", make_trained(network, **sizes))
     status, printed = run(capsys, tmp_path / "model", GAMES, tmp_path / "new")
     assert status == 1
-    assert printed.err.startswith(f"calibrate_value: error: model file {tmp_path / 'model'}: ")
+    assert printed.err.startswith(f"convert_model: error: model file {tmp_path / 'model'}: ")
     assert reason in printed.err and not (tmp_path / "new").exists()
 
 
@@ -73,7 +77,7 @@ def test_inputs_are_not_replaced(tmp_path, capsys):
     for output in (model, games, cache):
         before = output.read_bytes()
         status, printed = run(capsys, model, games, output)
-        assert status == 1 and printed.err.startswith("calibrate_value: error: ")
+        assert status == 1 and printed.err.startswith("convert_model: error: ")
         assert output.read_bytes() == before
 
 
@@ -82,4 +86,4 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_games_are_read(t
     (tmp_path / "folder").mkdir()
     status, printed = run(capsys, *models, tmp_path / "missing.txt", tmp_path / "folder")
     (line,) = printed.err.splitlines()
-    assert status == 1 and line.startswith(f"calibrate_value: error: output {tmp_path / 'folder'} ")
+    assert status == 1 and line.startswith(f"convert_model: error: output {tmp_path / 'folder'} ")

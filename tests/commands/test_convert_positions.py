@@ -194,9 +194,8 @@ def test_a_missing_folder_of_the_output_is_made(folder):
     assert (folder / "new" / "b.hcpe").stat().st_size > 0
 
 
-def test_the_script_runs_from_any_folder(folder):
-    script = ROOT / "utils" / "convert_positions.py"
-    words = [sys.executable, str(script), "a.psv", "b.hcpe"]
+def test_the_program_runs_from_any_folder(folder):
+    words = [sys.executable, "-m", "pydlshogi", "convert_positions", "a.psv", "b.hcpe"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(words, check=True, capture_output=True, env=environment)
     assert (folder / "b.hcpe").read_bytes() == (folder / "a.hcpe").read_bytes()

@@ -9,10 +9,11 @@ from training_helpers import SmallValueNetwork, TwoHeads, make_network, make_pos
 from pydlshogi.commands import evaluate_model
 from pydlshogi.commands.evaluate_model import main
 from pydlshogi.compat import chainer
-from pydlshogi.network.model_file import save_model
+from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network as make_named_network
 from pydlshogi.positions import UNKNOWN
 from pydlshogi.read_kifu import read_kifu
+from pydlshogi.table import markdown
 from pydlshogi.training import evaluate
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.evaluate import Measured, measure, summarize
@@ -259,4 +260,4 @@ def test_without_a_known_result_the_value_columns_are_nan(capsys):
     measured = evaluate.measure_finite(SmallValueNetwork(), positions, CPU)
     row = summarize(positions["ply"], measured)[-1]
     assert numpy.isnan([row.value_loss, row.value_accuracy]).all()
-    assert "nan" in evaluate.format_markdown([row])
+    assert "nan" in markdown(*evaluate.as_table([row]))

@@ -1,4 +1,4 @@
-"""The program fold_bn."""
+"""The program convert_model, fold_bn."""
 
 import os
 
@@ -6,12 +6,16 @@ import numpy
 import pytest
 from network_helpers import make_trained
 
-from pydlshogi.commands.fold_bn import main
+from pydlshogi.commands import convert_model
 from pydlshogi.compat import chainer
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network import own
-from pydlshogi.network.model_file import load_network, save_model
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.registry import make_network
+
+
+def main(arguments):
+    return convert_model.main(["fold_bn", *arguments])
 
 
 def logits(network):
@@ -126,7 +130,7 @@ def test_the_model_itself_is_not_replaced(tmp_path, capsys, monkeypatch, output)
     before = (tmp_path / "model").read_bytes()
     assert main(["model", output]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"fold_bn: error: {output} is the model file itself")
+    assert line.startswith(f"convert_model: error: {output} is the model file itself")
     assert (tmp_path / "model").read_bytes() == before
 
 
@@ -138,7 +142,7 @@ def test_the_folder_of_the_output_is_made_or_refused_in_one_sentence(tmp_path, c
     for output in (tmp_path / "new", tmp_path / "model" / "book"):
         assert main([model, str(output)]) == 1
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"fold_bn: error: {output} cannot be written (")
+        assert line.startswith(f"convert_model: error: {output} cannot be written (")
         assert line.endswith("Name a file in a folder that can be written to.")
 
 
@@ -154,7 +158,7 @@ def test_another_network_or_file_gets_one_sentence(tmp_path, capsys, model, word
     save_model(tmp_path / "small", make_network("policy_value_small"))
     assert main([str(tmp_path / model), str(tmp_path / "out")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("fold_bn: error: model file ")
+    assert line.startswith("convert_model: error: model file ")
     for word in words:
         assert word in line
     assert not (tmp_path / "out").exists()

@@ -10,19 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from pydlshogi.commands.train_options import build_parser
-
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 
-#: Notes its arguments. To "train", it writes the state file, waits if told so, and ends as told.
+#: Notes its arguments. To "train", it waits if told so, and ends as told.
 PYTHON = """#!/bin/sh
 echo "$@" >>calls.txt
 echo "$PYDLSHOGI_CONTINUE" >>continue.txt
-case "$1" in
-train_policy.py)
-    echo state >"$(echo "$@" | sed 's/.*--state \\([^ ]*\\).*/\\1/')"
+case "$3" in
+train_kifu)
     if test -e wait; then trap 'exit 130' INT; touch waiting; while :; do sleep 0.05; done; fi
     if test -e status; then exit "$(cat status)"; fi ;;
 esac
@@ -58,32 +55,31 @@ def calls(clone):
     return (clone / "calls.txt").read_text().splitlines()
 
 
-def options_of(call):
-    words = call.split()
-    assert words.pop(0) == "train_policy.py"
-    return build_parser().parse_args(words)
-
-
-def test_make_train_runs_the_best_recipe_and_draws_the_curve(clone):
-    result = make(clone, "train")
+@pytest.mark.parametrize(
+    "target, options, again",
+    [
+        ("train", "", "train"),
+        ("train-book", " --recipe book", "train-book"),
+        ("train-value", " --recipe value", "train-value"),
+        ("retrain", " --restart", "train"),
+    ],
+)
+def test_make_trains_by_the_program_of_all_systems(clone, target, options, again):
+    result = make(clone, target)
     assert (result.returncode, result.stderr) == (0, "")
-    train, plot = calls(clone)
-    options = options_of(train)
-    assert (options.network, options.batchsize, options.dirac) == ("policy_hand1x1_bn", 64, True)
-    assert (options.lr_schedule, options.epoch, options.resume) == ("cosine", 1, "")
-    assert train in result.stdout
-    assert plot == "utils/plot_log.py run/log.txt --output run/log.png"
-    assert "Model: run/model_policy." in result.stdout
+    assert calls(clone) == [f"-m pydlshogi train_kifu{options}"]
+    assert (clone / "continue.txt").read_text() == f"make {again}\n"
 
 
-def test_make_train_book_runs_the_defaults_in_a_folder_of_its_own(clone):
-    assert make(clone, "train-book").returncode == 0
-    options, defaults = options_of(calls(clone)[0]), build_parser().parse_args(["a", "b"])
-    for name in ("network", "batchsize", "lr", "dirac", "momentum", "weight_decay", "lr_schedule"):
-        assert getattr(options, name) == getattr(defaults, name)
-    assert options.model == "run/book/model_policy"
-    assert (clone / "run" / "book" / "finished").exists()
-    assert not (clone / "run" / "finished").exists()
+def test_make_trains_on_a_folder_of_the_user(clone):
+    python = clone / ".venv" / "bin" / "python"
+    python.write_text(PYTHON + "printf '<%s>' \"$@\" >words.txt\n")
+    folder = "my games & 'more'"
+    result = make(clone, "train-value", f"KIFU={folder}")
+    assert (result.returncode, result.stderr) == (0, "")
+    words = ["-m", "pydlshogi", "train_kifu", folder, "--recipe", "value"]
+    assert (clone / "words.txt").read_text() == "".join(f"<{word}>" for word in words)
+    assert (clone / "continue.txt").read_text() == f'make train-value KIFU="{folder}"\n'
 
 
 @pytest.fixture
@@ -102,7 +98,7 @@ def test_make_gpu_runs_the_check_in_a_python_that_has_the_packages(clone, with_g
     assert result.returncode == 0, result.stderr
     test, check = calls(clone)
     assert test.startswith("-c import pydlshogi.compat, cupy, ")
-    assert check == "utils/gpu_check.py --minutes 9"
+    assert check == "benchmarks/gpu_check.py --minutes 9"
 
 
 def test_make_gpu_installs_what_is_missing(clone, with_gpu):
@@ -112,10 +108,11 @@ def test_make_gpu_installs_what_is_missing(clone, with_gpu):
     # A Python that lacks the packages too, so that .venv is used.
     result = make(clone, "gpu", "CUDA=cuda13", f"PYTHON={python}")
     assert result.returncode == 0, result.stderr
-    install, board, check = calls(clone)[2:5]
-    assert install.startswith("-m pip install ") and ".[cuda13,plot,search,7z]" in install
+    install, search, board, check = calls(clone)[2:6]
+    assert install.startswith("-m pip install ") and ".[cuda13,plot,7z]" in install
+    assert search.startswith("-m pip install ") and search.endswith(" -e .[search]")
     assert board.startswith("-m pip install ") and "--no-deps cshogi" in board
-    assert check == "utils/gpu_check.py"
+    assert check == "benchmarks/gpu_check.py"
     assert (clone / ".venv" / ".for-gpu").exists()
 
 
@@ -124,7 +121,12 @@ def test_make_gpu_without_internet_needs_no_packages_of_the_tests(clone, with_gp
     python.write_text(PYTHON + 'case "$*" in *pytest*) exit 1 ;; esac\n')
     result = make(clone, "gpu")
     assert result.returncode == 0
-    assert [call.split()[0] for call in calls(clone)] == ["-c", "-m", "-c", "utils/gpu_check.py"]
+    assert [call.split()[0] for call in calls(clone)] == [
+        "-c",
+        "-m",
+        "-c",
+        "benchmarks/gpu_check.py",
+    ]
 
 
 @pytest.mark.skipif(
@@ -139,47 +141,20 @@ def test_make_gpu_says_in_one_sentence_that_there_is_no_gpu(clone):
     assert not (clone / "calls.txt").exists()
     for rehearsal in ("--gpu -1", "-g -1", "-g-1", "--gpu=-1", "--minutes 3 --gpu  -1"):
         assert make(clone, "gpu", f"GPU_ARGS={rehearsal}").returncode == 0
-        assert calls(clone)[-1] == "utils/gpu_check.py " + rehearsal.replace("  ", " ")
+        assert calls(clone)[-1] == "benchmarks/gpu_check.py " + rehearsal.replace("  ", " ")
 
 
 def test_make_is_make_train(clone):
     assert make(clone).returncode == 0
-    assert calls(clone)[0].startswith("train_policy.py ")
+    assert calls(clone) == ["-m pydlshogi train_kifu"]
 
 
-def test_a_finished_training_is_not_repeated_and_says_what_to_do(clone):
-    make(clone, "train")
-    (clone / "run" / "log.png").touch()
-    result = make(clone, "train")
-    assert result.returncode == 0
-    assert len(calls(clone)) == 2
-    assert "run/model_policy is trained already" in result.stdout
-    assert "To start over, rename the folder run (make retrain does so" in result.stdout
-
-
-def test_a_curve_that_was_not_drawn_is_drawn_the_next_time(clone):
-    make(clone, "train")
-    assert make(clone, "train").returncode == 0
-    train, *plots = calls(clone)
-    assert plots == ["utils/plot_log.py run/log.txt --output run/log.png"] * 2
-
-
-def test_a_training_that_failed_is_continued(clone):
+def test_a_training_that_failed_fails(clone):
     (clone / "status").write_text("1")
-    result = make(clone, "train")
-    assert result.returncode == 2
-    assert "Interrupted" not in result.stdout
-    assert not (clone / "run" / "finished").exists()
-    (clone / "status").unlink()
-    result = make(clone, "train")
-    assert "Continuing the run in the folder run." in result.stdout
-    options = options_of(calls(clone)[1])
-    assert (options.initmodel, options.resume) == ("run/model_policy", "run/state_policy")
-    assert options.dirac  # a resumed run has the same recipe
-    assert (clone / "run" / "finished").exists()
+    assert make(clone, "train").returncode == 2
 
 
-def test_ctrl_c_is_told_how_to_continue(clone):
+def test_ctrl_c_ends_make_after_the_training(clone):
     (clone / "wait").touch()
     with subprocess.Popen(
         ["make", "train"],
@@ -193,26 +168,8 @@ def test_ctrl_c_is_told_how_to_continue(clone):
         while not (clone / "waiting").exists() and time.monotonic() < end:
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        process.communicate(timeout=60)
     assert process.returncode != 0
-    assert "Interrupted. To continue: make train. To start over: rename the folder run." in output
-    assert (clone / "continue.txt").read_text() == "make train\n"  # the program says the same
-    assert not (clone / "run" / "finished").exists()
-
-
-def test_make_retrain_keeps_the_earlier_run(clone):
-    make(clone, "train")
-    result = make(clone, "retrain")
-    assert result.returncode == 0, result.stderr
-    (kept,) = clone.glob("run.*")
-    assert (kept / "finished").exists() and (clone / "run" / "finished").exists()
-    assert f"The earlier run is now in the folder {kept.name}." in result.stdout
-    assert [options_of(call).resume for call in calls(clone)[::2]] == ["", ""]
-
-
-def test_make_retrain_works_without_an_earlier_run(clone):
-    assert make(clone, "retrain").returncode == 0
-    assert len(calls(clone)) == 2
 
 
 def test_make_help_names_every_public_target(clone):

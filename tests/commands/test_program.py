@@ -72,10 +72,13 @@ def test_memory_that_runs_out_tells_the_remedy(capsys):
 
 
 def test_a_missing_package_is_named(capsys):
-    status, text = end(ModuleNotFoundError("No module named 'xyz'", name="xyz"), capsys)
-    assert status == 1
-    assert text.startswith("tool: error: the Python package xyz is not installed in ")
-    assert text.count("\n") == 1
+    for module, name in (("xyz", "xyz"), ("shogi.CSA", "python-shogi")):
+        status, text = end(ModuleNotFoundError(f"No module named '{module}'", name=module), capsys)
+        assert status == 1
+        package = module.partition(".")[0]
+        assert text.startswith(f"tool: error: the Python package {package} is not installed in ")
+        assert text.endswith(f" Install it: python -m pip install {name}\n")
+        assert text.count("\n") == 1
 
 
 @pytest.mark.parametrize(

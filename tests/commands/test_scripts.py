@@ -1,4 +1,4 @@
-"""The scripts of the clone start from any folder, and in any Python."""
+"""The front door and the scripts of the clone start from any folder, and in any Python."""
 
 import ast
 import importlib.util
@@ -14,11 +14,16 @@ import pytest
 from pydlshogi import launch
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = sorted(
-    path.relative_to(ROOT)
-    for path in [*ROOT.glob("*.py"), *ROOT.glob("utils/*.py")]
-    if path.name != "setup.py"
-)
+#: The scripts of the clone. Other files beside them are the user's.
+SCRIPTS = [
+    Path(folder, f"{name}.py")
+    for folder, names in (
+        ("", "train_policy train_value train_policy_value train_policy_value_resnet"),
+        ("", "mcts_player_usi policy_player_usi search1_player_usi"),
+        ("utils", "plot_log make_kifu_list filter_csa transfer_policy_to_value"),
+    )
+    for name in names.split()
+]
 NAMES = [str(path) for path in SCRIPTS]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
@@ -56,7 +61,8 @@ def run(command, **options):
 def clone(tmp_path):
     """A clone with its scripts and the part of the package that starts them, without .venv."""
     folder = tmp_path / "a clone"
-    for path in [*SCRIPTS, Path("pydlshogi/__init__.py"), Path("pydlshogi/launch.py")]:
+    files = ("__init__.py", "__main__.py", "launch.py")
+    for path in [*SCRIPTS, *(Path("pydlshogi", file) for file in files), Path("pyproject.toml")]:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, folder / path)
     return folder
@@ -76,16 +82,100 @@ def make_venv(clone):
     return make
 
 
+def front_door(*words, python=(sys.executable,), **options):
+    """Runs ``python -m pydlshogi`` with a clone as the current folder or in PYTHONPATH."""
+    return run([*python, "-m", "pydlshogi", *words], **options)
+
+
+def test_the_front_door_lists_every_program_once():
+    result = front_door(cwd=ROOT)
+    assert (result.returncode, result.stderr) == (0, "")
+    listed = re.findall(r"^  (\w+)  +\w.{10,}$", result.stdout, re.M)
+    assert tuple(listed) == launch.NAMES and len(set(listed)) == len(listed)
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    for option in ("-h", "--help"):
+        assert front_door(option, cwd=ROOT).stdout == result.stdout
+
+
+def test_every_program_is_in_the_list():
+    modules = (ROOT / "pydlshogi" / "commands").glob("*.py")
+    mains = re.compile(r"^(?:def main\(|main = )", re.M)
+    programs = [path.stem for path in modules if mains.search(path.read_text(encoding="utf-8"))]
+    assert sorted(launch.NAMES) == sorted(programs)
+    assert {path.stem for path in SCRIPTS} <= set(launch.NAMES)
+
+
+@pytest.mark.parametrize("name", launch.NAMES)
+def test_the_front_door_runs_every_program(name):
+    result = front_door(name, "--help", cwd=ROOT)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"usage: {name} ")
+
+
+def test_the_front_door_passes_arguments_and_the_status_on():
+    result = front_door("match", "--games", "x", cwd=ROOT)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("match: error: argument --games: ")
+
+
+@pytest.mark.parametrize(
+    "wrong, hint",
+    [
+        ("mach", " Perhaps you mean match."),
+        ("train-policy", " Perhaps you mean train_policy or "),
+        ("plot_log.py", " Perhaps you mean plot_log."),
+        ("xyz", ""),
+        ("program", ""),  # a module beside the programs
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest_names(wrong, hint):
+    result = front_door(wrong, cwd=ROOT)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"pydlshogi: error: there is no program {wrong}.{hint}")
+    assert result.stderr.endswith(" python -m pydlshogi lists all programs.\n")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("module", [".match", ".train_policy", ""])
+def test_a_module_of_commands_says_how_to_start_its_program(module):
+    command = [sys.executable, "-m", f"pydlshogi.commands{module}", "--help"]
+    result = run(command, cwd=ROOT)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        "pydlshogi: error: start a program by: python -m pydlshogi NAME (without NAME: a list)\n"
+    )
+
+
+def test_without_packages_the_front_door_lists_and_says_how_to_get_them(clone):
+    no_packages = {"python": (sys.executable, "-S"), "cwd": clone}
+    assert "train_policy" in front_door(**no_packages).stdout
+    result = front_door("match", "--help", **no_packages)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"match: error: This Python ({sys.executable}, version ")
+    assert result.stderr.endswith("It makes .venv, which this program then uses.\n")
+
+
+def test_an_installed_copy_without_packages_names_pip(clone):
+    (clone / "pyproject.toml").unlink()
+    result = front_door("match", python=(sys.executable, "-S"), cwd=clone)
+    assert result.returncode == 1
+    assert result.stderr.endswith(" Install pydlshogi with pip in another Python.\n")
+
+
+@POSIX_ONLY
+def test_without_packages_the_front_door_goes_over_to_the_clones_venv(clone, make_venv):
+    make_venv('printf "%s\\n" "$PYDLSHOGI_VENV" "$@"')
+    result = front_door("match", "a b", "--help", python=(sys.executable, "-S"), cwd=clone)
+    assert (result.returncode, result.stderr) == (0, "")
+    venv = str(clone / ".venv")
+    assert result.stdout.splitlines() == [venv, "-m", "pydlshogi", "match", "a b", "--help"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no mark of programs")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_script_that_names_its_python_is_executable(name):
     assert (ROOT / name).read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
     assert os.access(ROOT / name, os.X_OK)
-
-
-def test_there_are_scripts_in_both_folders():
-    assert {"train_policy.py", "policy_player_usi.py"} <= set(NAMES)
-    assert len(SCRIPTS) > 8
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
@@ -101,11 +191,6 @@ def test_all_scripts_have_one_shape(path):
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
-def test_each_script_has_its_module_in_commands(path):
-    assert (ROOT / "pydlshogi" / "commands" / path.name).is_file()
-
-
-@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
 def test_each_script_answers_help_from_another_folder(path, tmp_path):
     result = run([sys.executable, ROOT / path, "--help"], cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
@@ -115,13 +200,13 @@ def test_each_script_answers_help_from_another_folder(path, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 def test_a_link_to_a_script_starts_it(tmp_path):
-    (tmp_path / "other name.py").symlink_to(ROOT / "utils" / "match.py")
+    (tmp_path / "other name.py").symlink_to(ROOT / "utils" / "plot_log.py")
     result = run([sys.executable, tmp_path / "other name.py", "--help"], cwd=tmp_path)
     assert result.returncode == 0, result.stderr
 
 
 def test_a_renamed_script_ends_with_one_sentence(tmp_path):
-    text = (ROOT / "utils" / "match.py").read_text(encoding="utf-8")
+    text = (ROOT / "utils" / "plot_log.py").read_text(encoding="utf-8")
     (tmp_path / "other.py").write_text(
         text.replace("os.path.dirname(os.path.realpath(__file__))", repr(str(ROOT))),
         encoding="utf-8",
@@ -192,7 +277,7 @@ def test_a_program_that_went_over_starts_scripts_that_go_over_too(clone, make_ve
     )
     (commands / "policy_player_usi.py").write_text("def main(): return print('engine') or 5\n")
     make_venv(f'exec "{sys.executable}" "$@"')
-    result = run([sys.executable, "-S", clone / "utils" / "match.py"])
+    result = front_door("match", python=(sys.executable, "-S"), cwd=clone)
     assert (result.returncode, result.stdout, result.stderr) == (5, "engine\n", "")
 
 
@@ -250,14 +335,14 @@ def find_python(version):
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8"])
 def test_an_old_python_gives_one_sentence(version, clone):
     python = find_python(version)
-    result = run([python, clone / "utils" / "match.py", "--help"])
+    result = front_door("match", "--help", python=[python], cwd=clone)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("match: error: This Python (")
     assert "is older than 3.9. Run " in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["__init__.py", "launch.py"])
+@pytest.mark.parametrize("name", ["__init__.py", "__main__.py", "launch.py"])
 def test_what_an_old_python_reads_uses_no_newer_syntax(name):
     text = (ROOT / "pydlshogi" / name).read_bytes().decode("ascii")
     for node in ast.walk(ast.parse(text)):
@@ -287,9 +372,9 @@ def test_on_windows_the_script_waits_for_the_other_python(monkeypatch):
     monkeypatch.setattr(launch.subprocess, "Popen", Process)
     monkeypatch.setattr(sys, "argv", ["x", "--help"])
     monkeypatch.setenv(launch.GONE_OVER, "")
-    assert launch._go_over("match", str(ROOT / "utils" / "match.py")) == 7
+    assert launch._go_over("match", ["-m", "pydlshogi", "match"]) == 7
     python = os.path.join(launch.VENV, "Scripts", "python.exe")
-    assert started == [python, str(ROOT / "utils" / "match.py"), "--help"]
+    assert started == [python, "-m", "pydlshogi", "match", "--help"]
 
 
 def test_an_interruption_of_the_import_has_the_status_of_ctrl_c(monkeypatch):
@@ -303,18 +388,15 @@ def test_an_interruption_of_the_import_has_the_status_of_ctrl_c(monkeypatch):
 def test_each_installed_program_is_one_of_commands():
     section = PYPROJECT.partition("[project.scripts]\n")[2].partition("\n\n")[0]
     programs = dict(line.split(" = ") for line in section.splitlines())
-    for page, title in (
-        ("install", "Installed programs"),
-        ("install.ja", "インストールされるプログラム"),
-    ):
-        page_text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-        section = page_text.partition(f"\n## {title}\n")[2].partition("Windows")[0]
-        assert sorted(re.findall(r"`(\w+)`", section)) == sorted(programs)
+    for page in ("install.md", "install.ja.md"):
+        named = re.findall(r"`(\w+)`", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+        assert set(programs) - {"pydlshogi"} <= set(named)
+    assert programs.pop("pydlshogi") == '"pydlshogi.launch:main"'
     for name, target in programs.items():
         assert target == f'"pydlshogi.commands.{name}:main"'
-        assert (ROOT / "pydlshogi" / "commands" / f"{name}.py").is_file()
-    # Every script of the root folder is installed under its own name.
-    assert {path.stem for path in SCRIPTS if len(path.parts) == 1} <= set(programs)
+        assert name in launch.NAMES
+    # GUIs register the engines.
+    assert {path.stem for path in SCRIPTS if path.stem.endswith("_usi")} == set(programs)
 
 
 def test_shell_scripts_keep_their_line_ends_on_windows():
@@ -398,5 +480,5 @@ def test_matches_and_tests_need_the_board_of_the_search(extra):
 def test_every_folder_with_modules_is_a_package():
     package = ROOT / "pydlshogi"
     folders = {path.parent for path in package.rglob("*.py")}
-    assert package / "network" / "cpu" in folders and package / "commands" in folders
+    assert package / "layers" / "cpu" in folders and package / "commands" in folders
     assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pydlshogi.commands.computation import apply_computation
+from pydlshogi.commands.model_options import apply_computation
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
 from pydlshogi.commands.train_policy import main
-from pydlshogi.network.convolution import CONVOLUTIONS
-from pydlshogi.network.gpu.products import PRECISIONS, get_precision, set_precision
+from pydlshogi.layers.convolution import CONVOLUTIONS
+from pydlshogi.layers.gpu.products import PRECISIONS, get_precision, set_precision
 
 LISTS = ["train.txt", "test.txt"]
 

@@ -11,7 +11,7 @@ import numpy
 import pytest
 from training_helpers import assert_same_files
 
-from pydlshogi.network.model_file import load_network
+from pydlshogi.model_files.model_file import load_network
 from pydlshogi.network.registry import name_of
 from pydlshogi.training.log import read_log
 

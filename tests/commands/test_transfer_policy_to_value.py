@@ -1,19 +1,27 @@
-"""The program transfer_policy_to_value."""
+"""The programs transfer_policy_to_value and convert_model transfer."""
 
 from pathlib import Path
 
 import numpy
 import pytest
 
-from pydlshogi.commands.transfer_policy_to_value import TARGETS, main
+from pydlshogi.commands import convert_model, transfer_policy_to_value
+from pydlshogi.commands.convert_model import TARGETS
 from pydlshogi.compat import chainer
-from pydlshogi.network.model_file import MARK, load_network, save_model
+from pydlshogi.model_files.model_file import MARK, load_network, save_model
 from pydlshogi.network.registry import NETWORKS, UNFOLDABLE, make_network, name_of
 
 KIFU = Path(__file__).resolve().parents[2] / "kifu"
 
 TRUNK = [f"l{n}/{kind}" for n in range(1, 13) for kind in "Wb"]
 POLICY_HEAD = ["l13/W", "l13_bias/b"]
+
+
+def main(words):
+    """The book's program, or the general one for other networks."""
+    if "--network" in words:
+        return convert_model.main(["transfer", *words])
+    return transfer_policy_to_value.main(words)
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +137,8 @@ def test_what_does_not_fit_gets_one_sentence_and_no_file(folder, capsys, source,
         save_model("model_policy", make_network(source, channels=8))
     assert main(["model_policy", "out", *options]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("transfer_policy_to_value: error: ")
+    name = "convert_model" if options else "transfer_policy_to_value"
+    assert line.startswith(f"{name}: error: ")
     assert words in line
     assert not (folder / "out").exists()
 

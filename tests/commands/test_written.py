@@ -4,15 +4,19 @@ import pytest
 from kifu_lists import GAME, write_list
 
 from pydlshogi.commands import (
-    fold_bn,
-    make_book,
+    convert_model,
     make_kifu_list,
+    make_opening_book,
     plot_log,
     transfer_policy_to_value,
 )
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.training import log
+
+
+def fold(arguments):
+    return convert_model.main(["fold_bn", *arguments])
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +25,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "main", [fold_bn.main, transfer_policy_to_value.main], ids=["fold_bn", "transfer"]
-)
+@pytest.mark.parametrize("main", [fold, transfer_policy_to_value.main], ids=["fold_bn", "transfer"])
 def test_a_model_that_is_replaced_is_kept(folder, capsys, main):
     save_model("policy", make_network("policy"))
     assert main(["policy", "new"]) == 0
@@ -42,9 +44,7 @@ def test_a_model_that_is_replaced_is_kept(folder, capsys, main):
     assert (folder / "list.txt").read_text() == "a.csa"
 
 
-@pytest.mark.parametrize(
-    "main", [fold_bn.main, transfer_policy_to_value.main], ids=["fold_bn", "transfer"]
-)
+@pytest.mark.parametrize("main", [fold, transfer_policy_to_value.main], ids=["fold_bn", "transfer"])
 def test_a_model_that_is_refused_as_output_is_not_copied(folder, main):
     save_model("policy", make_network("policy"))
     assert main(["policy", "./policy"]) == 1
@@ -87,13 +87,13 @@ def test_plot_log_names_its_picture(folder, capsys):
 def test_a_book_replaces_nothing_but_a_book(folder, capsys):
     kifu_list = write_list(folder, a__csa=GAME, b__csa=GAME)
     (folder / "c.csa").write_text(GAME)
-    assert make_book.main([kifu_list.name, "c.csa"]) == 1
+    assert make_opening_book.main([kifu_list.name, "c.csa"]) == 1
     assert "c.csa exists and is not a book" in capsys.readouterr().err
     assert (folder / "c.csa").read_text() == GAME
     (folder / "b.db").write_text("\ufeff#YANEURAOU-DB2016 1.00\n", encoding="utf-8")
-    assert make_book.main([kifu_list.name, "b.db"]) == 0
+    assert make_opening_book.main([kifu_list.name, "b.db"]) == 0
     assert "content is kept as b.db.old" in capsys.readouterr().err
     before = kifu_list.read_bytes()
-    assert make_book.main([kifu_list.name, kifu_list.name]) == 1
+    assert make_opening_book.main([kifu_list.name, kifu_list.name]) == 1
     assert "is the same file as the kifu list" in capsys.readouterr().err
     assert kifu_list.read_bytes() == before

@@ -10,11 +10,9 @@ import shogi
 pytest.importorskip("matplotlib")
 pytest.importorskip("matplotlib_fontja")
 
-from pydlshogi.drawing.board import draw_board, save_board
-from pydlshogi.drawing.diagram import Arrow, Diagram
-from pydlshogi.drawing.font import DrawingError
+from pydlshogi.drawing.board import Arrow, Diagram, draw_board, save_board
+from pydlshogi.drawing.font import DrawingError, japanese_figure
 from pydlshogi.drawing.graph import Course, save_graph
-from pydlshogi.drawing.picture import japanese_figure
 from pydlshogi.drawing.planes import cells, save_planes
 from pydlshogi.features import PLANE_NUM, make_input_features_from_board
 

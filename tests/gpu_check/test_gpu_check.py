@@ -1,25 +1,23 @@
 """The run of all parts: failures, time limits, the table, and the program around it."""
 
-import functools
 import itertools
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
+import gpu_check
 import pytest
+from gpu_check import ChecksFailed, check
+from gpu_parts import parts
+from gpu_parts.job import Job, PartError, Request, pairs
+from gpu_parts.process import Ended
+from gpu_parts.table import Row, Table, claim
 
-from pydlshogi.commands import gpu_check
+from pydlshogi.commands.train_kifu import RECIPES
 from pydlshogi.commands.train_options import build_parser as training_parser
-from pydlshogi.gpu_check import check as checking
-from pydlshogi.gpu_check import checksums, division, parts
-from pydlshogi.gpu_check.check import ChecksFailed, check
-from pydlshogi.gpu_check.division import LARGEST, divide_large_files, how_to_join, join_file
-from pydlshogi.gpu_check.job import Job, PartError, Request, pairs
-from pydlshogi.gpu_check.process import Ended
-from pydlshogi.gpu_check.table import Row, Table, claim
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,7 +49,7 @@ def fake_parts(monkeypatch):
             return parts.Part(run, 1)
 
         made = {name: noting(name, function) for name, function in functions.items()}
-        monkeypatch.setattr(checking, "PARTS", made)
+        monkeypatch.setattr(gpu_check, "PARTS", made)
         return given
 
     return replace
@@ -119,94 +117,6 @@ def test_another_run_replaces_the_rows_of_its_parts_only(tmp_path):
     assert "| a | y | 2\\|3 4 |" in table.markdown()
 
 
-def test_large_files_are_divided_and_can_be_joined(tmp_path):
-    data = bytes(range(256)) * 10
-    (tmp_path / "sub").mkdir()
-    model, small = tmp_path / "sub" / "model", tmp_path / "small"
-    model.write_bytes(data)
-    small.write_bytes(data[:1000])
-    pieces = [tmp_path / "sub" / f"model.part{number}" for number in range(3)]
-    assert divide_large_files([model, small, tmp_path / "missing"], 1000) == {model: pieces}
-    assert b"".join(piece.read_bytes() for piece in pieces) == data
-    assert max(piece.stat().st_size for piece in tmp_path.rglob("*") if piece.is_file()) <= 1000
-    assert not model.exists()
-    assert join_file(model)
-    assert model.read_bytes() == data
-    assert list(model.parent.iterdir()) == [model]
-    assert not join_file(model)
-    assert model.read_bytes() == data
-
-
-def test_more_than_ten_pieces_are_joined_in_their_order(tmp_path):
-    data = bytes(range(12))
-    model = tmp_path / "model"
-    model.write_bytes(data)
-    ((_, pieces),) = divide_large_files([model], 1).items()
-    assert b"".join(piece.read_bytes() for piece in sorted(tmp_path.iterdir())) == data
-    assert pieces == sorted(tmp_path.iterdir())
-    assert join_file(model)
-    assert model.read_bytes() == data
-
-
-def test_pieces_of_a_larger_file_of_that_name_are_removed(tmp_path):
-    model, other = tmp_path / "model", tmp_path / "model2.part0"
-    other.write_bytes(b"another file")
-    for size in (3, 2):
-        model.write_bytes(bytes(size))
-        divide_large_files([model], 1)
-    assert sorted(tmp_path.iterdir()) == [tmp_path / "model.part0", tmp_path / "model.part1", other]
-
-
-def test_the_command_that_joins_is_one_of_the_system(monkeypatch):
-    model = PureWindowsPath("two_heads/model")
-    pieces = [PureWindowsPath(f"two_heads/model.part{number}") for number in range(2)]
-    monkeypatch.setattr(division, "_ON_WINDOWS", True)
-    assert how_to_join(model, pieces) == (
-        r"cmd /c copy /b two_heads\model.part0+two_heads\model.part1 two_heads\model"
-    )
-    monkeypatch.setattr(division, "_ON_WINDOWS", False)
-    assert how_to_join(PurePosixPath("best/model"), []) == "cat best/model.part* > best/model"
-
-
-@pytest.fixture
-def small_pieces(monkeypatch):
-    """Lets runs divide files of more than 1000 bytes."""
-    divide = functools.partial(divide_large_files, largest=1000)
-    monkeypatch.setattr(checking, "divide_large_files", divide)
-
-
-def test_the_command_that_joins_is_told_and_works(
-    fake_parts, request_of, small_pieces, tmp_path, capsys
-):
-    model, data = tmp_path / "best" / "model", bytes(range(256)) * 10
-
-    def part(job):
-        model.parent.mkdir()
-        with job.writing(model):
-            model.write_bytes(data)
-
-    fake_parts(train_best=part)
-    check(request_of(), ["train_best"])
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "is divided" in line]
-    start, command = line.split(f"run in the folder {tmp_path}: ")
-    assert Path(start.split(" is divided")[0]) == Path("best/model")
-    assert not model.exists()
-    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
-    assert model.read_bytes() == data
-
-
-def test_only_files_of_the_parts_are_divided(fake_parts, request_of, small_pieces, tmp_path):
-    theirs = [tmp_path / "model_policy", tmp_path / "best" / "own", tmp_path / ".git" / "pack"]
-    for path in theirs:
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(bytes(1001))
-    fake_parts(reading=lambda job: job.must("", "-c", "print('x' * 1000)"))
-    check(request_of(), ["reading"])
-    assert all(path.stat().st_size == 1001 for path in theirs)
-    assert (tmp_path / "logs" / "reading.txt.part1").exists()
-    assert not (tmp_path / "logs" / "reading.txt").exists()
-
-
 FILES_OF_A_TRAINING = ["log.png", "log.txt", "model", "state"]
 
 
@@ -222,36 +132,30 @@ def test_a_training_keeps_a_file_that_the_user_has_put_in_its_place(
         parts.train_best(job)
     kept = path.with_name(f"{file}.old")
     assert kept.read_text() == "days of training"
-    assert f"{path} is not of an earlier check; it is kept as {kept}" in capsys.readouterr().out
+    assert f"{path} exists already; it is kept as {kept}" in capsys.readouterr().out
 
 
-def test_a_training_replaces_the_files_of_an_earlier_check_even_divided(
-    request_of, tmp_path, monkeypatch
-):
-    def trained(content):
-        class Trained(FakeJob):
-            def run(self, label, *command, **options):
-                ended = super().run(label, *command, **options)
-                if not label:
-                    for file in FILES_OF_A_TRAINING:
-                        (tmp_path / "best" / file).write_text(content)
-                return ended
+def test_a_training_keeps_the_files_of_an_earlier_check_under_another_name(request_of, tmp_path):
+    class Trained(FakeJob):
+        def run(self, label, *command, **options):
+            ended = super().run(label, *command, **options)
+            if not label:
+                for file in FILES_OF_A_TRAINING:
+                    assert not (tmp_path / "best" / file).exists()
+                    (tmp_path / "best" / file).write_text(self.content)
+            return ended
 
+    for content in ("first", "second"):
         job = Trained("train_best", request_of(gpu=0), RATES)
+        job.content = content
         parts.train_best(job)
-        return job
-
-    job = trained("first" * 10)
-    assert divide_large_files(job.files, 20)
-    trained("second")
     found = {path.name: path.read_text() for path in (tmp_path / "best").iterdir()}
-    # No .old, no parts, and no state, which nobody needs.
-    assert found == {"log.png": "second", "log.txt": "second", "model": "second"}
-    (tmp_path / "best" / "model").write_text("trained further by the user")
-    trained("third")
-    found = {path.name: path.read_text() for path in (tmp_path / "best").iterdir()}
-    assert found.pop("model.old") == "trained further by the user"
-    assert found == {"log.png": "third", "log.txt": "third", "model": "third"}
+    # No state, which nobody needs.
+    names = ("log.png", "log.txt", "model")
+    assert found == {
+        **dict.fromkeys(names, "second"),
+        **{f"{name}.old": "first" for name in names},
+    }
 
 
 def test_an_interrupted_training_leaves_files_that_the_next_check_replaces(request_of, tmp_path):
@@ -267,19 +171,8 @@ def test_an_interrupted_training_leaves_files_that_the_next_check_replaces(reque
         job = Interrupted("train_best", request_of(gpu=0), RATES)
         with pytest.raises(KeyboardInterrupt):
             parts.train_best(job)
-    assert [path.name for path in (tmp_path / "best").iterdir()] == ["model"]
-
-
-def test_checksums_are_in_the_format_of_sha256sum(tmp_path):
-    (tmp_path / "best").mkdir()
-    for name in ("b", "best/model"):
-        (tmp_path / name).write_bytes(b"abc")
-    checksums.note(tmp_path, [tmp_path / "b", tmp_path / "missing"])
-    checksums.note(tmp_path, [tmp_path / "best" / "model"])
-    # The digest of "abc" is an example of FIPS 180-4.
-    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    expected = f"{digest}  b\n{digest}  best/model\n"
-    assert (tmp_path / "sha256.txt").read_text() == expected
+    found = sorted(path.name for path in (tmp_path / "best").iterdir())
+    assert found == ["model", "model.old"]  # of the same content, so there is one copy
 
 
 def test_a_folder_of_the_user_is_refused_and_unchanged(tmp_path, capsys):
@@ -318,11 +211,10 @@ def test_the_search_needs_a_model_with_a_value_head(request_of, tmp_path, monkey
         parts.search(job)
     trained = tmp_path / "two_heads" / "model"
     trained.parent.mkdir()
-    for number in range(2):
-        trained.with_name(f"model.part{number}").write_bytes(b"x")
+    trained.write_bytes(b"xx")
     with pytest.raises(PartError, match="no move"):
         parts.search(job)
-    assert str(trained) in job.commands["cpu"] and trained.read_bytes() == b"xx"
+    assert str(trained) in job.commands["cpu"]
     # Parts run in this order, and the search may need what the training made.
     assert list(parts.PARTS).index("train_two_heads") < list(parts.PARTS).index("search")
 
@@ -451,10 +343,9 @@ def test_a_long_validation_leaves_time_for_iterations(request_of):
     assert 1100 <= options.iterations <= 1300  # 50 a second, 25 of 100 seconds
 
 
-def test_the_trainings_are_the_recipes_of_the_makefile_and_of_the_book(request_of):
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    best = next(line for line in makefile.splitlines() if line.startswith("BEST :="))
-    expected = vars(training_parser().parse_args(["a", "b", *best.split()[2:]]))
+def test_the_trainings_are_the_recipes_of_make_train_and_of_the_book(request_of):
+    best = RECIPES["best"].options.split()
+    expected = vars(training_parser().parse_args(["a", "b", *best]))
     book = vars(training_parser().parse_args(["a", "b"]))
     for name, other in (("train_best", expected), ("train_published", book)):
         job = FakeJob(name, request_of(gpu=0), RATES)
@@ -550,7 +441,7 @@ def test_parts_run_on_the_cpu_as_a_rehearsal(tmp_path, capsys):
 def test_ctrl_c_ends_the_program_and_what_it_started(tmp_path):
     arguments = ["--gpu", "-1", "-o", str(tmp_path), "--parts", "machine,train_published"]
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "utils" / "gpu_check.py"), *arguments],
+        [sys.executable, str(ROOT / "benchmarks" / "gpu_check.py"), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -578,5 +469,4 @@ def test_all_parts_run_on_the_cpu_as_a_rehearsal(tmp_path, capsys):
     for name, file in itertools.product(TRAININGS, ("log.txt", "log.png")):
         assert (tmp_path / name.partition("_")[2] / file).stat().st_size
     assert (tmp_path / "best" / "model").exists()
-    assert (tmp_path / "two_heads" / "model.part0").exists()  # 17 MB
-    assert max(path.stat().st_size for path in tmp_path.rglob("*")) <= LARGEST
+    assert (tmp_path / "two_heads" / "model").exists()

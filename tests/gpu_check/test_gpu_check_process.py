@@ -5,8 +5,7 @@ import sys
 import time
 
 import pytest
-
-from pydlshogi.gpu_check.process import run
+from gpu_parts.process import run
 
 WAITING = """
 import sys, time

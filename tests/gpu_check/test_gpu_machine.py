@@ -9,8 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
-from pydlshogi.gpu_check import parts
+from gpu_parts import parts
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / ".ci" / "gpu"
@@ -51,10 +50,10 @@ def test_the_tests_of_the_gpu_can_be_collected_without_cshogi(tmp_path):
 @pytest.fixture
 def clone(tmp_path):
     """A folder with the script, a check that only notes its options, and a carried package."""
-    for folder in (".ci", ".whl", "utils"):
+    for folder in (".ci", ".whl", "benchmarks"):
         (tmp_path / folder).mkdir()
     shutil.copy(SCRIPT, tmp_path / ".ci")
-    (tmp_path / "utils" / "gpu_check.py").write_text(CHECK)
+    (tmp_path / "benchmarks" / "gpu_check.py").write_text(CHECK)
     info = "carried-1.dist-info"
     with zipfile.ZipFile(tmp_path / ".whl" / "carried-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("carried.py", "")
@@ -74,6 +73,7 @@ def run(clone, *arguments, **variables):
     )
 
 
+@pytest.mark.long
 @WITH_BASH
 def test_the_script_installs_what_was_carried_and_packs_the_results(clone, tmp_path):
     with tarfile.open(clone / ".whl" / "games.tar.xz", "w:xz") as archive:
@@ -95,6 +95,7 @@ def test_the_script_installs_what_was_carried_and_packs_the_results(clone, tmp_p
     assert "cshogi does not fit this Python" in result.stderr
 
 
+@pytest.mark.long
 @WITH_BASH
 def test_without_an_archive_and_a_folder_the_options_are_passed_alone(clone):
     environment = {"OUT": ""}

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import re
 import subprocess
 import sys
@@ -241,10 +242,11 @@ def test_games_without_evaluations_are_one_sentence(tmp_path, capsys):
     assert "floodgate" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_the_script_runs_from_any_folder(kifu_list, tmp_path):
+def test_the_program_runs_from_any_folder(kifu_list, tmp_path):
     done = subprocess.run(
-        [sys.executable, str(ROOT / "utils" / "fit_eval_scale.py"), kifu_list.name],
+        [sys.executable, "-m", "pydlshogi", "fit_eval_scale", kifu_list.name],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=60,

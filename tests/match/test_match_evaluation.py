@@ -6,11 +6,10 @@ import re
 import pytest
 
 from pydlshogi.kifu.csa import parse_game
-from pydlshogi.match.evaluation import MATE, Answer, evaluation_of
-from pydlshogi.match.game import play_game
 from pydlshogi.match.limit import Limit
-from pydlshogi.match.page import write_match_page
-from pydlshogi.match.record import format_record
+from pydlshogi.match.play import play_game
+from pydlshogi.match.record import format_record, write_match_page
+from pydlshogi.match.usi_client import MATE, Answer, evaluation_of
 from pydlshogi.positions import EVALUATION_MAX, NO_EVALUATION
 
 

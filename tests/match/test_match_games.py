@@ -14,24 +14,23 @@ from pathlib import Path
 import pytest
 import shogi
 
-cshogi = pytest.importorskip("cshogi")
+from pydlshogi.commands.match import main
+from pydlshogi.kifu.csa import parse_game
+from pydlshogi.lock import lock_outputs
+from pydlshogi.match import series
+from pydlshogi.match.engine_spec import parse_engine
+from pydlshogi.match.limit import Limit
+from pydlshogi.match.openings import draw_openings
+from pydlshogi.match.record import read_outcome
+from pydlshogi.match.table import Row
+from pydlshogi.match.tournament import Tournament
+from pydlshogi.match.usi_client import UsiClient
+from pydlshogi.match.workers import Workers
+from pydlshogi.model_files.model_file import save_model
+from pydlshogi.network.policy import PolicyNetwork
 
-from pydlshogi.commands.match import main  # noqa: E402
-from pydlshogi.kifu.csa import parse_game  # noqa: E402
-from pydlshogi.lock import lock_outputs  # noqa: E402
-from pydlshogi.match import series  # noqa: E402
-from pydlshogi.match.engine_spec import parse_engine  # noqa: E402
-from pydlshogi.match.limit import Limit  # noqa: E402
-from pydlshogi.match.openings import draw_openings  # noqa: E402
-from pydlshogi.match.record import read_outcome  # noqa: E402
-from pydlshogi.match.table import Row  # noqa: E402
-from pydlshogi.match.tournament import Tournament  # noqa: E402
-from pydlshogi.match.usi_client import UsiClient  # noqa: E402
-from pydlshogi.match.workers import Workers  # noqa: E402
-from pydlshogi.network.model_file import save_model  # noqa: E402
-from pydlshogi.network.policy import PolicyNetwork  # noqa: E402
-
-SCRIPT = str(Path(__file__).resolve().parents[2] / "utils" / "match.py")
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = [sys.executable, "-m", "pydlshogi", "match"]
 FAIRY = shutil.which("fairy-stockfish") or shutil.which("/usr/games/fairy-stockfish")
 
 # A random mover whose every game is the same from the same opening.
@@ -130,6 +129,7 @@ def finished(tmp_path_factory):
     return output
 
 
+@pytest.mark.long
 def test_pairs_share_their_opening_and_change_sides(finished):
     games = [parse_game((finished / f"a_b/000{n}.csa").read_bytes()) for n in (1, 2, 3, 4)]
     assert [game.names for game in games] == [["a", "b"], ["b", "a"]] * 2
@@ -138,6 +138,7 @@ def test_pairs_share_their_opening_and_change_sides(finished):
     assert games[0].moves[6:] != games[1].moves[6:]
 
 
+@pytest.mark.long
 def test_games_may_begin_with_the_first_moves_of_other_games(tmp_path, capsys):
     movers = ("--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2))
     kifu_list = Path(__file__).resolve().parents[2] / "kifu" / "kifulist_test.txt"
@@ -167,9 +168,11 @@ def lines(files, number):
 
 
 def test_cshogi_reads_the_same_from_the_records(finished):
+    cshogi = pytest.importorskip("cshogi")
+    pytest.importorskip("cshogi.CSA")
     for path in sorted(finished.rglob("*.csa")):
         game = parse_game(path.read_bytes())
-        (theirs,) = cshogi.Parser.parse_file(str(path))
+        (theirs,) = cshogi.CSA.Parser.parse_file(str(path))
         assert theirs.version == "V2.2"
         assert theirs.names == game.names
         assert theirs.endgame == game.end_mark
@@ -202,6 +205,7 @@ def test_the_tables_count_the_records(finished, capsys):
     assert "| a | b | 4 |" in printed
 
 
+@pytest.mark.long
 def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
     output = tmp_path / "match"
     assert two_random_movers(output, games=2) == 0
@@ -218,10 +222,11 @@ def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_an_interrupted_match_goes_on(finished, tmp_path):
     output = tmp_path / "match"
-    command = [sys.executable, SCRIPT]
+    command = [*PROGRAM]
     command += ["--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2)]
     command += ["--games", "200", "--max_plies", "60", "--plies", "6", "--output", str(output)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
         while not (output / "a_b" / "0002.csa").exists():
             assert process.poll() is None
             time.sleep(0.02)
@@ -242,9 +247,10 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
     output = tmp_path / "match"
-    command = [sys.executable, SCRIPT, "--games", "4", "--concurrency", "2"]
+    command = [*PROGRAM, "--games", "4", "--concurrency", "2"]
     command += ["--engine", fake("thinks at go"), "--opponent", fake("thinks at go", "other")]
-    with subprocess.Popen([*command, "--output", str(output)], stderr=subprocess.PIPE) as process:
+    command += ["--output", str(output)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
         while len(list(tmp_path.glob("fake engine.py.*"))) < 2:
             assert process.poll() is None
             time.sleep(0.02)
@@ -258,6 +264,7 @@ def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
     assert not records(output)
 
 
+@pytest.mark.long
 def test_settings_of_other_programs_are_left_alone(fake, tmp_path):
     output = tmp_path / "match"
     (output / ".vscode").mkdir(parents=True)
@@ -280,7 +287,7 @@ def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
 def test_the_policy_player_plays_a_match(tmp_path):
     model = tmp_path / "model"
     save_model(model, PolicyNetwork())
-    script = Path(SCRIPT).parents[1] / "policy_player_usi.py"
+    script = ROOT / "policy_player_usi.py"
     engine = f"policy='{sys.executable}' '{script}';modelfile={model}"
     arguments = ("--engine", engine, "--opponent", "random", "--games", 2, "--max_plies", 30)
     assert run(tmp_path / "match", *arguments) == 0
@@ -296,6 +303,7 @@ def test_limits_give_no_clock_that_could_be_taken_for_the_other_sides():
     assert Limit("byoyomi", 500).command == "go btime 0 wtime 0 byoyomi 500"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "behaviour, mark, words",
     [
@@ -405,6 +413,7 @@ def test_a_page_names_the_winner(fake, tmp_path):
         assert "resigned; random wins" in page
 
 
+@pytest.mark.long
 def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, capsys):
     arguments = ("--engine", "random", "--opponent", fake("fades at gameover"), "--games", 4)
     assert run(tmp_path, *arguments) == 0
@@ -412,6 +421,7 @@ def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, 
     assert "ended at" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, capsys, concurrency):
     output = tmp_path / "match"
@@ -538,6 +548,7 @@ def test_games_played_under_other_conditions_are_not_mixed(fake, tmp_path, capsy
     assert "holds games of other engines, options or conditions" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("games", [2, 4])
 def test_a_match_does_not_join_one_that_began_after_its_check(
     fake, tmp_path, capsys, monkeypatch, games
@@ -614,10 +625,11 @@ def test_ctrl_c_while_the_threads_start_stops_those_that_have_started(tmp_path, 
 
 def test_the_random_player_is_found_from_any_folder():
     spec = parse_engine("random")
-    assert spec.variables()["PYTHONPATH"].split(os.pathsep)[0] == str(Path(SCRIPT).parents[1])
+    assert spec.variables()["PYTHONPATH"].split(os.pathsep)[0] == str(ROOT)
     assert parse_engine("fairy:0").variables() == {}
 
 
+@pytest.mark.long
 def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys):
     output = tmp_path / "match"
     for name, games in (("b", 4), ("a", 2)):
@@ -682,6 +694,7 @@ def test_a_broken_record_is_named(fake, tmp_path, capsys):
     assert f"{path} is no record (the game has no end). Remove it" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_records_that_no_settings_describe_are_refused_and_kept(fake, tmp_path, capsys):
     output = tmp_path / "match"
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
@@ -716,6 +729,7 @@ def test_a_game_whose_page_was_not_written_is_played_again(fake, tmp_path, monke
     assert names == ["0001.csa", "0001.html", "0002.csa", "0002.html"]
 
 
+@pytest.mark.long
 def test_after_ctrl_c_the_tables_have_the_games_so_far(fake, tmp_path, monkeypatch):
     output, play = tmp_path / "match", series.Series.play
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games")
@@ -740,18 +754,20 @@ def test_an_output_that_cannot_be_written(fake, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("version", "command"),
-    [((3, 11, 7), '-e ".[match]"'), ((3, 12, 1), '--no-deps "cshogi>=1.1"')],
-)
-def test_without_cshogi(tmp_path, capsys, monkeypatch, version, command):
-    monkeypatch.setitem(sys.modules, "cshogi.usi", None)
-    monkeypatch.setattr(sys, "version_info", version)
-    assert run(tmp_path / "match", "--engine", "random") == 1
-    error = capsys.readouterr().err
-    assert "cshogi is needed" in error and f"python -m pip install {command}" in error.replace(
-        "--no-build-isolation ", ""
-    )
+def test_without_cshogi_the_same_games_are_played(tmp_path, monkeypatch):
+    arguments = ("--engine", engine("first", 1), "--opponent", engine("second", 2))
+    found = []
+    for folder in ("with", "without"):
+        assert run(tmp_path / folder, *arguments, "--games", 2, "--max_plies", 40) == 0
+        output = tmp_path / folder
+        found.append([parse_game((output / path).read_bytes()).moves for path in records(output)])
+        monkeypatch.setitem(sys.modules, "cshogi", None)
+    assert found[0] == found[1] and len(found[0]) == 2
+
+
+def engine(name, seed):
+    """The random player with a seed."""
+    return f"{name}={sys.executable} -m pydlshogi.match.random_player;random_seed={seed}"
 
 
 def test_a_row_without_games():

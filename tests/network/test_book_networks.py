@@ -6,7 +6,7 @@ from book_networks import BOOKS
 from network_helpers import assert_equal_outputs, make_trained, outputs, randomize, some_planes
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.model_file import load_model, load_network, save_model
+from pydlshogi.model_files.model_file import load_model, load_network, save_model
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.policy_bn import PolicyNetwork as PolicyBNNetwork
 from pydlshogi.network.policy_value import PolicyValueNetwork

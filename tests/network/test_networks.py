@@ -15,10 +15,10 @@ from pydlshogi.features import (
     PLANE_NUM,
     make_input_planes,
 )
-from pydlshogi.network.convolution import using_convolution
-from pydlshogi.network.layers import NormalizedConvolution, ResidualBlock
-from pydlshogi.network.linear import Linear
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.layers.blocks import NormalizedConvolution, ResidualBlock
+from pydlshogi.layers.convolution import using_convolution
+from pydlshogi.layers.linear import Linear
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.network import split_output
 from pydlshogi.network.policy_hand1x1 import PolicyHand1x1Network, PolicyHand1x1UnpoolNetwork
 from pydlshogi.network.registry import (
@@ -185,6 +185,7 @@ def test_our_layers_learn_as_chainers_own_do(device, name):
         assert error <= 0.05 * np.linalg.norm(gradient) + rounding, path
 
 
+@pytest.mark.long
 def test_every_network_learns_a_few_positions(device):
     positions = make_positions(8)
     for name in ("policy_bn", "policy_hand1x1_unpool", "policy_value_resnet", "policy_value_small"):

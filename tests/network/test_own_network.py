@@ -7,11 +7,11 @@ import pytest
 from network_helpers import outputs, some_planes
 
 from pydlshogi.compat import chainer
+from pydlshogi.layers.dirac import add_identity
+from pydlshogi.model_files.model_file import MARK, ModelFileError, load_network, save_model
+from pydlshogi.model_files.npz import read_npz
 from pydlshogi.network import own
-from pydlshogi.network.dirac import add_identity
-from pydlshogi.network.model_file import MARK, ModelFileError, load_network, save_model
 from pydlshogi.network.network import Network, OutputsError, split_output
-from pydlshogi.network.npz import read_npz
 from pydlshogi.network.registry import (
     UnknownNetwork,
     UnknownSize,

@@ -5,8 +5,8 @@ import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
-from pydlshogi.network.convolution import using_convolution
-from pydlshogi.network.model_file import load_model, save_model
+from pydlshogi.layers.convolution import using_convolution
+from pydlshogi.model_files.model_file import load_model, save_model
 from pydlshogi.network.policy import PolicyNetwork, ch
 
 F = chainer.functions
@@ -110,6 +110,7 @@ def test_shape_of_the_logits():
         assert y.dtype == np.float32
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("convolution", ["auto", "winograd"])
 def test_gradients_equal_the_plain_networks(device, convolution):
     planes, labels = golden_planes()[0], np.arange(16, dtype=np.int32) * 100

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from pydlshogi.player.clock import Budget, Timer, half_of_the_time, make_budget
+from pydlshogi.player import clock
+from pydlshogi.player.clock import Budget, Delays, Timer, half_of_the_time, make_budget
 from pydlshogi.usi.protocol import Clock, Go, parse_go
 
 MARGIN = 0.2
@@ -157,13 +158,14 @@ def test_a_stopped_search_waits_a_moment_for_a_move():
     assert timer.is_late()
 
 
-def test_ponder_has_no_limit_until_ponderhit():
+def test_ponder_has_no_limit_until_ponderhit(fake):
     go = Go(ponder=True, black=Clock(byoyomi=1000))
     timer = Timer(go, 0, 0, MARGIN)
-    time.sleep(0.05)
+    fake.compute(0.05)
     assert timer.budget() is None
     assert not timer.is_over()
     go.ponderhit.set()
+    go.ponderhit.time = fake.now
     assert timer.budget() == Budget(0.8, 0.8, 0.95)
     assert timer.spent() < timer.elapsed() - 0.04
     assert not timer.is_over()
@@ -207,10 +209,10 @@ def test_stop_ends_everything():
         assert timer.is_over()
 
 
-def test_the_time_ends_at_the_budget():
+def test_the_time_ends_at_the_budget(fake):
     timer = Timer(Go(movetime=60), 0, 0, MARGIN)
     assert not timer.is_over()
-    time.sleep(0.04)
+    fake.compute(0.04)
     assert timer.is_over()
 
 
@@ -250,3 +252,127 @@ def test_half_of_the_time_of_the_side_to_move_is_for_thinking(words, seconds):
         words = words.replace(f"b{side}", "x").replace(f"w{side}", f"b{side}")
         words = words.replace("x", f"w{side}")
     assert half_of_the_time(parse_go(words)[0], 1) == pytest.approx(seconds)
+
+
+class FakeTime:
+    """A clock that only the test moves."""
+
+    def __init__(self):
+        self.now = self.used = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+    def thread_time(self):
+        return self.used
+
+    def compute(self, seconds):
+        self.now += seconds
+        self.used += seconds
+
+    def wait(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    monkeypatch.setattr(clock, "time", FakeTime())
+    return clock.time
+
+
+def think(fake, delays, delay=0.0, step=0.01, byoyomi=1000):
+    """Searches until the time is over; in each step, other programs run for ``delay`` seconds.
+
+    Returns the seconds that the move took.
+    """
+    begin = fake.now
+    timer = Timer(Go(black=Clock(byoyomi=byoyomi), time=begin), 0, 40, 0.3, delays)
+    while not timer.is_over():
+        fake.compute(step)
+        fake.wait(delay)
+    timer.end()
+    return fake.now - begin
+
+
+def test_the_margin_grows_with_the_delays_seen(fake):
+    delays = Delays()
+    usual = think(fake, Delays())
+    used = [think(fake, delays, delay=0.15) for _ in range(30)]
+    assert max(used) < usual
+    assert min(used) >= 0.35  # half of what the usual margin leaves is for the search
+
+
+def test_a_delay_that_ends_leaves_a_larger_margin_for_some_moves(fake):
+    delays = Delays()
+    usual = think(fake, delays)
+    timer = Timer(Go(black=Clock(byoyomi=1000), time=fake.now), 0, 40, 0.3, delays)
+    assert timer.budget().extended == pytest.approx(0.7)
+    fake.wait(0.17)
+    assert not timer.is_over()
+    assert timer.budget().extended == pytest.approx(0.7 - 2 * 0.07)
+    timer.end()
+    assert [think(fake, delays) < usual for _ in range(18)] == [True] * 16 + [False] * 2
+
+
+def test_a_short_delay_and_a_slow_search_leave_the_margin_alone(fake):
+    for delay, step in [(0.0, 0.01), (0.095, 0.001), (0.0, 0.2)]:
+        delays = Delays()
+        used = [think(fake, delays, delay, step) for _ in range(10)]
+        assert used == pytest.approx([think(fake, Delays(), delay, step)] * 10)
+        assert delays.reserve() == 0
+
+
+def test_what_was_learned_is_forgotten_after_twenty_quiet_moves(fake):
+    delays = Delays()
+    usual = think(fake, Delays())
+    for _ in range(50):
+        think(fake, delays, delay=0.4)
+    assert think(fake, delays) < usual - 0.1
+    for _ in range(20):
+        think(fake, delays)
+    assert think(fake, delays) == pytest.approx(usual, abs=0.015)
+
+
+def test_a_delay_between_the_end_of_the_time_and_the_move_counts(fake):
+    delays = Delays()
+    timer = Timer(Go(black=Clock(byoyomi=1000), time=fake.now), 0, 40, 0.3, delays)
+    fake.compute(0.71)
+    assert timer.is_over()
+    for _ in range(3):  # three waits of the same delay
+        fake.wait(0.1)
+        assert timer.is_over()
+    timer.end()
+    assert delays.reserve() == pytest.approx(2 * (0.3 - 0.1))
+
+
+def test_a_suspended_computer_does_not_take_the_time_of_the_next_moves(fake):
+    delays = Delays()
+    think(fake, delays, delay=3600)
+    assert think(fake, delays, byoyomi=60_000) > 57
+
+
+def test_loading_the_network_is_no_delay(fake):
+    delays = Delays()
+    timer = Timer(Go(black=Clock(byoyomi=1000), time=fake.now), 0, 40, 0.3, delays)
+    fake.wait(5)
+    timer.wait_for_first_answer()
+    timer.end()
+    assert delays.reserve() == 0
+
+
+def test_with_increments_the_clock_never_runs_out_under_load(fake):
+    """The referee loses time, too, and grants 0.1 s."""
+    delays, remaining = Delays(), 3.0
+    for move in range(300):
+        load = 0.2 if move // 50 % 2 else 0.0
+        go = Go(black=Clock(round(1000 * remaining), 1000), time=fake.now)
+        begin = fake.now
+        timer = Timer(go, 0, 2 * move, 0.3, delays)
+        while not timer.is_over():
+            fake.compute(0.01)
+            fake.wait(load)
+        fake.wait(2 * load)
+        timer.end()
+        remaining -= fake.now - begin
+        assert remaining > 0
+        remaining += 1

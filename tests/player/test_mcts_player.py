@@ -16,11 +16,11 @@ import shogi
 from uct_helpers import FakeNetwork, endgames, searched
 
 from pydlshogi import files
-from pydlshogi.network.evaluator import Evaluation
+from pydlshogi.inference.evaluator import Evaluation
 from pydlshogi.player import search_info
-from pydlshogi.player.book import BookError, BookMove, write_book
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.mcts_player import MCTSPlayer
+from pydlshogi.player.opening_book import BookError, BookMove, write_book
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_end import is_settled
 from pydlshogi.player.search_info import Reports, info_lines, why_unknown
@@ -28,7 +28,7 @@ from pydlshogi.uct import boards
 from pydlshogi.uct.core import EDGE, USED_BLOCKS, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
-from pydlshogi.uct.line import Line, best_lines
+from pydlshogi.uct.line import Candidate, Line, best_lines
 from pydlshogi.uct.move import from_usi, to_usi
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.search import Search
@@ -383,6 +383,7 @@ def test_a_forced_move_is_played_at_once():
     assert time.perf_counter() - start < 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch_size", [1, 16, 128])
 @pytest.mark.parametrize("kind", [{"infinite": True}, {"ponder": True}, {}])
 def test_stop_does_not_wait_for_the_network(kind, batch_size):
@@ -578,6 +579,35 @@ def test_no_line_is_deeper_than_the_selective_depth(monkeypatch):
     said = list(info_lines(search, lines, seconds=1, nodes=1, has_value=True))
     assert [line.split()[2] for line in said] == ["2", "5", "1"]
     assert {line.split()[4] for line in said} == {"5"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "order"),
+    [
+        # The second line is worth more than the first, which is played.
+        ([(900, 0.4), (800, 0.6), (500, 0.5)], [0, 1, 2]),
+        ([(900, 0.5), (500, 0.3), (400, 0.4), (90, 0.6)], [0, 3, 2, 1]),
+        # Too few visits for a comparison: a tenth of the most, and ten.
+        ([(900, 0.5), (500, 0.3), (89, 0.9), (80, 0.95)], [0, 1, 2, 3]),
+        ([(30, 0.5), (10, 0.3), (9, 0.9)], [0, 1, 2]),
+        ([], []),
+    ],
+)
+def test_the_lines_after_the_first_are_sorted_by_value_if_they_have_enough_visits(
+    monkeypatch, rows, order
+):
+    found = [Candidate(move, *row, None, 0.0, None) for move, row in enumerate(rows)]
+    monkeypatch.setattr(search_info, "candidates", lambda root: found)
+    lines = [Line([move], value, None) for move, (_, value) in enumerate(rows)]
+    shown = search_info.ordered(lines, SimpleNamespace(root=None))
+    assert [line.moves[0] for line in shown] == order
+
+
+def test_a_lost_line_stays_the_last(monkeypatch):
+    lines = [Line([1], 0.5, None), Line([2], 0.1, None), Line([3], 0.9, Proof(-1, 4))]
+    found = [Candidate(move, 100, 0.5, None, 0.0, None) for move in (1, 2, 3)]
+    monkeypatch.setattr(search_info, "candidates", lambda root: found)
+    assert search_info.ordered(lines, SimpleNamespace(root=None)) == lines
 
 
 def test_a_mate_is_played_and_shown():
@@ -1161,7 +1191,7 @@ class FakeGpu(CpuDevice):
 def test_a_cpu_computes_four_positions_in_each_thread_and_at_most_sixteen(
     monkeypatch, threads, size
 ):
-    monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: threads)
+    monkeypatch.setattr("pydlshogi.player.batch_sizes.get_threads", lambda: threads)
     player = make_player()
     player.choose(Go(nodes=400))
     assert max(player._evaluator._network.batches) == size
@@ -1169,7 +1199,7 @@ def test_a_cpu_computes_four_positions_in_each_thread_and_at_most_sixteen(
 
 @pytest.mark.parametrize(("threads", "size"), [(1, 8), (2, 16), (64, 32)])
 def test_in_bfloat16_a_thread_computes_eight_positions(monkeypatch, threads, size):
-    monkeypatch.setattr("pydlshogi.player.batches.get_threads", lambda: threads)
+    monkeypatch.setattr("pydlshogi.player.batch_sizes.get_threads", lambda: threads)
     monkeypatch.setattr(FakeEvaluator, "backend", "openvino_bfloat16")
     player = make_player()
     assert "info string the network is computed by openvino_bfloat16" in player.said

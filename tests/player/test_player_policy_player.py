@@ -11,13 +11,13 @@ import threadpoolctl
 
 from pydlshogi import files, rules
 from pydlshogi.features import LABEL_NUM, make_output_label
-from pydlshogi.network import evaluator
-from pydlshogi.network.cpu import threads
+from pydlshogi.inference import evaluator
+from pydlshogi.layers.cpu import threads
 from pydlshogi.network.registry import make_network
 from pydlshogi.player import network_player
 from pydlshogi.player.base_player import BasePlayer
+from pydlshogi.player.engine_options import policy_options
 from pydlshogi.player.mcts_player import MCTSPlayer
-from pydlshogi.player.options import policy_options
 from pydlshogi.player.policy_player import PolicyPlayer
 from pydlshogi.usi.protocol import FatalError, Go
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pydlshogi import rules
+from pydlshogi.player.engine_options import policy_options
 from pydlshogi.player.engine_player import EnginePlayer
-from pydlshogi.player.options import policy_options
 from pydlshogi.player.position import change_moves, make_board
 from pydlshogi.usi.protocol import CommandError
 

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -10,8 +11,8 @@ import shogi
 from pydlshogi import rules
 from pydlshogi.compat import chainer
 from pydlshogi.features import LABEL_NUM, make_input_features_from_board, make_output_label
-from pydlshogi.network.evaluator import Evaluation, Evaluator
-from pydlshogi.network.model_file import load_network, save_model
+from pydlshogi.inference.evaluator import Evaluation, Evaluator
+from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.player import shallow_player
 from pydlshogi.player.policy_player import PolicyPlayer
@@ -136,6 +137,20 @@ def test_search1_stops_when_told_to_and_has_looked_at_the_likeliest_moves():
         move.usi() for move in likeliest[:CHUNK]
     }
     assert sum(line.startswith("info string") for line in said) == CHUNK
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(0.1, 5), (0.3, 2), (0.45, 1)])
+def test_search1_begins_no_step_that_may_take_too_long(monkeypatch, seconds, steps):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr("pydlshogi.player.shallow_player.time", clock)
+    player, _ = player_with(
+        Preferring(lambda asked: setattr(clock, "now", clock.now + seconds)), Search1Player
+    )
+    player.set_position(MOST_MOVES, [])
+    player.options.set("mate_in_one", "false")
+    clock.now = 0.0
+    player.choose(Go(black=Clock(byoyomi=1000), time=0.0))
+    assert clock.now == pytest.approx(steps * seconds)
 
 
 @pytest.mark.parametrize("stop", ["stop", "clock"])
@@ -320,7 +335,11 @@ def test_search1_plays_a_value_network_that_has_no_policy(model_of):
     ("player_class", "name", "lacks"),
     [
         (PolicyPlayer, "value", "is a value network and has no policy. Play it with search1"),
-        (Search1Player, "policy", "has no value head. Choose a file trained with --network value"),
+        (
+            Search1Player,
+            "policy",
+            "has no value head. Choose a file trained with the network value",
+        ),
     ],
 )
 def test_a_network_without_the_head_that_a_player_needs_is_refused(
@@ -349,5 +368,5 @@ def test_a_threshold_that_has_no_effect_is_named(model_of):
     player.options.set("resign_threshold", "50")
     player.prepare()
     assert said[0].startswith("info string resign_threshold has no effect")
-    assert "--network policy_value" in said[0]
+    assert "the network policy_value" in said[0]
     assert player.choose(Go()) != "resign"

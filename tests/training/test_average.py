@@ -7,7 +7,7 @@ from network_helpers import make_trained
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_planes
 from pydlshogi.kifu.reading import read_positions
-from pydlshogi.network.model_file import arrays_of
+from pydlshogi.network.network import arrays_of
 from pydlshogi.training.average import (
     AverageError,
     average,

@@ -8,8 +8,7 @@ from training_helpers import make_positions
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_features
-from pydlshogi.training.batches import EpochIterator, PlanesConverter, draw
-from pydlshogi.training.mirror import mirror
+from pydlshogi.training.batches import EpochIterator, PlanesConverter, draw, mirror
 
 CPU = chainer.get_device("@numpy")
 to_cpu = chainer.backends.cuda.to_cpu

@@ -4,12 +4,12 @@ import numpy
 import pytest
 
 from pydlshogi.positions import DRAW, LOSS, NO_EVALUATION, POSITION, UNKNOWN, WIN
+from pydlshogi.table import markdown, tsv
 from pydlshogi.training.calibration import (
     BINS,
+    as_table,
     calibrate,
     draw,
-    format_markdown,
-    format_tsv,
 )
 
 SCALE = 300.0
@@ -58,7 +58,8 @@ def test_the_groups_divide_the_positions_in_any_order():
         assert weighted == pytest.approx(getattr(whole, quantity))
     assert all(row.low <= row.predicted <= row.high for row in groups)
     order = numpy.random.RandomState(2).permutation(1000)
-    assert format_markdown(calibrate(wins[order], games[order], SCALE)) == format_markdown(bins)
+    again = calibrate(wins[order], games[order], SCALE)
+    assert markdown(*as_table(again)) == markdown(*as_table(bins))
 
 
 def test_certain_predictions_belong_to_the_outer_groups():
@@ -71,7 +72,6 @@ def test_draws_count_one_half_and_unknown_results_not_at_all():
     row, _ = calibrate(numpy.full(4, 0.52), games, SCALE)
     assert (row.positions, row.won) == (3, 0.5)
     assert calibrate(numpy.full(2, 0.5), make_games([UNKNOWN, UNKNOWN]), SCALE) == []
-    assert format_markdown([]) == format_tsv([]) == ""
 
 
 def test_evaluations_are_compared_where_there_are_some():
@@ -80,11 +80,11 @@ def test_evaluations_are_compared_where_there_are_some():
     middle, high, whole = bins = calibrate(wins, games, SCALE)
     assert middle.evaluated == whole.evaluated == pytest.approx(1 / (1 + numpy.exp(-1)))
     assert numpy.isnan(high.evaluated)
-    head, _, first, *_ = format_markdown(bins).splitlines()
+    head, _, first, *_ = markdown(*as_table(bins)).splitlines()
     assert head == "| winning probability | positions | predicted | won | error | evaluation |"
     assert first == "| 0.50-0.55 | 2 | 0.5150 | 0.5000 | 0.0150 | 0.7311 |"
     without = calibrate(wins, make_games([WIN, LOSS, WIN]), SCALE)
-    assert "evaluation" not in format_tsv(without)
+    assert "evaluation" not in tsv(*as_table(without))
 
 
 def test_the_picture_shows_the_groups():

@@ -13,9 +13,8 @@ from pydlshogi.kifu.shards import Shard, write_shard
 from pydlshogi.positions import DRAW, LOSS, NO_EVALUATION, POSITION, UNKNOWN, WIN
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.datasets import warn_of_missing_targets
-from pydlshogi.training.lambda_return import lambda_returns
 from pydlshogi.training.recipe import Recipe
-from pydlshogi.training.value_target import ValueTarget
+from pydlshogi.training.targets import ValueTarget, lambda_returns
 
 GAMES = sorted((REPOSITORY / "kifu" / "train").glob("*.csa"))
 SCALE = 300.0

@@ -17,12 +17,17 @@ from packed_files import EMBEDDED, write_games
 from training_together import CASES, DEEP, train_together
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.cpu.normalization import Normalization
-from pydlshogi.network.normalization import BatchNormalization
-from pydlshogi.network.npz import read_npz
-from pydlshogi.network.plain_normalization import PlainNormalization
-from pydlshogi.training import launcher
-from pydlshogi.training.parallel import ALONE, MPIRanks, ParallelError, Ranks, join
+from pydlshogi.layers.batch_normalization import BatchNormalization, PlainNormalization
+from pydlshogi.layers.cpu.normalize import Normalization
+from pydlshogi.model_files.npz import read_npz
+from pydlshogi.training.parallel import (
+    ALONE,
+    MPIRanks,
+    ParallelError,
+    Ranks,
+    join,
+    launched,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKER = REPOSITORY / "tests/training_together.py"
@@ -166,12 +171,12 @@ def test_a_process_without_mpiexec_is_alone_and_imports_no_mpi():
 def test_the_launcher_is_recognized_by_its_variables(monkeypatch):
     for name in ("PMI_SIZE", "PMI_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"):
         monkeypatch.delenv(name, raising=False)
-    assert launcher.launched() == (0, 1)
+    assert launched() == (0, 1)
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
-    assert launcher.launched() == (3, 4)
+    assert launched() == (3, 4)
     monkeypatch.setenv("PMI_SIZE", "1")
-    assert launcher.launched() == (0, 1)
+    assert launched() == (0, 1)
     assert join() is ALONE
     with pytest.raises(ParallelError, match="this is one. Start the program with mpiexec"):
         join("naive")
@@ -251,7 +256,7 @@ _FAILING = """
 import sys
 from pydlshogi.commands import train_policy
 from pydlshogi.training import batches
-from pydlshogi.training.launcher import launched
+from pydlshogi.training.parallel import launched
 convert = batches.PlanesConverter.__call__
 def fail(self, *arguments):
     if launched()[0] == 1:

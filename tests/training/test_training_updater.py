@@ -6,11 +6,12 @@ from recordings import must_record, repeat_on_cpu
 from training_helpers import CPU, make_positions, parameters
 
 from pydlshogi.compat import chainer
-from pydlshogi.network.convolution import using_convolution
-from pydlshogi.network.gpu.recording import VARIABLE
+from pydlshogi.layers.convolution import using_convolution
+from pydlshogi.layers.gpu.recording import VARIABLE
 from pydlshogi.network.registry import make_network
 from pydlshogi.training import trainer
-from pydlshogi.training.recipe import Recipe, make_optimizer
+from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.trainer import Settings, Task, make_trainer
 from pydlshogi.training.updater import RecordedUpdater
 from pydlshogi.training.value_head import trained_part

@@ -9,7 +9,7 @@ from training_helpers import SmallValueNetwork
 from pydlshogi.positions import DRAW, LOSS, NO_EVALUATION, POSITION, UNKNOWN, WIN
 from pydlshogi.training.datasets import warn_of_missing_targets
 from pydlshogi.training.recipe import Recipe
-from pydlshogi.training.value_target import ValueTarget
+from pydlshogi.training.targets import ValueTarget
 
 
 def records(results, evaluations):

@@ -37,6 +37,7 @@ def limited(search, nodes):
     return search.run(lambda: search.nodes > nodes)
 
 
+@pytest.mark.long
 def test_df_pn_agrees_with_cshogis():
     results = []
     for sfen in itertools.islice(endgames(400, plies=8), 0, None, 5):
@@ -110,6 +111,7 @@ def test_a_search_of_lines_that_run_in_circles_ends(arrows):
     assert search.run(lambda: search.nodes > 10_000) is False
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_df_pn_agrees_with_an_exhaustive_search_of_a_graph(data):

@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy
 import pytest
 
+from pydlshogi.player.engine_options import policy_options
 from pydlshogi.player.engine_player import EnginePlayer
-from pydlshogi.player.options import policy_options
-from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import Output
+from pydlshogi.usi.output import DialogueLog, Output
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
@@ -111,7 +110,7 @@ class ToyPlayer(EnginePlayer):
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
     """A narrow network of random weights, in a file whose path has spaces."""
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.policy import PolicyNetwork
 
     numpy.random.seed(20180824)

@@ -12,7 +12,7 @@ import numpy
 import pytest
 from network_helpers import narrow
 
-from pydlshogi.player.mcts_options import mcts_options
+from pydlshogi.player.engine_options import mcts_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "mcts_player_usi.py"
@@ -32,6 +32,7 @@ USI_LINE = re.compile(
     r"|usiok|readyok|info string .*"
     r"|info depth \d+ seldepth \d+ time \d+ nodes \d+ nps \d+ hashfull \d+ multipv \d+"
     rf"({SCORE})? pv \S+( \S+)*"
+    r"|info depth 0 time 0 nodes 0 score mate (1|-0)"
     r"|info (depth \d+ )?time \d+ nodes \d+ nps \d+ hashfull \d+( score mate \d+ pv \S+( \S+)*)?"
     r"|bestmove (resign|win|\S+( ponder \S+)?)|checkmate (nomate|timeout|\S+( \S+)*)",
     re.ASCII,
@@ -51,7 +52,7 @@ def no_value(tmp_path_factory):
 
 
 def save(tmp_path_factory, network):
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     numpy.random.seed(20261123)
@@ -104,7 +105,7 @@ def test_usi_is_answered_at_once_and_without_heavy_imports(start):
     program.send("setoption name USI_Hash value 256", "setoption name MultiPV value 2")
     assert program.leave("quit") == 0
     imported = {line.split("|")[-1].strip() for line in program.stderr.decode().splitlines()}
-    assert "pydlshogi.player.mcts_options" in imported
+    assert "pydlshogi.player.engine_options" in imported
     assert not imported & {"numpy", "shogi", "cshogi", "chainer", "cupy"}
     assert all(USI_LINE.fullmatch(answer) for answer in answers)
     names = {line.split()[2] for line in answers if line.startswith("option")}
@@ -124,6 +125,7 @@ def test_it_starts_as_the_book_does(start, module):
     assert program.leave("quit") == 0
 
 
+@pytest.mark.long
 def test_the_players_run_through_the_books_loop(start, two_heads):
     code = (
         "from pydlshogi.player.parallel_mcts_player import *; from pydlshogi.usi.usi import *;"
@@ -167,7 +169,7 @@ def test_openvino_that_is_not_installed_is_named(start, two_heads):
     assert program.process.wait(60) == 1
     assert answers[-1] == (
         "info string backend openvino_float32 cannot be used: the package openvino is not "
-        'installed. Install it: python -m pip install --no-build-isolation -e ".[openvino]". '
+        "installed. Install it: python -m pip install openvino onnx. "
         "Choose the backend auto or own."
     )
     assert b"Traceback" not in program.stderr
@@ -197,6 +199,7 @@ def test_a_held_move_waits_also_when_the_search_is_done(shared_engine, position,
     assert not bestmoves(engine.until("readyok"))
 
 
+@pytest.mark.long
 def test_ponderhit_is_no_stop(engine_by_default):
     engine = engine_by_default
     engine.send("position startpos", "go ponder btime 0 wtime 0 byoyomi 900")
@@ -240,6 +243,56 @@ def test_go_mate(shared_engine):
     assert engine.ask("go mate 100", "checkmate")[1:] == ["checkmate nomate"]
 
 
+def test_an_isready_that_ends_a_mate_search_says_why(engine):
+    engine.send(LONG_MATE_SEARCH, "go mate infinite")
+    engine.until("info time")
+    engine.send("setoption name MultiPV value 2", "isready")
+    answers = engine.until("readyok")
+    reason = "info string isready ended the search, because an option was set before it"
+    assert answers[-3:] == [reason, "checkmate timeout", "readyok"]
+    engine.send(MATED, "go infinite")
+    engine.until("info string the side to move")
+    engine.send("setoption name MultiPV value 3", "isready")
+    assert engine.until("readyok") == [reason, "bestmove resign", "readyok"]
+    engine.send("setoption name MultiPV value 4", "isready")
+    assert engine.until("readyok") == ["readyok"]
+
+
+DECLARED = "position sfen KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1"
+
+
+def test_an_analysis_where_a_declaration_holds_shows_scores_and_the_lines(shared_engine):
+    engine = shared_engine
+    engine.send(DECLARED, "go infinite")
+    assert engine.until("info string")[-2:] == [
+        "info depth 0 time 0 nodes 0 score mate 1",
+        "info string the 27-point declaration holds",
+    ]
+    assert re.search(SCORE + " pv ", engine.until("info depth")[-1])
+    assert not bestmoves(engine.obey())
+    assert bestmoves(engine.ask("stop", "bestmove")) == ["win"]
+    assert bestmoves(engine.ask("go byoyomi 500", "bestmove")) == ["win"]
+
+
+@pytest.mark.parametrize("go", ["go infinite", "go byoyomi 500"])
+def test_a_mated_position_has_a_score(shared_engine, go):
+    engine = shared_engine
+    for position in (MATED, STALEMATE):
+        engine.send(position, go)
+        answers = engine.until("info string")
+        assert answers[-2] == "info depth 0 time 0 nodes 0 score mate -0"
+        assert bestmoves(engine.ask("stop", "bestmove")) == ["resign"]
+
+
+def test_a_movetime_with_a_fraction_is_used(shared_engine):
+    """Lishogi-Bot sends it."""
+    shared_engine.send("position startpos")
+    line = "go movetime 1000.0 btime 50000 wtime 50000"
+    # A busy computer takes some of it.
+    assert 0.2 < seconds(shared_engine, line, "bestmove") < 5
+    assert int(re.search(r" nodes (\d+)", shared_engine.said[-2])[1]) > 1
+
+
 def test_resign_when_mated_or_without_a_move_and_not_at_a_repetition(shared_engine):
     engine = shared_engine
     for position in (MATED, STALEMATE):
@@ -271,6 +324,7 @@ def test_positions_with_moves_behind_an_sfen_and_wrong_ones(engine):
     assert bestmoves(engine.ask("go nodes 20", "bestmove")) != ["resign"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "lines",
     [[], ["usi"], ["isready"], ["go infinite"], ["go ponder"], ["go"], ["go mate infinite"]],
@@ -350,6 +404,7 @@ def test_isready_after_a_changed_option_ends_the_search_and_loads(engine):
     engine.ask("stop", "bestmove")
 
 
+@pytest.mark.long
 def test_after_ponderhit_an_infinite_search_still_waits_for_stop(engine):
     for position in ("position startpos", MATED):
         engine.send(position, "go ponder infinite", "ponderhit")
@@ -358,6 +413,7 @@ def test_after_ponderhit_an_infinite_search_still_waits_for_stop(engine):
         assert len(bestmoves(engine.ask("stop", "bestmove"))) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("go", ["go infinite", "go"])
 def test_a_ponderhit_without_ponder_changes_nothing(engine, go):
     engine.send("position startpos", go)
@@ -367,6 +423,7 @@ def test_a_ponderhit_without_ponder_changes_nothing(engine, go):
     assert engine.ask("stop", "bestmove")
 
 
+@pytest.mark.long
 def test_the_next_go_does_not_cut_a_search_that_ends_itself(engine):
     engine.send("position startpos", "go nodes 400", "position startpos", "go nodes 20", "usi")
     answers = engine.until("usiok")
@@ -375,6 +432,7 @@ def test_the_next_go_does_not_cut_a_search_that_ends_itself(engine):
     assert len(bestmoves(answers)) == 2
 
 
+@pytest.mark.long
 def test_the_next_go_does_not_cut_a_search_that_an_option_ends(engine):
     engine.send("setoption name nodes value 300", "position startpos", "go")
     engine.send("position startpos", "go", "setoption name nodes value 0", "usi")
@@ -390,6 +448,7 @@ def test_one_stop_ends_every_search_before_it(engine):
     assert len(bestmoves(engine.until("usiok"))) == 2
 
 
+@pytest.mark.long
 def test_a_large_tree_delays_neither_a_new_game_nor_quit(engine):
     engine.send("position startpos", "go nodes 8000")
     engine.until("bestmove")

@@ -20,7 +20,7 @@ STRENGTHS = [(-20, 1), (20, 300)]
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     numpy.random.seed(3)
@@ -148,6 +148,7 @@ def overstepping(engine, moves_wanted, byoyomi, remaining, increment):
     return worst
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "byoyomi, remaining, increment", [(800, 0, 0), (0, 2000, 60)], ids=["byoyomi", "increment"]
 )

@@ -8,7 +8,7 @@ import pytest
 from cshogi.usi import Engine
 from network_helpers import narrow
 
-from pydlshogi.network.model_file import save_model
+from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -279,7 +279,7 @@ def short(reader):
 @pytest.fixture(scope="module")
 def model_of(tmp_path_factory):
     """Makes the model file of a network of random weights."""
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     folder = tmp_path_factory.mktemp("models of a reader")

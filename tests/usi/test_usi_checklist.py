@@ -18,7 +18,7 @@ import pytest
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.player.options import policy_options
+from pydlshogi.player.engine_options import policy_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
@@ -36,6 +36,7 @@ PATIENCE = 60
 USI_LINE = re.compile(
     r"id (name|author) \S.*|option name \S+ type (check|spin|combo|button|filename|string)\b.*"
     r"|usiok|readyok|info string .*"
+    r"|info depth 0 time 0 nodes 0 score mate (1|-0)"
     r"|info depth 1 time \d+ nodes \d+ multipv \d+ (score (cp -?\d+|mate -?\d+) )?pv \S+"
     r"|bestmove (\S+( ponder \S+)?)|checkmate notimplemented",
     re.ASCII,
@@ -99,7 +100,7 @@ def test_launch_nothing_but_usi_on_stdout(start, model_file):
     engine = start(
         patched(
             "import os, warnings",
-            "from pydlshogi.network import evaluator",
+            "from pydlshogi.inference import evaluator",
             "def noisy(*args, **kwargs):",
             "    print('printed')",
             "    os.write(1, b'written by a library in C\\n')",
@@ -124,7 +125,7 @@ def test_launch_libraries_find_standard_input_empty(start, model_file):
     engine = start(
         patched(
             "import os, subprocess",
-            "from pydlshogi.network import evaluator",
+            "from pydlshogi.inference import evaluator",
             "def curious(*args, **kwargs):",
             "    child = subprocess.run(['cat'], stdout=subprocess.PIPE, check=True)",
             "    print('read:', os.read(0, 9), sys.stdin.read(), child.stdout)",
@@ -146,13 +147,13 @@ def test_launch_without_standard_input(model_file):
 def test_launch_without_standard_error(start, tmp_path):
     noisy = patched(
         "import os",
-        "from pydlshogi.usi import streams",
+        "from pydlshogi.usi import process",
         "def opened():",
         "    before()",
         # Not earlier: on new Linux systems, ctypes opens a file and would get the number 2.
-        "    from pydlshogi.network import evaluator",
+        "    from pydlshogi.inference import evaluator",
         "    evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
-        "before, streams._open_standard_files = streams._open_standard_files, opened",
+        "before, process._open_standard_files = process._open_standard_files, opened",
     )
     engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
     engine.send("isready")
@@ -276,7 +277,7 @@ def test_setoption_a_value_may_be_empty(ready):
 def test_isready_loads_only_what_changed(start, model_file):
     engine = start(
         patched(
-            "from pydlshogi.network import evaluator",
+            "from pydlshogi.inference import evaluator",
             "def counted(*args):",
             "    sys.stderr.write('loaded\\n')",
             "    return load(*args)",
@@ -389,6 +390,23 @@ def test_go_ponder_waits_even_when_mated(shared, position, release):
     assert len(bestmoves(shared.ask(release, "bestmove"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("position", "score", "answer"),
+    [
+        (MATED, "mate -0", "resign"),
+        (STALEMATE, "mate -0", "resign"),
+        ("position sfen KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1", "mate 1", "win"),
+    ],
+    ids=["mated", "stalemate", "declaration"],
+)
+def test_an_analysis_of_a_position_that_has_ended_has_a_score(shared, position, score, answer):
+    shared.send(position, "go infinite")
+    answers = shared.obey()
+    assert answers[0] == f"info depth 0 time 0 nodes 0 score {score}"
+    assert any(" pv " in line for line in answers) == (answer == "win")
+    assert bestmoves(shared.ask("stop", "bestmove")) == [answer]
+
+
 def test_go_mate_is_never_answered_by_bestmove(shared):
     for limit in ("", " 1000", " infinite"):
         shared.send(f"go mate{limit}", "stop", "usi")
@@ -409,14 +427,14 @@ def test_stop_gives_exactly_one_bestmove_for_each_go(shared):
 
 
 def test_stop_ends_a_look_ahead_and_no_later_one(start, tmp_path):
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     save_model(tmp_path / "model", make_network("policy_value_small"))
     engine = start(
         patched(
             "import time",
-            "from pydlshogi.network.evaluator import Evaluator",
+            "from pydlshogi.inference.evaluator import Evaluator",
             "evaluate = Evaluator.evaluate",
             "Evaluator.evaluate = lambda *args: time.sleep(0.2) or evaluate(*args)",
             program="search1_player_usi",
@@ -446,7 +464,7 @@ def test_gameover_and_isready_without_waiting_leave_no_second_bestmove(shared):
 
 NEVER_LOADED = patched(
     "import time",
-    "from pydlshogi.network import evaluator",
+    "from pydlshogi.inference import evaluator",
     "from pydlshogi.usi import dialogue",
     "dialogue.QUIT_GRACE = 0.2",
     "evaluator.load_network = lambda *args: time.sleep(3600)",

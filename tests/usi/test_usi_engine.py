@@ -13,12 +13,11 @@ import shogi
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pydlshogi.player.options import policy_options
+from pydlshogi.player.engine_options import policy_options
 from pydlshogi.usi import dialogue as dialogue_module
 from pydlshogi.usi.dialogue import _Signals
-from pydlshogi.usi.dialogue_log import DialogueLog
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import Output
+from pydlshogi.usi.output import DialogueLog, Output
 
 COMMANDS = [
     "usi",

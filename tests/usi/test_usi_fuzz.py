@@ -68,7 +68,7 @@ def random_line(chance, sfens, more):
 @pytest.fixture
 def searching(start, tmp_path):
     """The engine that searches, with a small network of random weights, ready."""
-    from pydlshogi.network.model_file import save_model
+    from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     numpy.random.seed(3)

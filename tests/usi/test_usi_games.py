@@ -10,7 +10,7 @@ import pytest
 from cshogi.usi import Engine, InfoListener, MultiPVListener
 from network_helpers import narrow
 
-from pydlshogi.network.model_file import save_model
+from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network
 
 PROGRAM = Path(__file__).resolve().parents[2] / "policy_player_usi.py"

@@ -1,8 +1,10 @@
 """The words of USI: tests of single functions."""
 
+import contextlib
 import io
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydlshogi.usi import protocol
-from pydlshogi.usi.dialogue_log import DialogueLog
-from pydlshogi.usi.output import Output
+from pydlshogi.usi.output import DialogueLog, Output
 from pydlshogi.usi.protocol import Clock, CommandError, Go
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -121,7 +122,7 @@ def test_a_mate_search_is_not_an_infinite_one(limit):
 
 @pytest.mark.parametrize(
     ("limit", "number"),
-    [("-5", -5), ("+7", 7), ("5x", 0), ("none", 0), ("99999999999999999999", 10**18)],
+    [("-5", -5), ("+7", 7), ("7.0", 7), ("x5", 0), ("none", 0), ("99999999999999999999", 10**18)],
 )
 def test_every_limit_of_a_mate_search_counts(limit, number):
     go, complaints = protocol.parse_go(f"mate {limit} nodes 7")
@@ -149,7 +150,13 @@ def test_go_passes_over_what_it_does_not_understand(text, named):
         ("9" * 19, 10**18),
         ("-" + "9" * 10000, -(10**18)),
         ("0" * 10000 + "3", 3),
-        ("1000.5", 0),
+        ("1000.5", 1000),
+        ("1000.0", 1000),
+        ("1000.", 1000),
+        ("-1000.0", -1000),
+        ("+5.0", 5),
+        ("9" * 30 + ".0", 10**18),
+        (".5", 0),
         ("x", 0),
         ("３", 0),
     ],
@@ -158,6 +165,26 @@ def test_every_number_is_a_limit_so_that_no_search_is_endless(word, number):
     go, complaints = protocol.parse_go(f"nodes {word} movetime {word}")
     assert (go.nodes, go.movetime) == (number, number)
     assert len(complaints) == (2 if number == 0 else 0)
+
+
+@pytest.mark.parametrize(
+    ("word", "number"), [("1e3", 1), ("5s", 5), ("1,000", 1), ("-7x", -7), ("1.0.0", 1)]
+)
+def test_what_follows_a_number_is_named_and_the_number_counts(word, number):
+    go, complaints = protocol.parse_go(f"nodes {word}")
+    assert go.nodes == number
+    assert complaints == [f"go nodes needs a number, not '{word}': it counts as {number}"]
+
+
+def test_each_number_of_go_may_have_a_fraction():
+    """Lishogi-Bot sends ``movetime 1000.0``."""
+    go, complaints = protocol.parse_go(
+        "mate 1.0 btime 2.0 wtime 3.9 byoyomi 4.0 binc 5.0 winc 6.0 movestogo 7.0 movetime 8.0 "
+        "nodes 9.0 depth 10.0"
+    )
+    assert complaints == []
+    assert (go.mate_ms, go.black, go.white) == (1, Clock(2, 5, 4), Clock(3, 6, 4))
+    assert (go.moves_to_go, go.movetime, go.nodes, go.depth) == (7, 8, 9, 10)
 
 
 def test_a_number_that_is_missing_leaves_the_next_word_alone():
@@ -202,3 +229,34 @@ def test_the_log_holds_the_whole_dialogue(tmp_path):
 
 def test_quotes_are_short():
     assert len(protocol.quote("x" * 10000)) < 70
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name " + " value" * 100_000,
+        "name a" + " \t" * 200_000 + "valu",
+        "name" + " " * 300_000,
+        "name x value " + "v " * 100_000,
+        "sfen " + "1" * 300_000 + " b " + "1" * 300_000 + " 1",
+        "sfen 9/9 b " + "1P" * 100_000,
+        "startpos moves " + "7g7f" * 100_000,
+        "startpos" + " moves" * 100_000,
+        "nodes " + "0" * 300_000 + "x",
+        "nodes +" + "1." * 100_000,
+        "btime " * 100_000,
+        "searchmoves " + "7g7f " * 100_000 + "+" * 100_000,
+    ],
+    ids=range(12),
+)
+def test_a_long_line_takes_time_in_proportion_to_its_length(text):
+    from pydlshogi.player.position import make_board
+
+    start = time.process_time()
+    for parse in (protocol.parse_setoption, protocol.parse_go, protocol.parse_position):
+        with contextlib.suppress(protocol.CommandError):
+            parse(text)
+    with contextlib.suppress(protocol.CommandError):
+        make_board(*protocol.parse_position(text))
+    # Quadratic work would take minutes.
+    assert time.process_time() - start < 3

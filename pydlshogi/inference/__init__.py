@@ -1,0 +1,1 @@
+"""The network in play: a model file becomes an evaluator of positions."""

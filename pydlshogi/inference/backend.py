@@ -1,0 +1,151 @@
+"""The backends: what computes a network in play on a CPU.
+
+==================  =================================================================
+own                 this package's program (:mod:`pydlshogi.inference.compiler`)
+openvino_float32    OpenVINO (:mod:`pydlshogi.inference.openvino_program`)
+openvino_bfloat16   OpenVINO with numbers of 16 bits: faster, and less exact
+openvino_int8       OpenVINO with numbers of 8 bits in most convolutions: still faster
+auto                openvino_int8 or openvino_bfloat16 where it is much faster, else own
+==================  =================================================================
+
+Chainer computes what the program of ``own`` cannot compute, and everything on a GPU. There, ``own``
+can record it (:mod:`pydlshogi.layers.gpu.recording`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+import numpy
+
+from pydlshogi.errors import UserError
+from pydlshogi.inference.compiler import compile_network
+from pydlshogi.inference.gpu_forward import Forward
+from pydlshogi.inference.openvino_program import (
+    BFLOAT16,
+    FLOAT32,
+    INT8,
+    OpenVINOError,
+    OpenVINOProgram,
+)
+from pydlshogi.layers.gpu.recording import can_record
+from pydlshogi.network.network import Network
+
+AUTO, OWN = "auto", "own"
+OPENVINO_FLOAT32, OPENVINO_BFLOAT16 = "openvino_float32", "openvino_bfloat16"
+OPENVINO_INT8 = "openvino_int8"
+
+_PRECISIONS = {OPENVINO_FLOAT32: FLOAT32, OPENVINO_BFLOAT16: BFLOAT16, OPENVINO_INT8: INT8}
+
+#: All backends: one word each, since GUIs cut the choices of an option at a space.
+BACKENDS = AUTO, OWN, *_PRECISIONS
+
+#: Computes the outputs of a network, logits before values, from planes (n, plane_num, 9, 9)
+#: float32. None stands for Chainer.
+Compute = Optional[Callable[[numpy.ndarray], Sequence[numpy.ndarray]]]
+
+#: ``auto`` chooses bfloat16 or int8 only if it is so many times faster than our own program. If it
+#: has chosen bfloat16, int8 must be so many times faster than that. Less would not repay the
+#: rounding.
+_MUCH_FASTER, _FASTER = 1.5, 1.2
+
+#: Number of positions that ``auto`` gives to each backend. A search on a CPU has such batches.
+_POSITIONS = 8
+
+#: Largest and smallest number of runs of each backend. After some seconds, no further ones begin.
+#: With 5 runs on a busy computer, ``auto`` sometimes chose a backend of half the speed.
+_RUNS, _LEAST_RUNS, _SECONDS = 16, 5, 1.0
+
+
+class BackendError(UserError):
+    """A backend cannot compute here.
+
+    Args:
+        name: The backend.
+        reason: The reason.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"backend {name} cannot be used: {reason} Choose the backend auto or own.")
+
+
+def make_forward(name: str, network: Network, device: Any) -> tuple[str, Compute]:
+    """Makes the function that computes a network, and names the backend that does so.
+
+    Args:
+        name: One of the table above.
+        network: The network, on the CPU and folded for play; it must not change afterwards.
+        device: The ``chainer.backend.Device`` that is to compute.
+
+    Raises:
+        BackendError: ``name`` is a backend that cannot compute here.
+    """
+    if device.xp is not numpy:
+        if name not in (AUTO, OWN):
+            raise BackendError(name, "it computes on the CPU, and the device is a GPU.")
+        return OWN, Forward(network) if can_record(network, device) else None
+    if name == AUTO:
+        return _fastest(network)
+    if name == OWN:
+        return OWN, compile_network(network)
+    return name, _openvino(name, network)
+
+
+def _openvino(name: str, network: Network) -> Compute:
+    """Makes the function of an OpenVINO backend.
+
+    Raises:
+        BackendError: OpenVINO cannot compute here.
+    """
+    try:
+        return OpenVINOProgram(network, _PRECISIONS[name])
+    except OpenVINOError as error:
+        raise BackendError(name, str(error)) from None
+
+
+def _fastest(network: Network) -> tuple[str, Compute]:
+    """Chooses the backend that is much faster than the more exact ones, and makes its function."""
+    own = compile_network(network)
+    if own is None:  # the network may compute what no conversion knows
+        return OWN, None
+    candidates: dict[str, Any] = {OWN: own}
+    for name in (OPENVINO_BFLOAT16, OPENVINO_INT8):
+        try:
+            candidates[name] = _openvino(name, network)
+        except BackendError:
+            continue
+    seconds = _measure(network, candidates)
+    chosen, limit = OWN, seconds[OWN] / _MUCH_FASTER
+    for name in candidates:
+        if seconds[name] < limit:
+            chosen, limit = name, seconds[name] / _FASTER
+    return chosen, candidates[chosen]
+
+
+def _measure(network: Network, candidates: dict[str, Any]) -> dict[str, float]:
+    """Measures functions in turns: other programs slow down some runs, and all candidates alike.
+
+    Returns:
+        The least time of a run, in seconds.
+    """
+    planes = numpy.zeros((_POSITIONS, network.plane_num, 9, 9), numpy.float32)
+    for forward in candidates.values():
+        _seconds(forward, planes)  # the first run prepares its arrays
+    seconds = dict.fromkeys(candidates, math.inf)
+    end = time.perf_counter() + _SECONDS
+    for number in range(_RUNS):
+        if number >= _LEAST_RUNS and time.perf_counter() > end:
+            break
+        for name, forward in candidates.items():
+            seconds[name] = min(seconds[name], _seconds(forward, planes))
+    return seconds
+
+
+def _seconds(forward: Any, planes: numpy.ndarray) -> float:
+    """Measures a run of a function, in seconds."""
+    start = time.perf_counter()
+    forward(planes)
+    return time.perf_counter() - start

@@ -1,0 +1,182 @@
+"""The forward pass in play by OpenVINO, Intel's library for networks on CPUs (optional).
+
+The network is converted to ONNX in memory (:mod:`pydlshogi.model_files.onnx_export`), and OpenVINO
+reads it from there. Three precisions can compute it:
+
+========  =====================================================================================
+float32   32 bits
+bfloat16  16 bits: the range of float32 with 8 bits of precision
+int8      8 bits in most convolutions (:mod:`pydlshogi.inference.quantization`). The rest is in
+          bfloat16 if the processor has it, else in float32.
+========  =====================================================================================
+
+Some processors multiply numbers of fewer bits several times faster.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import io
+import threading
+from typing import Any
+
+import numpy
+
+from pydlshogi.errors import UserError
+from pydlshogi.inference.quantization import QuantizationError, quantize, with_inputs
+from pydlshogi.layers.cpu.threads import get_threads
+from pydlshogi.model_files.agreement import (
+    largest_difference,
+    outputs_in_play,
+    planes_of_random_games,
+)
+from pydlshogi.model_files.onnx_export import ExportError, export
+from pydlshogi.network.network import Network
+
+#: How users install what this module needs.
+INSTALL = "python -m pip install openvino onnx"
+
+FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
+
+#: The largest difference to the network by precision, relative to the largest output. A larger one
+#: is a fault that is not rounding.
+_TOLERANCES = {FLOAT32: 1e-4, BFLOAT16: 0.1, INT8: 0.2}
+
+#: Positions that a new program is checked with, and the moves between them.
+_CHECKED, _MOVES_BETWEEN = 8, 16
+
+#: Positions that show how large the inputs of the convolutions become, and the moves between them.
+#: 100 positions of real games gave answers as exact as these, and more positions did not improve
+#: them.
+_TRIED, _MOVES_BETWEEN_TRIED = 64, 3
+
+
+class OpenVINOError(UserError):
+    """OpenVINO cannot compute a network here. The text is a sentence."""
+
+
+class OpenVINOProgram:
+    """A network in OpenVINO, on the CPU. Several threads may call it.
+
+    Args:
+        network: The network; not changed. Later changes of its arrays have no effect.
+        precision: One of the table above.
+
+    Raises:
+        OpenVINOError: OpenVINO or onnx is not installed or does not work, the processor has no fast
+            bfloat16, or the network cannot be converted or is not computed exactly enough.
+    """
+
+    def __init__(self, network: Network, precision: str = FLOAT32) -> None:
+        self._lock = threading.Lock()
+        try:
+            self._core = _only_core(_import("openvino").Core)
+            self._prepare(network, precision)
+        except OpenVINOError:
+            raise
+        except QuantizationError as error:
+            raise OpenVINOError(str(error)) from None
+        except ExportError as error:
+            reason = str(error).rstrip(".")
+            raise OpenVINOError(f"the network cannot be converted ({reason}).") from None
+        except Exception as error:  # a package that is old or broken may raise anything
+            reason = " ".join(str(error).split())[:300]
+            raise OpenVINOError(f"OpenVINO fails ({type(error).__name__}: {reason}).") from None
+
+    def __call__(self, planes: numpy.ndarray) -> list[numpy.ndarray]:
+        """Computes the outputs, logits before values, of planes (n, plane_num, 9, 9) float32."""
+        # OpenVINO reads the array itself, without a copy.
+        planes = numpy.ascontiguousarray(planes, numpy.float32)
+        with self._lock:  # the request holds the outputs until they are copied
+            self._request.infer({0: planes}, share_inputs=True)
+            return [self._request.get_output_tensor(n).data.copy() for n in self._outputs]
+
+    def _prepare(self, network: Network, precision: str) -> None:
+        """Converts the network, and checks the answers of OpenVINO.
+
+        Fewer bits round so much that a small fault would not be noticed. So float32 is always
+        checked first.
+        """
+        has_bfloat16 = "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        if precision == BFLOAT16 and not has_bfloat16:
+            raise OpenVINOError("this processor has no fast bfloat16.")
+        _import("onnx")
+        onnx_model = export(network, raw_values=True).SerializeToString()
+        model = self._core.read_model(io.BytesIO(onnx_model))
+        self._outputs = range(len(model.outputs))
+        self._request = self._compile(with_inputs(model) if precision == INT8 else model)
+        planes = planes_of_random_games(_CHECKED, network.plane_num, _MOVES_BETWEEN)
+        expected = outputs_in_play(network, planes)
+        self._check(planes, expected, FLOAT32)
+        if precision == INT8:
+            quantize(_import("openvino"), model, self._largest_inputs(network.plane_num))
+        if precision != FLOAT32:
+            self._request = self._compile(model, has_bfloat16)
+            self._check(planes, expected, precision)
+
+    def _compile(self, model: Any, bfloat16: bool = False) -> Any:
+        """Returns an inference request of a model."""
+        # Without the hint, OpenVINO computes in bfloat16 where the processor has it.
+        settings = {**_settings(), "INFERENCE_PRECISION_HINT": "bf16" if bfloat16 else "f32"}
+        return self._core.compile_model(model, "CPU", settings).create_infer_request()
+
+    def _largest_inputs(self, plane_num: int) -> list[float]:
+        """Returns the largest input of each convolution that int8 changes.
+
+        The compiled model must output these inputs after its own outputs.
+        """
+        self(planes_of_random_games(_TRIED, plane_num, _MOVES_BETWEEN_TRIED))
+        tensors = self._request.output_tensors[len(self._outputs) :]
+        return [float(tensor.data.max()) for tensor in tensors]
+
+    def _check(self, planes: numpy.ndarray, expected: list[numpy.ndarray], precision: str) -> None:
+        """Compares the outputs with those of the network.
+
+        Raises:
+            OpenVINOError: they differ, or those of the network are not finite. OpenVINO may turn
+                such numbers into others, which nobody would notice.
+        """
+        tolerance = _TOLERANCES[precision]
+        for found, right in zip(self(planes), expected):
+            if not numpy.isfinite(right).all():
+                raise OpenVINOError("the network gives numbers that are not finite.")
+            difference = largest_difference(found, right)
+            if not difference <= tolerance:
+                raise OpenVINOError(
+                    f"OpenVINO's results in {precision} differ from the network's by "
+                    f"{difference:.2g} of the largest number, and {tolerance:g} is allowed."
+                )
+
+
+def _settings() -> dict[str, Any]:
+    """Returns the settings of OpenVINO, except the precision."""
+    return {
+        "INFERENCE_NUM_THREADS": get_threads(),
+        "PERFORMANCE_HINT": "LATENCY",
+        # Two programs with a thread each would be bound to the same core.
+        "ENABLE_CPU_PINNING": False,
+    }
+
+
+@functools.cache
+def _only_core(core_class: Any) -> Any:
+    """Returns the only object of OpenVINO's class ``Core``, which lives as long as the process.
+
+    A Core gives the thread that uses it first a stack for signal handlers. When the Core is freed,
+    this stack is freed, too. If another thread freed it, or if there had been two Cores, the
+    thread still uses the stack: the next Ctrl-C would crash the process (OpenVINO 2026.4).
+    """
+    return core_class()
+
+
+def _import(name: str) -> Any:
+    """Imports a package.
+
+    Raises:
+        OpenVINOError: it is not installed.
+    """
+    if importlib.util.find_spec(name) is None:
+        raise OpenVINOError(f"the package {name} is not installed. Install it: {INSTALL}.")
+    return importlib.import_module(name)

@@ -1,0 +1,1 @@
+"""Model files: reading, recognition, conversion, and export to ONNX."""
