@@ -68,6 +68,9 @@ ADD_SEARCH = @$(BIN)/python -m pip install $(PIP) --only-binary numba,llvmlite,r
 CSHOGI := cshogi>=1.1; python_version == '3.12' and sys_platform != 'darwin' and platform_machine in 'x86_64 AMD64'
 ADD_CSHOGI = $(BIN)/python -m pip install --quiet --no-deps "$(CSHOGI)"
 
+# numba's compiled functions stay on the disk. So the first start of an engine need not wait for them.
+COMPILE_SEARCH := $(BIN)/python -c "from pydlshogi.uct.search import compile_search; compile_search()" 2>/dev/null || true
+
 # Chainer has no pyproject.toml. Without --use-pep517, pip announces the end of its old way to build.
 PIP := --quiet --no-build-isolation --use-pep517
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -144,6 +147,7 @@ ifneq ($(HAS_AVX2),)
 	@$(BIN)/python -m pip install $(PIP) -e ".[openvino]" || echo "$(NO_OPENVINO)"
 endif
 	@$(ADD_CSHOGI)
+	@$(COMPILE_SEARCH)
 	@touch $@
 
 # Not the extra test: it installs much that the tests marked gpu do not need.
