@@ -18,4 +18,3 @@ class Proof(NamedTuple):
 
     outcome: int
     plies: int
-

@@ -74,6 +74,9 @@ class Graph:
     def moves(self):
         return numpy.array(self.checks(), int)
 
+    def mate(self, plies):
+        return None
+
     def push(self, move):
         self._line.append(self._names[move])
 
