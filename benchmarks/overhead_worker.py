@@ -14,15 +14,15 @@ import time
 
 sys.path.insert(0, sys.argv[2])
 
-import numpy  # noqa: E402
+import numpy
 
-from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
-from pydlshogi.uct.game import Game  # noqa: E402
-from pydlshogi.uct.search import Search  # noqa: E402
-from pydlshogi.uct.settings import Settings  # noqa: E402
+from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.game import Game
+from pydlshogi.uct.search import Search
+from pydlshogi.uct.settings import Settings
 
 with contextlib.suppress(ImportError):  # versions with a tree of Python objects
-    from pydlshogi.uct.garbage_collector import no_garbage_collection  # noqa: E402
+    pass
 
 LARGEST_BATCH = 128
 

@@ -31,7 +31,7 @@ class DeviceError(UserError):
     """
 
     def __init__(self, number: int, reason: str) -> None:
-        super().__init__(f"GPU {number} cannot be used: {reason}. Choose --gpu -1 for the CPU.")
+        super().__init__(f"GPU {number} cannot be used: {reason}. Choose GPU -1 for the CPU.")
         self.reason = reason
 
 

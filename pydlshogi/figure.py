@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import is_disk_full, write_beside
+from pydlshogi.files import is_disk_full, not_written, write_beside
 
 #: How to install matplotlib.
 INSTALL = "python -m pip install matplotlib"
@@ -75,16 +75,14 @@ def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
             figure.savefig(file, format=format_, dpi=_DPI, metadata=_METADATA.get(format_))
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and is_disk_full(error):
-            raise DrawingError(
-                f"the picture {output} cannot be written ({error.strerror}). Free some space."
-            ) from None
+            raise DrawingError(not_written(f"the picture {output}", error)) from None
         # ValueError: a size that the format refuses.
         raise _cannot_be_written(output, getattr(error, "strerror", None) or error) from None
 
 
 def _cannot_be_written(output: Path, reason: object) -> DrawingError:
     return DrawingError(
-        f"the picture {output} cannot be written ({reason}). Choose another --output. Name a "
+        f"the picture {output} cannot be written ({reason}). Choose another file. Name a "
         ".png, .svg or .pdf file in a folder that can be written to."
     )
 
@@ -120,6 +118,6 @@ def check_picture(output: str | os.PathLike[str]) -> None:
     with contextlib.suppress(OSError), output.open("rb") as file:  # a write reports the error
         if file.read(len(_PNG)) not in (b"", _PNG):
             raise DrawingError(
-                f"{output} exists already and is no picture. Choose another --output, a file with "
+                f"{output} exists already and is no picture. Choose another file, one with "
                 "the suffix .png, .svg or .pdf."
             )

@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+# Folders without files that :func:`write_beside` of a killed program has left.
+_tidied: set[Path] = set()
+
 # Seconds between the attempts of :func:`replace`.
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 
@@ -23,9 +26,37 @@ def is_disk_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
+def not_written(path: object, error: OSError, remedy: str = "") -> str:
+    """Says that a file cannot be written, why, and what to do: space on a full disk."""
+    remedy = remedy or "Name a file in a folder that can be written to."
+    return (
+        f"{path} cannot be written ({error.strerror}). "
+        f"{'Free some space.' if is_disk_full(error) else remedy}"
+    )
+
+
 def behind_links(path: str | os.PathLike[str]) -> Path:
     """Returns the target of a symbolic link, and any other path unchanged."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+
+
+def plain_file(path: str | os.PathLike[str], pipe: bool = False) -> Path:
+    """Returns the path of a file that will be read whole, or replaced.
+
+    A pipe might never end, and ``/dev/zero`` does not; a new file would replace ``/dev/null``.
+
+    Args:
+        path: The file.
+        pipe: Whether a pipe is allowed, as a shell makes it for ``<(find games)``.
+
+    Raises:
+        OSError: it is a device or a pipe. Folders and missing files pass: opening them says so.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, ValueError):
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (pipe and stat.S_ISFIFO(mode))):
+            raise OSError(errno.EINVAL, "it is a device or a pipe; name a file", os.fspath(path))
+    return Path(path)
 
 
 def next_to(path: str | os.PathLike[str]) -> Path:
@@ -59,14 +90,15 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     ``path`` has either its old content or all of the new content, even after an error, a kill
     or on a full disk. A file that is replaced keeps its permissions, and a link its target. Two
-    programs that may write the same path at once need :func:`pydlshogi.lock.lock_outputs`.
+    programs that may write the same path at once need :func:`pydlshogi.lock.lock_outputs`. What
+    killed programs have left in the folder is removed at the first call.
 
     Raises:
         OSError: the folder is missing or not writable, the disk is full, or ``path`` is a device
             or a pipe. ``filename`` is ``path``.
     """
     target = behind_links(path)
-    _refuse_device(path)
+    plain_file(path)
     try:
         with _write_beside(target) as file:
             yield file
@@ -79,16 +111,11 @@ def write_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise
 
 
-def _refuse_device(path: str | os.PathLike[str]) -> None:
-    """Refuses a device or a pipe: the renamed file would replace it, for example ``/dev/null``."""
-    with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(path).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise OSError(errno.EINVAL, "it is a device or a pipe; name a file", os.fspath(path))
-
-
 @contextlib.contextmanager
 def _write_beside(path: Path) -> Iterator[IO[bytes]]:
+    if path.parent not in _tidied:
+        _tidied.add(path.parent)
+        _remove_old(path.parent, r"\..+\.[0-9a-f]{8}\.tmp")
     beside = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
     # The files of tempfile are readable only by their owner.
     opened = beside.open("xb")
@@ -120,10 +147,14 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     A file that changed within the last minute stays, because another program may still write it.
     """
     path = behind_links(path)
-    name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+    _remove_old(path.parent, rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+
+
+def _remove_old(folder: Path, name: str) -> None:
+    """Removes the files of a folder whose names match, if they are older than a minute."""
     with contextlib.suppress(OSError):
-        for entry in list(os.scandir(path.parent)):
-            if name.fullmatch(entry.name) and entry.stat().st_mtime < time.time() - 60:
+        for entry in list(os.scandir(folder)):
+            if re.fullmatch(name, entry.name) and entry.stat().st_mtime < time.time() - 60:
                 os.unlink(entry)
 
 

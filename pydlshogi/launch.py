@@ -233,8 +233,9 @@ def _wait(process):
 def _fail(name, sentence):
     # type: (str, str) -> int
     """Prints a sentence, for a GUI also as a USI line, and returns the status 1."""
-    sys.stderr.write("%s: error: %s\n" % (name, sentence))
-    if name.endswith("_usi"):
+    if sys.stderr:
+        sys.stderr.write("%s: error: %s\n" % (name, sentence))
+    if name.endswith("_usi") and sys.stdout:
         sys.stdout.write("info string %s\n" % _ascii(sentence))
     return 1
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -21,6 +22,11 @@ _PATIENCE = 0.5
 
 #: What a file system without locks answers, for example a network drive without a lock service.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+# What the file that names a run holds.
+_OWNER = re.compile(r"process [0-9]+ on [\w.-]+")
+_LONGEST = 300
 
 
 class LockedError(UserError):
@@ -64,6 +70,9 @@ def _lock(path: Path) -> Iterator[None]:
     lock = filelock.FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
     owner = path.with_name(f".{path.name}.owner")
     try:
+        # In a folder that others write to, a link would lead to another file.
+        if os.path.islink(lock.lock_file):
+            raise OSError(errno.ELOOP, "it is a link; remove it", lock.lock_file)
         lock.acquire()
     except filelock.Timeout:
         raise LockedError(path, _read_owner(owner)) from None
@@ -75,7 +84,9 @@ def _lock(path: Path) -> Iterator[None]:
         return
     try:
         with contextlib.suppress(OSError):  # a full disk is reported with the first output
-            owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+            _remove(owner)
+            with owner.open("x", encoding="utf-8") as file:
+                file.write(f"process {os.getpid()} on {socket.gethostname()}")
         yield
     finally:
         _remove(owner)
@@ -89,8 +100,11 @@ def _read_owner(path: Path) -> str:
     end = time.monotonic() + _PATIENCE
     while True:
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            text = path.read_text(encoding="utf-8")
-            if text:
+            if path.is_symlink() or path.exists() and not path.is_file():
+                return ""
+            with path.open(encoding="utf-8") as file:
+                text = file.read(_LONGEST)
+            if _OWNER.fullmatch(text):
                 return text
         if time.monotonic() > end:
             return ""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import behind_links, remove_leftovers, write_beside
+from pydlshogi.files import behind_links, is_disk_full, remove_leftovers, write_beside
 from pydlshogi.kifu.report import TITLES
 
 # A log begins with such a line, perhaps after lines that the user wrote.
@@ -90,7 +90,7 @@ def keep_earlier(path: str) -> str:
     except OSError as error:
         raise OutputError(
             f"{path} exists already and cannot be copied to {copy} ({error.strerror}). "
-            "Move it, or choose another name."
+            + ("Free some space." if is_disk_full(error) else "Move it, or choose another name.")
         ) from None
     return copy
 
@@ -100,7 +100,7 @@ def check_report(path: str, titles: Sequence[str] = TITLES) -> None:
     wanted = "\t".join(titles).encode()
     if _begin(path, len(wanted)) not in (b"", wanted):
         raise OutputError(
-            f"--report {path} exists and is not a table of records left out. Choose another name."
+            f"the report {path} exists and is not a table of records left out. Choose another name."
         )
 
 
@@ -124,7 +124,7 @@ def check_log(path: str) -> None:
     begin = _begin(path, _LOG_BYTES)
     if begin.strip() and not _LOG_LINE.search(begin):
         raise OutputError(
-            f"--log {path} exists and is not a log, so nothing is appended to it. "
+            f"the log {path} exists and is not a log, so nothing is appended to it. "
             "Choose another name."
         )
 

@@ -134,6 +134,7 @@ def run_gpu_tests(*paths):
     return int(re.search(r"(\d+) passed", summary)[1])
 
 
+@pytest.mark.long
 @with_compiler
 def test_some_tests_of_the_gpu_pass_on_the_stand_in():
     assert run_gpu_tests(*FEW) > 15

@@ -57,7 +57,7 @@ def test_without_cupy_the_cpu_is_the_default(monkeypatch):
 
 def test_a_gpu_that_is_not_there_is_refused_with_the_remedy(monkeypatch):
     stand_in(monkeypatch, None)
-    with pytest.raises(device.DeviceError, match="GPU 0 .*cudaErrorNoDevice.*--gpu -1"):
+    with pytest.raises(device.DeviceError, match="GPU 0 .*cudaErrorNoDevice.*Choose GPU -1"):
         device.select_device(0)
     stand_in(monkeypatch, 2)
     with pytest.raises(device.DeviceError, match="there are 2, numbered from 0"):
@@ -88,7 +88,9 @@ def test_a_gpu_that_cupy_cannot_compute_on_is_not_used(monkeypatch, caplog, brok
     stand_in(monkeypatch, 1, **broken)
     assert device.select_device().name == "@numpy"
     assert "the GPU is not used: CuPy cannot compute on it: libnvrtc" in caplog.text
-    with pytest.raises(device.DeviceError, match="GPU 0 .*cannot compute on it: .*--gpu -1") as it:
+    with pytest.raises(
+        device.DeviceError, match="GPU 0 .*cannot compute on it: .*Choose GPU -1"
+    ) as it:
         device.select_device(0)
     assert "\n" not in str(it.value)
 

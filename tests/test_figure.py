@@ -42,7 +42,7 @@ def test_a_character_that_the_font_lacks_gives_no_warning(tmp_path, suffix):
 def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path, name):
     pytest.importorskip("matplotlib")
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(DrawingError, match=r"cannot be written .* Choose another --output"):
+    with pytest.raises(DrawingError, match=r"cannot be written .* Choose another file"):
         save_figure(new_figure(2, 1), tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

@@ -176,6 +176,18 @@ def test_old_leftovers_of_a_file_are_removed_and_nothing_else(tmp_path):
     files.remove_leftovers(tmp_path / "no folder" / "file")
 
 
+def test_the_first_file_of_a_folder_removes_what_killed_programs_left(tmp_path):
+    left = [".0006.html.0123abcd.tmp", ".m.old.89abcdef.tmp", ".kl_train.txt.00000000.tmp"]
+    kept = [".0007.html.aaaaaaaa.tmp", ".my.settings.tmp", "m.01234567.tmp", ".01234567.tmp"]
+    for name in [*left, *kept]:
+        (tmp_path / name).write_bytes(b"half")
+        if name != kept[0]:  # another program may still write it
+            os.utime(tmp_path / name, (0, 0))
+    with files.write_beside(tmp_path / "other") as file:
+        file.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "other"])
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_device_or_a_pipe_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")

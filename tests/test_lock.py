@@ -153,3 +153,27 @@ def test_a_file_system_without_locks_does_not_stop_a_run(model, monkeypatch, err
     monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
     with lock_outputs(model):
         pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
+def test_no_file_of_a_lock_follows_a_link_of_another_user(holder, model, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("another file")
+    owner = model.with_name(f".{model.name}.owner")
+    owner.symlink_to(other)
+    with lock_outputs(model):
+        assert owner.read_text().startswith("process ")
+    first = holder(model)
+    owner.unlink()
+    owner.symlink_to(other)
+    with pytest.raises(LockedError, match="^another run is writing"), lock_outputs(model):
+        pass
+    owner.unlink()
+    os.mkfifo(owner)
+    with pytest.raises(LockedError, match="^another run is writing"), lock_outputs(model):
+        pass
+    first.communicate()
+    model.with_name(f".{model.name}.lock").symlink_to(other)
+    with pytest.raises(OSError, match="it is a link; remove it"), lock_outputs(model):
+        pass
+    assert other.read_text() == "another file"

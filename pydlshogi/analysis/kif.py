@@ -19,7 +19,7 @@ from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove
 from pydlshogi.analysis.opinion import Opinion
 from pydlshogi.analysis.record import AnalysisError
 from pydlshogi.drawing.notation import PIECES, line_text, marked_move_text, move_text
-from pydlshogi.files import write_beside
+from pydlshogi.files import not_written, write_beside
 from pydlshogi.player.strategy import score
 
 #: Suffix of KIF in UTF-8; ``.kif`` stands for Shift_JIS, as GUIs expect.
@@ -65,9 +65,7 @@ def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -
         with write_beside(output) as file:
             file.write(data)
     except OSError as error:
-        raise AnalysisError(
-            f"{output} cannot be written ({error.strerror}). Choose another --output."
-        ) from None
+        raise AnalysisError(not_written(output, error, "Choose another file.")) from None
 
 
 def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:

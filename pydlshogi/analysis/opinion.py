@@ -96,7 +96,7 @@ class Network:
         if not all(numpy.isfinite(part).all() for part in outputs if part is not None):
             raise AnalysisError(
                 f"model {self.name} answers with numbers that are not finite: its training "
-                "diverged. Choose another --model."
+                "diverged. Choose another model."
             )
 
 

@@ -6,12 +6,12 @@ import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import shogi
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.errors import UserError
+from pydlshogi.files import plain_file
 from pydlshogi.kifu.formats import is_binary, records_of
 from pydlshogi.kifu.game import DRAW, END_MARKS_FOR_BLACK, Game, Move, NoMovesError, RecordError
 from pydlshogi.kifu.legality import board_of
@@ -53,7 +53,7 @@ class GameRecord:
         """
         last = len(self.moves)
         if ply is not None and not 0 <= ply <= last:
-            remedy = f"Give a number from 0 to {last}" if last else "Leave --ply out"
+            remedy = f"Give a number from 0 to {last}" if last else "Give no number"
             raise AnalysisError(
                 f"the game has {counted(last, 'move')}, so there is no position after move {ply}. "
                 f"{remedy}."
@@ -93,7 +93,7 @@ def read_record(
             f"{name} is a file of positions, not a record. Name a CSA, KIF or KI2 file."
         )
     try:
-        data = Path(path).read_bytes()
+        data = plain_file(path).read_bytes()
     except OSError as error:
         raise AnalysisError(
             f"record {name} cannot be read ({error.strerror}). Check its path."

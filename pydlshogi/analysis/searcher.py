@@ -33,8 +33,8 @@ class Searcher:
     def __init__(self, network: Network, seconds: float) -> None:
         if not (network.evaluator.has_policy and network.evaluator.has_value):
             raise AnalysisError(
-                f"model {network.name} cannot search: --seconds needs a policy and a value. Choose "
-                "a model trained with --network policy_value, or leave out --seconds."
+                f"model {network.name} cannot search: that needs a policy and a value. Choose "
+                "a model of the network policy_value, or let it judge without a search."
             )
         self._network = network
         self._seconds = seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,7 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.backend == "auto":
         print(f"backend: {network.evaluator.backend}")
     analyzed = _analyze(record, network, args.seconds)
-    keep("analyze_kifu", paths[0])  # a GUI may have added comments to it
+    for path in paths:  # of another record of this name, or with comments that a GUI has added
+        keep("analyze_kifu", path)
     _write(analyzed, network.name, paths, args)
     for path in paths:
         print(path)
@@ -99,8 +101,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _outputs(args: argparse.Namespace) -> list[Path]:
-    """Returns the paths of the three files."""
-    stem = Path(args.record).stem + (f"_{args.game}" if args.game > 1 else "")
+    """Returns the paths of the three files: those of a.csa and a.kif in one folder differ."""
+    from pydlshogi.kifu.sources import is_record_name
+
+    record = Path(args.record)
+    stem, suffix = record.stem, record.suffix
+    beside = [path.name for path in record.parent.glob(f"{glob.escape(stem)}.*")]
+    if any(
+        name != record.name and is_record_name(name) for name in beside if Path(name).stem == stem
+    ):
+        stem += f"_{suffix[1:]}"
+    stem += f"_{args.game}" if args.game > 1 else ""
     return [args.output / f"{stem}_analysis{suffix}" for suffix in (".kif", ".png", ".html")]
 
 
@@ -110,13 +121,12 @@ def _analyze(record: GameRecord, network: Network, seconds: float | None) -> Ana
 
     if seconds is None:
         return analyze(record, network.opinions(record.boards()))
-    from tqdm import tqdm
-
     from pydlshogi.analysis.searcher import Searcher
+    from pydlshogi.bar import bar
 
     opinions = Searcher(network, seconds).opinions(record)
     total = len(record.moves) + 1
-    return analyze(record, tqdm(opinions, total=total, unit="position", disable=None))
+    return analyze(record, bar(opinions, total=total, unit="position"))
 
 
 def _write(game: AnalyzedGame, model: str, paths: Sequence[Path], args: argparse.Namespace) -> None:

@@ -30,6 +30,7 @@ from pydlshogi.commands.train_options import (
 )
 from pydlshogi.commands.written import load_games
 from pydlshogi.errors import UserError
+from pydlshogi.files import plain_file
 from pydlshogi.network.registry import SIZES
 from pydlshogi.text import counted, decode, split_words
 from pydlshogi.training.recipe import Recipe
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 
 
 _CONTINUE = "The same command continues the comparison."
-
-#: Games held out of the training list, unless another number or a test list is given.
-_HELD_OUT = 200
 
 # Options that a line of the file of recipes may set, beside those of a recipe.
 _OF_A_LINE = {"network", *SIZES, "batchsize"}
@@ -126,7 +124,7 @@ def _add_positions(parser: argparse.ArgumentParser) -> None:
         type=positive_int,
         metavar="N",
         help="test on the last N games of the training list, which are not trained on "
-        f"(default: {_HELD_OUT})",
+        "(default: 200, but at most a fifth of the games)",
     )
     test.add_argument(
         "--kifulist_test",
@@ -201,16 +199,15 @@ def _variant(line: Line, output: Path) -> Variant:
 
 def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray, str]:
     """Reads the training and the test positions, and says in words where the latter come from."""
-    from pydlshogi.training.compare import first, hold_out
+    from pydlshogi.training.compare import first, game_starts, hold_out
 
     positions, source = load_games(args.kifulist_train).positions, args.kifulist_train
     if args.kifulist_test:
         test_set, tested_on = load_games(args.kifulist_test).positions, args.kifulist_test
         test_source = args.kifulist_test
     else:
-        games = args.held_out or _HELD_OUT
-        positions, test_set = hold_out(positions, games)
-        tested_on = f"{counted(games, 'game')} held out of the training list"
+        positions, test_set = hold_out(positions, args.held_out)
+        tested_on = f"{counted(len(game_starts(test_set)), 'game')} held out of the training list"
         source, test_source = f"{source} without the games held out", "the games held out"
     return (
         first(positions, args.positions, source),
@@ -245,7 +242,7 @@ def read_recipes(args: argparse.Namespace, words: Sequence[str]) -> list[Line]:
 def _split_lines(path: str) -> Iterator[tuple[str, str, list[str]]]:
     """Yields the place, the name and the options of each recipe; ``#`` starts a comment."""
     try:
-        lines = decode(Path(path).read_bytes()).splitlines()
+        lines = decode(plain_file(path, pipe=True).read_bytes()).splitlines()
     except OSError as error:
         raise RecipesError(f"{path} cannot be read ({error.strerror}). Check its path.") from None
     for number, line in enumerate(lines, 1):

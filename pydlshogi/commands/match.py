@@ -223,6 +223,8 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
     """Plays the missing games of a series; shows a progress bar on a terminal, else one line."""
     from tqdm import tqdm
 
+    from pydlshogi.bar import bar, is_terminal
+
     games = tournament.games
     missing = series.missing(games)
     title = f"{series.engine.name} - {series.opponent.name}"
@@ -236,13 +238,13 @@ def _play(series: Series, tournament: Tournament, concurrency: int) -> None:
         )
     if not missing:
         return
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         print(f"{title}: {len(missing)} games", flush=True)
-    with tqdm(desc=title, total=games, initial=kept, unit="game", disable=None) as bar:
+    with bar(desc=title, total=games, initial=kept, unit="game") as shown:
 
         def played(number: int, verdict: Verdict) -> None:
             with contextlib.suppress(OSError):  # the terminal may be closed
-                bar.update()
+                shown.update()
                 if verdict.is_fault:
                     tqdm.write(f"{title}, game {number}: {verdict.reason}", file=sys.stderr)
 

@@ -28,9 +28,10 @@ import select
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Callable
+from typing import Callable, TextIO
 
 from pydlshogi.errors import UserError
 from pydlshogi.signals import ENDINGS, HANG_UP
@@ -124,6 +125,7 @@ def program(
     def decorate(main: _Main) -> Callable[..., int]:
         @functools.wraps(main)
         def call(argv: Sequence[str] | None = None) -> int:
+            _open_standard_streams()
             try:
                 with terminable(), _flushed_output():
                     _print_every_character()
@@ -134,6 +136,8 @@ def program(
                 status, sentence = describe(error, remedy, interrupted)
                 _print_error(f"{name}: {sentence}" if sentence else "")
                 return status
+            finally:
+                _discard_errors()
 
         return call
 
@@ -179,9 +183,22 @@ def describe(error: BaseException, remedy: str = _REMEDY, interrupted: str = "")
         return CLOSED_OUTPUT, ""
     if isinstance(error, OSError):
         return 1, f"error: {_system_error(error)}"
+    if isinstance(error, SystemExit) and (place := _of_user(error)):
+        return 1, f"error: {place} ends the program. Let it raise an error instead."
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("pydlshogi"):
         return 1, f"error: {missing_package(error)}"
     raise error
+
+
+def _of_user(error: SystemExit) -> str:
+    """Names the line of a user's network that raised an exception; empty if none did."""
+    from pydlshogi.network.own import PREFIX
+
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").startswith(PREFIX):
+            place = f"the file {frame.f_code.co_filename}, line {line},"
+    return place
 
 
 def out_of_memory(
@@ -242,8 +259,25 @@ def _flushed_output() -> Iterator[None]:
         # Another pipe may be broken; then standard output still has a reader.
         if not _reader_has_gone():
             raise
-        _discard_output()
+        _discard(sys.stdout)
         raise _ClosedOutput from None
+
+
+def _open_standard_streams() -> None:
+    """Leads standard input, output and error to nowhere if whoever started the program closed them.
+
+    Otherwise the next file would take the number of the missing one and receive its lines.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+        if getattr(sys, name) is None:
+            stream = io.TextIOWrapper(
+                io.FileIO(os.devnull, "w" if number else "r"), "utf-8", "replace"
+            )
+            setattr(sys, name, stream)
 
 
 def _print_every_character() -> None:
@@ -265,22 +299,31 @@ def _flush_output() -> None:
         if sys.stdout and not sys.stdout.closed:
             sys.stdout.flush()
     except OSError as error:
-        _discard_output()
+        _discard(sys.stdout)
         if error.errno in _CLOSED:
             raise _ClosedOutput from None
         raise OSError(error.errno, error.strerror, "standard output") from None
 
 
-def _discard_output() -> None:
-    """Discards what Python still holds of standard output.
+def _discard_errors() -> None:
+    """Discards lines that standard error has not taken, for example because its terminal closed."""
+    try:
+        if sys.stderr and not sys.stderr.closed:
+            sys.stderr.flush()
+    except OSError:
+        _discard(sys.stderr)
 
-    Python would write it again at exit, and print a second error.
+
+def _discard(stream: TextIO) -> None:
+    """Discards what Python still holds of a standard stream.
+
+    Python would write it again at exit, print a second error, and end with status 120.
     """
     with contextlib.suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())
+        os.dup2(nothing, stream.fileno())
         os.close(nothing)
-        sys.stdout.flush()
+        stream.flush()
 
 
 def _reader_has_gone() -> bool:

@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import logging
 import os
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from pydlshogi.training.parallel import Ranks
 
 logger = logging.getLogger(__name__)
+
+_ON_WINDOWS = os.name == "nt"
 
 _REMEDY = "Lower --batchsize or --test_batchsize, or end other programs."
 
@@ -107,7 +111,9 @@ def _train(args: argparse.Namespace, ranks: Ranks) -> None:
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.layers.cpu.threads import get_threads
     from pydlshogi.processors import THREADS_VARIABLE
-    from pydlshogi.training.run import run
+    from pydlshogi.training.checkpoint import FirstSaveError, SaveError
+    from pydlshogi.training.end import Interruption
+    from pydlshogi.training.run import continues, run
 
     # All ranks take part in this division, although the options of some may not need it.
     share = ranks.threads(args.threads or get_threads())
@@ -115,10 +121,44 @@ def _train(args: argparse.Namespace, ranks: Ranks) -> None:
         args.threads = share
     apply_computation(args)
     args.network = chosen_network(args)
-    signal_number = run(options_of(args), ranks)
+    options, interruption = options_of(args), Interruption(speaks=ranks.is_first)
+    try:
+        signal_number = run(options, ranks, interruption)
+    except SaveError as error:
+        if isinstance(error, FirstSaveError) and not continues(options):
+            raise  # the files, if there are any, belong to an earlier run
+        files = _files(args)
+        raise SaveError(f"{str(error).rstrip('.')} and continue with {files}.") from None
     ranks.in_step = True
+    if interruption.left:
+        left = _left(args, *interruption.left)
+        logger.warning("to continue, %s", _how_to_continue(f"{_files(args)}{left}"))
     if signal_number:
         raise Reported(128 + signal_number)
+
+
+def _how_to_continue(options: str) -> str:
+    """Names the command that continues; make and train.bat pass theirs in a variable."""
+    from pydlshogi.training.run import CONTINUE
+
+    command = os.environ.get(CONTINUE)
+    return f"run: {command}" if command else f"add {options} to the same command"
+
+
+def _files(args: argparse.Namespace) -> str:
+    """Formats the options that resume a run from its files."""
+    return f"--initmodel {_quoted(args.model)} --resume {_quoted(args.state)}"
+
+
+def _quoted(path: str) -> str:
+    """Quotes a path for the shell of the system; cmd.exe knows double quotes only."""
+    return subprocess.list2cmdline([path]) if _ON_WINDOWS else shlex.quote(path)
+
+
+def _left(args: argparse.Namespace, epochs: int, iterations: int | None) -> str:
+    """Formats the options that must change: those of the epochs and iterations left."""
+    options = f" --epoch {epochs}" if epochs != args.epoch else ""
+    return options + (f" --iterations {iterations}" if iterations != args.iterations else "")
 
 
 def _prepare_files(args: argparse.Namespace) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 from pydlshogi.drawing.font import DrawingError, font_subset
 from pydlshogi.drawing.notation import FILES, MARKS, PIECES, RANKS, SIDES
 from pydlshogi.drawing.words import word
-from pydlshogi.files import write_beside
+from pydlshogi.files import not_written, write_beside
 
 _VIEWER = Path(__file__).resolve().parent / "viewer"
 
@@ -93,9 +93,7 @@ def write_page(page: GamePage, output: str | os.PathLike[str], *, language: str 
         with write_beside(output) as file:
             file.write(render_page(page, language).encode("utf-8"))
     except OSError as error:
-        raise DrawingError(
-            f"page {output} cannot be written ({error.strerror}). Choose another --output."
-        ) from None
+        raise DrawingError(not_written(f"page {output}", error, "Choose another file.")) from None
 
 
 def render_page(page: GamePage, language: str) -> str:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tqdm import tqdm
-
+from pydlshogi.bar import bar
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa import parse_game, split_records
@@ -133,7 +132,7 @@ class Selection:
 def select(files: Sequence[Path], criteria: Criteria) -> Selection:
     """Examines CSA files, with a progress bar on a terminal."""
     selection = Selection()
-    for path in tqdm(files, unit="file", disable=None):
+    for path in bar(files, unit="file"):
         misfit = examine(path, criteria)
         if misfit is None:
             selection.fitting.append(path)
@@ -198,7 +197,7 @@ def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:
                 "Copy to a new folder."
             )
     target.mkdir(parents=True, exist_ok=True)  # even if no file fits
-    for path, copy in tqdm(copies.items(), unit="file", disable=None, desc="copy"):
+    for path, copy in bar(copies.items(), unit="file", desc="copy"):
         copy.parent.mkdir(parents=True, exist_ok=True)
         with path.open("rb") as original, write_beside(copy) as file:
             shutil.copyfileobj(original, file)

@@ -155,7 +155,7 @@ def with_shards(
             raise
         raise UserError(
             f"the system does not allow {len(paths)} shards to be open at once. Make fewer with "
-            "a larger --shard_size of make_positions, or raise the limit (ulimit -n)."
+            "a larger shard_size of make_positions, or raise the limit (ulimit -n)."
         ) from None
     return MappedPositions(records, shards, visits)
 
@@ -163,7 +163,7 @@ def with_shards(
 def _allow_open_files(count: int) -> None:
     """Raises this process's limit of open files, if that is possible and needed.
 
-    A mapped file stays open. Linux and macOS allow 1,024 or fewer files unless a process asks
+    A shard stays open. Linux and macOS allow 1,024 or fewer files unless a process asks
     for more. Both lists of a training may name shards, and other files are open too. So an
     eighth of the limit is the most that needs no more.
     """

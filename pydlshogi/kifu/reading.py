@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy
-from tqdm import tqdm
 
+from pydlshogi.bar import bar
 from pydlshogi.kifu.batch import Batch, File, read_batch, read_records
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.formats import Record, is_binary, records_of
@@ -157,7 +157,7 @@ def stream(
     report.excluded.extend(
         Note(source.name, 0, 0, source.problem) for source in sources if source.problem
     )
-    with tqdm(total=len(sources), unit="file", disable=None, desc="read kifu") as progress:
+    with bar(total=len(sources), unit="file", desc="read kifu") as progress:
         progress.update(len(report.excluded))
         for batch in _read_batches(sources, strict, report):
             progress.update(batch.files)

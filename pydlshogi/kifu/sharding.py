@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy
-from tqdm import tqdm
 
+from pydlshogi.bar import bar
 from pydlshogi.files import remove_leftovers, write_beside
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.reading import stream
@@ -177,7 +177,7 @@ def _group_of(name: str) -> int:
 
 def _checked(names: Sequence[str], folder: Path) -> Iterator[str]:
     """Yields the shards that are missing or damaged; shows a progress bar."""
-    for name in tqdm(names, desc="check shards", unit="shard", leave=False, disable=None):
+    for name in bar(names, desc="check shards", unit="shard", leave=False):
         if not _is_intact(folder / name):
             yield name
 

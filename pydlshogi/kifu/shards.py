@@ -1,4 +1,4 @@
-"""Shards: files of packed positions that training maps into memory.
+"""Shards: files of packed positions, of which training reads those of a batch.
 
 =================  ==============================================================
 part               content
@@ -14,21 +14,22 @@ table              CRC-32 of each block of records, then of the visits of each
                    block, if there are any; the last block may be shorter
 =================  ==============================================================
 
-A mapped file takes no private memory. Training reads positions in random order, so that a
-checksum of the whole file would need all of it at the start. Each block therefore has a
-checksum of its own, which is tested whenever a record of the block is read: a damaged record
-never reaches the training. The checksum of the table identifies the content of the shard.
+Training reads positions in random order, so that a checksum of the whole file would need all of
+it at the start. Each block therefore has a checksum of its own, which is tested whenever a record
+of the block is read: a damaged record never reaches the training. The checksum of the table
+identifies the content of the shard. The file is not mapped into memory: if it is cut or its disk
+fails, a read of it is an error, but a mapped page ends the process.
 
-By default, the system reads 128 KB around each position from the disk. ``madvise`` (not on
-Windows) limits that to the pages of the position. It also starts reading the pages of the next
+By default, the system reads 128 KB around each position from the disk. ``posix_fadvise`` (on
+Linux) limits that to the pages of the position. It also starts reading the pages of the next
 batch, so that they are read during a step.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
+import weakref
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ from typing import Any
 import numpy
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import write_beside
+from pydlshogi.files import plain_file, write_beside
 from pydlshogi.kifu.visits import CANDIDATE, Visits
 from pydlshogi.positions import POSITION, raw_bytes
 
@@ -53,6 +54,7 @@ _CHECKED = 1 << 14
 _HEADER_SIZE = 64
 _HEADER = struct.Struct(f"<{len(MAGIC)}sIIQQI")
 _CHECKSUM = struct.Struct("<I")
+_START = struct.Struct("<q")
 
 
 class ShardError(UserError):
@@ -115,7 +117,7 @@ def _checksum_of_visits(visits: Visits, block: slice) -> int:
 
 
 class Shard:
-    """A shard, mapped into memory.
+    """A shard, open for reading.
 
     Args:
         path: The file.
@@ -132,29 +134,38 @@ class Shard:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        with open(path, "rb") as file:
-            count, candidates, self.checksum = self._read_header(file.read(_HEADER_SIZE))
-            size = os.fstat(file.fileno()).st_size
-            self.has_visits = candidates > 0
-            self._at_visits = _HEADER_SIZE + count * POSITION.itemsize
-            self._at_candidates = self._at_visits + (8 * (count + 1) if candidates else 0)
-            at_table = self._at_candidates + candidates * CANDIDATE.itemsize
-            wanted = at_table + 4 * -(-count // _BLOCK) * (2 if candidates else 1)
-            if size != wanted:
-                raise ShardError(self.path, f"it has {size} bytes in place of {wanted}")
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if hasattr(mmap, "MADV_RANDOM"):  # not on Windows
-            self._map.madvise(mmap.MADV_RANDOM)
-        self._records = numpy.frombuffer(self._map, POSITION, count, _HEADER_SIZE)
-        self._bytes = self._records.view(numpy.uint8).reshape(count, POSITION.itemsize)
-        if candidates:
-            self._visits = Visits(
-                numpy.frombuffer(self._map, "<i8", count + 1, self._at_visits),
-                numpy.frombuffer(self._map, CANDIDATE, candidates, self._at_candidates),
-            )
-        self._table = numpy.fromfile(path, "<u4", offset=at_table)
-        if zlib.crc32(self._table.data) != self.checksum:
+        self._file = os.open(plain_file(path), os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        weakref.finalize(self, os.close, self._file)
+        size = os.fstat(self._file).st_size
+        header = self._read(0, min(size, _HEADER_SIZE))
+        self._count, self._candidates, self.checksum = self._read_header(header)
+        self.has_visits = self._candidates > 0
+        self._at_visits = _HEADER_SIZE + self._count * POSITION.itemsize
+        self._at_candidates = self._at_visits + (8 * (self._count + 1) if self.has_visits else 0)
+        at_table = self._at_candidates + self._candidates * CANDIDATE.itemsize
+        wanted = at_table + 4 * -(-self._count // _BLOCK) * (2 if self.has_visits else 1)
+        if size != wanted:
+            raise ShardError(self.path, f"it has {size} bytes in place of {wanted}")
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._file, 0, 0, os.POSIX_FADV_RANDOM)
+        table = self._read(at_table, size - at_table)
+        if zlib.crc32(table) != self.checksum:
             raise ShardError(self.path, "the table of its checksums is damaged")
+        self._table = numpy.frombuffer(table, "<u4")
+
+    def _read(self, start: int, size: int) -> bytes:
+        """Reads bytes of the file, all of them."""
+        try:
+            if hasattr(os, "pread"):
+                data = os.pread(self._file, size, start)
+            else:  # on Windows, where the training reads in one thread
+                os.lseek(self._file, start, os.SEEK_SET)
+                data = os.read(self._file, size)
+        except OSError as error:
+            raise ShardError(self.path, f"it cannot be read ({error.strerror})") from None
+        if len(data) < size:
+            raise ShardError(self.path, "it was cut while it was read")
+        return data
 
     def _read_header(self, header: bytes) -> tuple[int, int, int]:
         """Returns the numbers of records and candidates, and the checksum of the table."""
@@ -172,7 +183,7 @@ class Shard:
         return count, candidates, checksum
 
     def __len__(self) -> int:
-        return len(self._records)
+        return self._count
 
     def __getitem__(self, rows: Any) -> numpy.ndarray:
         """Copies records, after a test of their blocks.
@@ -184,13 +195,22 @@ class Shard:
             ``POSITION`` array.
 
         Raises:
-            ShardError: a block is damaged.
+            ShardError: a block is damaged or cannot be read.
         """
         if isinstance(rows, slice):
             self._will_need(_HEADER_SIZE, POSITION.itemsize, slice(*rows.indices(len(self))[:2]))
+            rows = numpy.arange(*rows.indices(len(self)))
+        parts = []
         for number, block in self._blocks_of(rows):
-            self._check(number, block, zlib.crc32(self._bytes[block].data))
-        return numpy.array(self._records[rows])
+            data = self._read_items(_HEADER_SIZE, POSITION.itemsize, block)
+            self._check(number, block, zlib.crc32(data))
+            parts.append(data)
+        # numpy's concatenate is slow for records.
+        return numpy.frombuffer(b"".join(parts), POSITION)[_places(rows)]
+
+    def _read_items(self, start: int, size: int, rows: slice) -> bytes:
+        """Reads items of ``size`` bytes; item 0 begins at ``start``."""
+        return self._read(start + size * rows.start, size * (rows.stop - rows.start))
 
     def check(self) -> None:
         """Reads and tests all blocks.
@@ -227,17 +247,21 @@ class Shard:
         if not self.has_visits:
             return
         for _, block in self._blocks_of(rows):
-            ends = self._visits.starts[[block.start, block.stop]]
             # The checksum is tested later; until then, the numbers may be damaged.
-            start, stop = numpy.clip(ends, 0, len(self._visits.candidates)).tolist()
-            self._will_need(self._at_candidates, CANDIDATE.itemsize, slice(start, stop))
+            self._will_need(self._at_candidates, CANDIDATE.itemsize, self._candidates_of(block)[1])
+
+    def _candidates_of(self, block: slice) -> tuple[bytes, slice]:
+        """Reads the ``starts`` of a block; returns also the numbers of its candidates."""
+        starts = self._read_items(self._at_visits, 8, slice(block.start, block.stop + 1))
+        first, last = _START.unpack(starts[:8])[0], _START.unpack(starts[-8:])[0]
+        fits = 0 <= first <= last <= self._candidates
+        return starts, slice(first, last) if fits else slice(0, 0)
 
     def _will_need(self, start: int, size: int, rows: slice) -> None:
         """Asks the system to read items of ``size`` bytes; item 0 begins at ``start``."""
-        if not hasattr(mmap, "MADV_WILLNEED") or rows.start >= rows.stop:
-            return
-        first = (start + size * rows.start) // mmap.PAGESIZE * mmap.PAGESIZE
-        self._map.madvise(mmap.MADV_WILLNEED, first, start + size * rows.stop - first)
+        if hasattr(os, "posix_fadvise") and rows.start < rows.stop:
+            first, length = start + size * rows.start, size * (rows.stop - rows.start)
+            os.posix_fadvise(self._file, first, length, os.POSIX_FADV_WILLNEED)
 
     def visits_of(self, rows: numpy.ndarray) -> Visits:
         """Copies the visits of positions, after a test of their blocks.
@@ -246,19 +270,29 @@ class Shard:
             rows: Numbers of the positions, an array of integers.
 
         Raises:
-            ShardError: a block is damaged.
+            ShardError: a block is damaged or cannot be read.
         """
         if not self.has_visits:
             return Visits.none(len(rows))
         before = len(self._table) // 2
+        all_starts, all_candidates = [], []
         for number, block in self._blocks_of(rows):
-            self._check(before + number, block, _checksum_of_visits(self._visits, block))
-        return self._visits[rows]
+            starts, of_block = self._candidates_of(block)
+            candidates = self._read_items(self._at_candidates, CANDIDATE.itemsize, of_block)
+            self._check(before + number, block, zlib.crc32(candidates, zlib.crc32(starts)))
+            all_starts.append(starts)
+            all_candidates.append(candidates)
+        # Blocks are joined as one, without the differences between the last start of a block and
+        # the first one of the next.
+        lengths = numpy.diff(numpy.frombuffer(b"".join(all_starts), "<i8"))
+        between = numpy.arange(_BLOCK, len(lengths), _BLOCK + 1)
+        ends = numpy.cumsum(numpy.delete(lengths, between))
+        candidates_of_all = numpy.frombuffer(b"".join(all_candidates), CANDIDATE)
+        return Visits(numpy.append(0, ends), candidates_of_all)[_places(rows)]
 
-    def _blocks_of(self, rows: Any) -> Iterator[tuple[int, slice]]:
+    def _blocks_of(self, rows: numpy.ndarray) -> Iterator[tuple[int, slice]]:
         """Yields the blocks of some records, with their numbers."""
-        numbers = numpy.arange(len(self))[rows] if isinstance(rows, slice) else rows
-        for number in numpy.unique(numbers // _BLOCK).tolist():
+        for number in numpy.unique(rows // _BLOCK).tolist():
             start = number * _BLOCK
             yield number, slice(start, min(start + _BLOCK, len(self)))
 
@@ -266,3 +300,9 @@ class Shard:
         """Compares the checksum of a block with an entry of the table."""
         if checksum != self._table[entry]:
             raise ShardError(self.path, f"positions {block.start + 1} to {block.stop} are damaged")
+
+
+def _places(rows: numpy.ndarray) -> numpy.ndarray:
+    """Returns where records lie in their blocks, read one after another."""
+    blocks = rows // _BLOCK
+    return numpy.searchsorted(numpy.unique(blocks), blocks) * _BLOCK + rows % _BLOCK

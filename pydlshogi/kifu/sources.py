@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pydlshogi.errors import UserError
+from pydlshogi.files import plain_file
 from pydlshogi.kifu.formats import RECORD_SUFFIXES
 from pydlshogi.kifu.kif import looks_like_kif
 from pydlshogi.text import decode, is_utf_16
@@ -85,7 +86,7 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
             archive instead of a list.
     """
     try:
-        data = Path(kifu_list_file).read_bytes()
+        data = plain_file(kifu_list_file, pipe=True).read_bytes()
     except OSError as error:
         raise KifuError(
             f"the kifu list {os.fspath(kifu_list_file)} cannot be read ({error.strerror}); "

@@ -57,7 +57,7 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
             raise OpeningError(
                 f"the games of {kifu_list} have {counted(len(found), 'different opening')} of "
                 f"{counted(plies, 'move')}, but the match needs {number}. Name more games, or "
-                "lower --games or --plies. Handicap games and single positions have no opening."
+                "ask for fewer games or plies. Handicap games and single positions have no opening."
                 + unread(problems)
             )
         moves = first_moves(record, plies)

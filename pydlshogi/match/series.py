@@ -102,17 +102,17 @@ class Series:
             if games:
                 raise SeriesError(
                     f"{self.folder} holds game records, but no {SETTINGS} that describes them. "
-                    "Choose another --output, or move that folder elsewhere."
+                    "Choose another output folder, or move that folder elsewhere."
                 ) from None
             return
         except (OSError, ValueError) as error:
             raise SeriesError(
-                f"{path} cannot be read ({error}). Choose another --output."
+                f"{path} cannot be read ({error}). Choose another output folder."
             ) from None
         if games and found != self._settings():
             raise SeriesError(
                 f"{self.folder} holds games of other engines, options or conditions "
-                f"(see {SETTINGS} there). Choose another --output, or remove that folder."
+                f"(see {SETTINGS} there). Choose another output folder, or remove that folder."
             )
 
     def outcome(self, number: int) -> Outcome | None:
@@ -207,7 +207,7 @@ class Series:
                 raise SeriesError(
                     f"{path} begins with other moves than the opening of its pair: "
                     f"{self.conditions.kifu_list or 'the openings'} may have changed. Remove that "
-                    "record or choose another --output."
+                    "record or choose another output folder."
                 )
 
     def _write(

@@ -128,11 +128,11 @@ def fold(network: Network, *, keep_value: bool = False) -> Network:
     if type(network) is kind:
         return network
     if keep_value and network.value_kind is None:
-        raise FoldError("it has no value head to keep. Leave --keep_value out.")
+        raise FoldError("it has no value head to keep. Keep the policy alone.")
     if name_of(network) not in FOLDABLE:
         raise FoldError(
             f"a {name_of(network) or type(network).__name__} network cannot become the book's "
-            f"policy network. Choose a model of --network {', '.join(FOLDABLE[:-1])} or "
+            f"policy network. Choose a model of the network {', '.join(FOLDABLE[:-1])} or "
             f"{FOLDABLE[-1]}."
         )
     plain: Any = fold_for_play(network)

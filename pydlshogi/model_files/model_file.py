@@ -8,15 +8,15 @@ ignores.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
-from pydlshogi.files import is_disk_full, write_beside
-from pydlshogi.model_files.npz import NpzError, read_npz
+from pydlshogi.files import not_written, write_beside
+from pydlshogi.model_files.npz import NpzError, read_headers, read_npz
 from pydlshogi.network import own
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import (
@@ -77,7 +77,7 @@ def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False
         if not is_finite(content):
             raise ModelFileError(
                 f"{path} is not written: a number of the network is too large for 16 bits. "
-                "Store it in 32, without --float16."
+                "Store it in 32."
             )
     name = name_of(network)
     if name is not None and name not in BOOK:
@@ -115,11 +115,7 @@ def save_derived_model(
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         save_model(path, network, half=half)
     except OSError as error:
-        remedy = "Name a file in a folder that can be written to."
-        raise ModelFileError(
-            f"{path} cannot be written ({error.strerror}). "
-            f"{'Free some space.' if is_disk_full(error) else remedy}"
-        ) from None
+        raise ModelFileError(not_written(path, error)) from None
 
 
 def load_model(path: str | os.PathLike[str], network: Any) -> None:
@@ -134,14 +130,14 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
         ModelFileError: the file does not exist, is not an npz, holds other arrays than the
             network, or holds an infinite number or nan.
     """
-    arrays, name = _read(path)
+    _, name = _read(path, read_headers)
     wanted = name_of(network)
     if name is not None and wanted is not None and form_of(name) != form_of(wanted):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
-            f"Choose that network (--network {name}), or another file."
+            f"Choose that network, or another file."
         )
-    _fill(network, arrays, path)
+    _fill(network, path)
 
 
 def load_network(path: str | os.PathLike[str]) -> Network:
@@ -158,7 +154,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
         ModelFileError: the file does not exist, is not an npz, or does not hold the arrays of a
             network of this package. ``UnnamedNetwork`` if it is of a user's network.
     """
-    arrays, name = _read(path)
+    arrays, name = _read(path, read_headers)
     name = DEFAULT if name is None else name
     try:
         network = make_network(name, **sizes_in(name, arrays))
@@ -172,7 +168,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
             f"model file {path} cannot be used: its {error}. "
             "Update pydlshogi, or choose another file."
         ) from None
-    _fill(network, arrays, path)
+    _fill(network, path)
     return network
 
 
@@ -184,7 +180,7 @@ def sizes_in_file(path: str | os.PathLike[str], name: str) -> dict[str, int]:
     Raises:
         ModelFileError: the file does not exist or is not an npz.
     """
-    arrays, _ = _read(path)
+    arrays, _ = _read(path, read_headers)
     return sizes_in(name, arrays)
 
 
@@ -199,13 +195,19 @@ def recognize(arrays: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
-    """Reads a file's arrays, and the name of their network; None if that is unknown."""
+def _read(
+    path: str | os.PathLike[str], read: Callable[[Any], dict[str, Any]]
+) -> tuple[dict[str, Any], str | None]:
+    """Reads a file's arrays, and the name of their network; None if that is unknown.
+
+    Args:
+        read: ``read_npz`` or ``read_headers``.
+    """
     try:
-        arrays: dict[str, Any] = read_npz(path)
+        arrays = read(path)
     except NpzError as error:
         raise ModelFileError(
-            f"model file {path} {error}. Choose a file that a training program saved as --model."
+            f"model file {path} {error}. Choose a file that a training program saved as its model."
         ) from None
     if MARK not in arrays:
         return arrays, recognize(arrays)
@@ -213,25 +215,27 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
     if mark.dtype.kind != "U" or mark.shape:
         raise ModelFileError(
             f"model file {path} does not say which network it holds: {MARK} is not a name. "
-            "Choose a file that a training program saved as --model."
+            "Choose a file that a training program saved as its model."
         )
     return arrays, str(mark)
 
 
-def _fill(network: Any, arrays: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Copies arrays into a network, after checking that they are exactly its arrays."""
-    wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
-    # A checkpoint has two files. The optimizer's state has "t", its number of updates.
-    if wrong and "t" in arrays:
-        raise ModelFileError(
-            f"model file {path} holds the state of an optimizer, not a model. "
-            "Choose a file that a training program saved as --model."
-        )
-    if wrong:
-        raise ModelFileError(
-            f"model file {path} is not of {_kind(network)}: {wrong}. "
-            "Choose a file that was saved from that."
-        )
+def _fill(network: Any, path: str | os.PathLike[str]) -> None:
+    """Copies a file's arrays into a network, after checking that they are exactly its arrays."""
+    for read in (read_headers, read_npz):  # a large file of something else is not unpacked
+        arrays, _ = _read(path, read)
+        wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
+        # A checkpoint has two files. The optimizer's state has "t", its number of updates.
+        if wrong and "t" in arrays:
+            raise ModelFileError(
+                f"model file {path} holds the state of an optimizer, not a model. "
+                "Choose a file that a training program saved as its model."
+            )
+        if wrong:
+            raise ModelFileError(
+                f"model file {path} is not of {_kind(network)}: {wrong}. "
+                "Choose a file that was saved from that."
+            )
     if not is_finite(arrays):
         raise ModelFileError(
             f"model file {path} holds numbers that are not finite: its training has diverged. "

@@ -111,12 +111,12 @@ def export_dlshogi(network: Network) -> Any:
     if not network.has_policy or network.value_kind is None:
         raise ExportError(
             "dlshogi needs a model with a policy and a value. Choose a model trained with "
-            "--network policy_value, or leave out --dlshogi."
+            "the network policy_value, or export without dlshogi's names."
         )
     if network.plane_num != PLANE_NUM:
         raise ExportError(
             "dlshogi's input has no history. Choose a model of a network without history, or leave "
-            "out --dlshogi."
+            "out dlshogi's names."
         )
     builder = GraphBuilder()
     planes = _add_inputs(builder)

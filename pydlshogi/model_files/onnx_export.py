@@ -25,7 +25,7 @@ from typing import Any, Callable, NamedTuple
 import numpy
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import write_beside
+from pydlshogi.files import not_written, write_beside
 from pydlshogi.model_files.fold import fold_for_play
 from pydlshogi.model_files.trace import BATCH, any_batch, trace
 from pydlshogi.network.network import Network
@@ -371,10 +371,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         with write_beside(path) as file:
             file.write(model.SerializeToString())
     except OSError as error:
-        raise ExportError(
-            f"{path} cannot be written ({error.strerror}). Name a file in a folder that can be "
-            "written to."
-        ) from None
+        raise ExportError(not_written(path, error)) from None
 
 
 def run(model: Any, inputs: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:

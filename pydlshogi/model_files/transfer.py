@@ -60,7 +60,7 @@ def make_from_policy(source: Network, name: str) -> Network:
     can_unfold = len(forms) > 1 and name in UNFOLDABLE
     raise TransferError(
         f"the hidden layers of a {name_of(source)} network do not fit into a {name} network. "
-        f"Choose another model or another --network{', or add --unfold' if can_unfold else ''}."
+        f"Choose another model or another network{', or unfold it' if can_unfold else ''}."
     )
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: How users name a network in a file, for messages.
 FORM = "FILE.py:CLASS"
 
+#: Start of the names of users' modules in this process.
+PREFIX = "pydlshogi_own_"
+
 _SPEC = re.compile(r"(.+\.py)(?::(\w+))?", re.DOTALL)
 
 # The classes that users have named, by the names that model files record.
@@ -84,7 +87,7 @@ def remedy(name: str) -> str:
         return ""
     return (
         f"It is the class {cls[:60]} in a file {file[:60]}.py of its author. Name that file with "
-        f"--network {FORM}, or in an engine with the option network_file."
+        f"the network {FORM}, or in an engine with the option network_file."
     )
 
 
@@ -98,7 +101,7 @@ def _run(path: Path) -> ModuleType:
     if not path.is_file():
         raise OwnNetworkError(f"there is no file {path}. Write {FORM}, with the path of the file.")
     # Two files may have the same name.
-    name = f"pydlshogi_own_{len(_modules)}_{path.stem}"
+    name = f"{PREFIX}{len(_modules)}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

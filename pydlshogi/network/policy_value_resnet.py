@@ -62,7 +62,8 @@ class PolicyValueResnet(Network):
         blocks = 1
         while f"b{blocks}/conv1/W" in arrays:
             blocks += 1
-        return {"blocks": blocks, **channels_in(arrays)}
+        channels = channels_in(arrays, 2 * blocks - 1)
+        return {} if channels is None else {"blocks": blocks, **channels}
 
     def first_layer(self) -> Any:
         """Makes the link from the input planes to the first hidden layer's output."""

@@ -23,13 +23,23 @@ DEPTH = 12
 _FIRST_LAYERS = ("l1/W", "l1/pieces/W", "l1/conv/W")
 
 
-def channels_in(arrays: Mapping[str, Any]) -> dict[str, int]:
-    """Reads the keyword argument ``channels``, if the arrays of a model file tell it."""
+def channels_in(arrays: Mapping[str, Any], layers: int = DEPTH) -> dict[str, int] | None:
+    """Reads the keyword argument ``channels``, if the arrays of a model file tell it.
+
+    Returns:
+        The argument; None if the file is far too small for so many layers. A wrong or hostile
+        file must not ask for more memory than its own arrays.
+    """
+    channels = 0
     for key in _FIRST_LAYERS:
         shape: tuple[int, ...] = getattr(arrays.get(key), "shape", ())
         if len(shape) == 4 and 0 < shape[0] <= MOST_CHANNELS:
-            return {"channels": shape[0]}
-    return {}
+            channels = shape[0]
+            break
+    there = sum(getattr(array, "size", 0) for array in arrays.values())
+    if (layers - 1) * 9 * (channels or ch) ** 2 > 4 * there and (channels or ch) * layers > 12 * ch:
+        return None
+    return {"channels": channels} if channels else {}
 
 
 class Trunk(Network):
@@ -53,7 +63,7 @@ class Trunk(Network):
     @classmethod
     def sizes_in(cls, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Reads ``channels`` from the first layer."""
-        return channels_in(arrays)
+        return channels_in(arrays) or {}
 
     def first_layer(self) -> Any:
         """Makes the link from the input planes to the first hidden layer's output."""

@@ -82,7 +82,7 @@ class MCTSPlayer(NetworkPlayer):
         if not self._evaluator.has_value:
             self.send(
                 f"info string model file {self.model_path()} has no value head: the engine plays "
-                "by its policy alone. For a search choose a modelfile trained with --network "
+                "by its policy alone. For a search choose a modelfile of the network "
                 "policy_value."
             )
         if self._evaluator.backend != OWN:
@@ -192,14 +192,15 @@ class MCTSPlayer(NetworkPlayer):
         if free < memory / 2:
             tree.forget()
             free = memory / 2
-        search = MateSearch(self._make_game().board, int(free))
+        # The library's search, in a process of its own, has one half of it.
+        search = MateSearch(self._make_game().board, int(free / 2))
         reports = self._make_reports(timer, lambda: self.send(mate_info(search, timer.elapsed())))
 
         def is_stopped() -> bool:
             reports.send_if_due()
             return timer.is_over() or (seconds is not None and timer.elapsed() >= seconds)
 
-        line = find_mate(search, is_stopped)
+        line = find_mate(search, is_stopped, int(free / 2))
         self.send(mate_info(search, timer.elapsed(), line or ()))
         if line is None:
             self.send(f"info string {why_unknown(search, go)}")

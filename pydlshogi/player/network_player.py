@@ -191,7 +191,7 @@ class NetworkPlayer(EnginePlayer):
             return
         self.send(
             "info string resign_threshold has no effect: the network has no value head. "
-            "Choose a modelfile trained with --network policy_value."
+            "Choose a modelfile of the network policy_value."
         )
 
     def _allowed(self, legal: list[shogi.Move], searchmoves: tuple[str, ...]) -> list[shogi.Move]:

@@ -35,7 +35,7 @@ class Search1Player(ShallowPlayer):
         if not self._evaluator.has_value:
             raise FatalError(
                 f"model file {self.model_path()} has no value head. Choose a file trained with "
-                f"--network value or policy_value. {self.model_hint}"
+                f"the network value or policy_value. {self.model_hint}"
             )
 
     def decide(self, task: Task) -> Choice:

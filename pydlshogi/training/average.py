@@ -6,12 +6,11 @@ et al., arXiv:1803.05407 (2018); M. Wortsman et al., arXiv:2109.01903 (2021).
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy
-from tqdm import tqdm
 
+from pydlshogi.bar import bar
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.network.network import arrays_of
@@ -64,7 +63,7 @@ def measure_statistics(
     decays = [link.decay for link in normalizations]
     batches = -(-len(positions) // batch_size)
     with chainer.using_config("train", True), chainer.no_backprop_mode():
-        for number in tqdm(range(batches), disable=not sys.stderr.isatty()):
+        for number in bar(range(batches)):
             for link in normalizations:
                 link.decay = number / (number + 1)
             planes, _, _ = convert(numpy.arange(number, len(positions), batches), device)

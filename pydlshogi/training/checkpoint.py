@@ -105,11 +105,13 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         raise NotFiniteError(
             f"the training diverged: loss or weights are not finite at iteration "
             f"{int(target['t'])}. Nothing was saved, and {self._model} and {self._state} are "
-            f"{there}. Lower --lr."
+            f"{there}. Lower the learning rate."
         )
 
     def _write(self, target: dict[str, Any]) -> None:
         waiting = next_to(self._model)
+        if waiting.is_symlink():  # another user of the folder has made it
+            waiting.unlink()
         save_model(waiting, self._network)
         save_state(self._state, target)
         self._saved = int(target["t"])  # from now on, the new pair can be loaded
@@ -175,8 +177,8 @@ def load_pair(
     except (KeyError, TypeError, ValueError) as error:
         raise StateFileError(
             f"state file {state} is not of this network and optimizer ({error})",
-            "Give --resume a state file of this network, and the same --momentum and "
-            "--value_head_only as before.",
+            "Give a state file of this network, and the same momentum and "
+            "value_head_only as before.",
         ) from None
     return content
 
@@ -194,12 +196,11 @@ def _load_model_of(
     if _holds(model, wanted):  # its arrays were renamed while they were loaded
         raise StateFileError(
             f"state file {state} belongs to a version of pydlshogi whose network had other layers",
-            "Leave --resume out to start at iteration 0 from the model.",
+            "Start at iteration 0 from the model alone.",
         )
     raise StateFileError(
         f"state file {state} was not saved with model file {model}",
-        "Give --initmodel the model that was saved with it, or leave --resume out "
-        "to start at iteration 0 from this model.",
+        "Give the model that was saved with it, or start at iteration 0 from this model alone.",
     )
 
 

@@ -49,6 +49,10 @@ _HEADS = {
 }
 
 
+#: Games that are held out of a long list.
+HELD_OUT = 200
+
+
 class CompareError(UserError):
     """The comparison cannot start or continue."""
 
@@ -129,8 +133,16 @@ def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndar
     return positions[:most]
 
 
-def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+def game_starts(positions: numpy.ndarray) -> numpy.ndarray:
+    """Returns where the games of a list start; positions of HCPE3 may be missing in a game."""
+    ply = positions["ply"].astype(numpy.int64)
+    return numpy.flatnonzero(numpy.diff(ply, prepend=ply[:1]) <= 0)
+
+
+def hold_out(positions: numpy.ndarray, games: int | None) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Returns the positions of a list without the last games, and those of the last games.
+
+    Without a number these are 200 games, but at most a fifth.
 
     Raises:
         CompareError: the list has no other games, or single positions instead of games.
@@ -141,14 +153,14 @@ def hold_out(positions: numpy.ndarray, games: int) -> tuple[numpy.ndarray, numpy
     pieces = numpy.diff(numpy.flatnonzero(steps != 1), append=len(ply))
     if (ply == 0).any() or (pieces == 1).mean() > 0.5:
         raise CompareError(
-            "--held_out needs whole games, as in CSA and KIF records, and the list has single "
-            "positions. Give the test games as --kifulist_test."
+            "held_out needs whole games, as in CSA and KIF records, and the list has single "
+            "positions. Give the test games as kifulist_test."
         )
-    # A game of HCPE3 may lack some positions.
-    starts = numpy.flatnonzero(steps <= 0)
+    starts = game_starts(positions)
+    games = games or max(1, min(HELD_OUT, len(starts) // 5))
     if games >= len(starts):
         raise CompareError(
-            f"--held_out {games} leaves no game for training, because the list has "
+            f"held_out {games} leaves no game for training, because the list has "
             f"{counted(len(starts), 'game')}. Hold out fewer games."
         )
     return positions[: starts[-games]], positions[starts[-games] :]
@@ -188,7 +200,9 @@ def compare(comparison: Comparison) -> int | None:
         if rows:
             _write(comparison, rows, diverged)
     if not rows:
-        raise CompareError("every training diverged. Lower --lr, and choose another --output.")
+        raise CompareError(
+            "every training diverged. Lower the learning rate, and choose another output folder."
+        )
     print((comparison.output / "table.md").read_text(encoding="utf-8"))
     return None
 
@@ -221,7 +235,7 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
             raise CompareError(
                 f"{variant.folder} holds the results of other settings ({name} was "
                 f"{before.get(name)} and is {now.get(name)} now). Give the recipe another name, "
-                "or choose another --output."
+                "or choose another output folder."
             )
 
 
@@ -234,7 +248,8 @@ def _train(variant: Variant, comparison: Comparison, interruption: Interruption)
     with log_to(variant.folder / "log.txt"):
         try:
             start = load_start(options)
-            done = start.optimizer.epoch
+            place = start.resumed.place if start.resumed else None
+            done = place.validated_epochs if place else start.optimizer.epoch
             if done >= settings.epoch:
                 return None
             left = dataclasses.replace(settings, epoch=settings.epoch - done)

@@ -102,8 +102,8 @@ def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
             logger.info("%s: %s in %s", name, counted(in_shards, "position"), shards)
             if options.strict or options.drop_duplicates:
                 logger.warning(
-                    "%s: --strict and --drop_duplicates have no effect on shards; "
-                    "make the shards with --strict",
+                    "%s: strict and drop_duplicates have no effect on shards; "
+                    "make the shards strict",
                     name,
                 )
         for line in item.report.lines() if item.report.records else ():
@@ -184,7 +184,7 @@ def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPosi
     if value_target.td_lambda and not has_successors(positions):
         logger.warning(
             "no training position is followed by the next one of its game, as in position files: "
-            "--td_lambda mixes each evaluation with the result alone"
+            "td_lambda mixes each evaluation with the result alone"
         )
 
 
@@ -201,7 +201,7 @@ def _warn_of_missing_evaluations(positions: AnyPositions) -> None:
     logger.warning(
         "every training position has the evaluation 0 or none, as files have that were converted "
         "from records without evaluations: the evaluation 0 moves the target of the value head "
-        "towards 0.5; give --value_lambda 1"
+        "towards 0.5; give value_lambda 1"
     )
 
 

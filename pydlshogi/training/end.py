@@ -13,7 +13,11 @@ from typing import Any
 from pydlshogi.signals import ENDINGS, HANG_UP
 from pydlshogi.training.parallel import ALONE, Ranks
 
-_ENDING = b"\nending after this iteration or validation; a second signal ends at once\n"
+_ENDING = b"\nending after this iteration; a second signal ends at once\n"
+
+
+class Interrupted(Exception):
+    """A signal ends a validation."""
 
 
 class Interruption:
@@ -24,11 +28,28 @@ class Interruption:
 
     Attributes:
         signal_number: Number of the signal that came, or None.
+        left: Epochs and iterations that the saved run would still have to do; None for no
+            limit. None if nothing was saved.
     """
 
     def __init__(self, speaks: bool = True) -> None:
         self.signal_number: int | None = None
+        self.left: tuple[int, int | None] | None = None
         self._speaks = speaks
+        self._at_once = False
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Lets a signal end a block at once: a batch of a large network takes many seconds.
+
+        Raises:
+            Interrupted: a signal came.
+        """
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
 
     @contextlib.contextmanager
     def catch(self) -> Iterator[None]:
@@ -66,6 +87,8 @@ class Interruption:
         with contextlib.suppress(OSError):
             if self._speaks:
                 os.write(2, _ENDING)
+        if self._at_once:
+            raise Interrupted
 
 
 class RunEnd:
@@ -76,6 +99,9 @@ class RunEnd:
         iterations: Last iteration of the run, counted over all runs; None for no limit.
         interruption: Ends the run after the current iteration.
         ranks: The processes of the run; a signal to one of them ends all.
+
+    Attributes:
+        due: Whether the validation of the last iteration is not done: a signal ended it.
     """
 
     def __init__(
@@ -89,13 +115,22 @@ class RunEnd:
         self._epochs = epochs
         self._iterations = iterations
         self._interruption = interruption
+        self.due = False
 
     def __call__(self, trainer: Any) -> bool:
         """Returns whether the loop must stop."""
+        return self.interrupted() or self.reached(trainer)
+
+    def interrupted(self) -> bool:
+        """Returns whether a rank has received a signal. All ranks must call this together."""
         signal_number = self._ranks.highest(self._interruption.signal_number or 0)
         if signal_number:  # a signal that came since the line above counts next time
             self._interruption.signal_number = signal_number
-        return self.reached(trainer) or signal_number > 0
+        return signal_number > 0
+
+    def breakable(self) -> contextlib.AbstractContextManager[None]:
+        """Lets a signal end a validation at once, unless other ranks wait for this one."""
+        return self._interruption.at_once() if self._ranks.size == 1 else contextlib.nullcontext()
 
     def reached(self, trainer: Any) -> bool:
         """Returns whether the run has done all its epochs or iterations."""
@@ -103,3 +138,10 @@ class RunEnd:
         return updater.epoch >= self._epochs or (
             self._iterations is not None and updater.iteration >= self._iterations
         )
+
+    def left(self, updater: Any) -> tuple[int, int | None]:
+        """Returns the epochs and iterations to do; one whose validation is due counts."""
+        epochs = self._epochs - updater.epoch + (self.due and updater.is_new_epoch)
+        if self._iterations is None:
+            return epochs, None
+        return epochs, self._iterations - updater.iteration + self.due

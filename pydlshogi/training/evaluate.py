@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy
-from tqdm import tqdm
 
+from pydlshogi.bar import bar
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.network.network import split_output
@@ -95,7 +94,7 @@ def measure(network: Any, positions: numpy.ndarray, device: Any, batch_size: int
     device.use()
     convert = PlanesConverter(positions, plane_num=network.plane_num)
     batches = []
-    starts = tqdm(range(0, len(positions), batch_size), disable=not sys.stderr.isatty())
+    starts = bar(range(0, len(positions), batch_size))
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         for start in starts:
             batch = range(start, min(start + batch_size, len(positions)))

@@ -13,6 +13,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
+from pydlshogi.training.end import Interrupted, RunEnd
 from pydlshogi.training.loss import Loss, LossMeans, measure
 from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.progress import ShownIterator
@@ -88,7 +89,8 @@ class Progress(chainer.training.Extension):
 class Validation(chainer.training.extensions.Evaluator):
     """Chainer's Evaluator over the whole test set, with its log lines.
 
-    Every position counts once, also in a last, shorter batch. No graph is built.
+    Every position counts once, also in a last, shorter batch. No graph is built. A signal ends
+    it at once; the resumed run begins with it.
 
     Args:
         network: A ``Network``.
@@ -96,6 +98,7 @@ class Validation(chainer.training.extensions.Evaluator):
         batch_size: Positions in a batch.
         device: The device of the network.
         means: The training losses, by the names of ``loss_names``.
+        end: The end of the run, which learns whether the validation was interrupted.
         stream: The terminal that shows a progress bar; None for no bar.
         ranks: The processes that share each batch.
     """
@@ -107,24 +110,40 @@ class Validation(chainer.training.extensions.Evaluator):
         batch_size: int,
         device: Any,
         means: Mapping[str, LossMeans],
+        end: RunEnd,
         stream: TextIO | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
         super().__init__(
-            ShownIterator(len(positions), batch_size, stream),
+            ShownIterator(len(positions), batch_size, stream, self._check),
             network,
             converter=PlanesConverter(positions, ranks=ranks, plane_num=network.plane_num),
             device=device,
             eval_func=Loss(network, ranks=ranks),
         )
         self._means = means
+        self._end = end
+
+    def initialize(self, trainer: Any) -> None:
+        """Does the validation that a signal has ended in the resumed run."""
+        if self._end.due:
+            self(trainer)
+
+    def _check(self) -> None:
+        if self._end.interrupted():
+            raise Interrupted
 
     def __call__(self, trainer: Any = None) -> Any:
         """Measures and logs; returns the observation of Chainer's Evaluator."""
         logger.info(log.VALIDATE)
-        # A test set without a known result has no value loss: 0 / 0.
-        with numpy.errstate(invalid="ignore"):
-            measured = super().__call__(trainer)
+        self._end.due = True
+        try:
+            # A test set without a known result has no value loss: 0 / 0.
+            with numpy.errstate(invalid="ignore"), self._end.breakable():
+                measured = super().__call__(trainer)
+        except Interrupted:
+            return {}
+        self._end.due = False
         for line in log.format_epoch(self._point(trainer.updater, measured)):
             logger.info(line)
         return measured

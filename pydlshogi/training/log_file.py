@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from tqdm import tqdm
 
+from pydlshogi.errors import UserError
 from pydlshogi.training.log import POINT
 
 _FORMAT = "%(asctime)s\t%(levelname)s\t%(message)s"
@@ -24,22 +25,60 @@ class _TerminalHandler(logging.StreamHandler):
             super().emit(record)
 
 
-class _FileHandler(logging.FileHandler):
-    """Handler for a file that reports a write error once and lets the run continue."""
+class LogError(UserError):
+    """The log lacks lines."""
 
-    _reported = False
 
-    def handleError(self, record: logging.LogRecord) -> None:
-        error = sys.exc_info()[1]
-        if not isinstance(error, OSError):
-            super().handleError(record)
-        elif not self._reported:
+class _FileHandler(logging.Handler):
+    """Handler for a file. What cannot be written waits for the next line; the run continues."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self._path = os.path.abspath(path)
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - until the end of the run
+        # A line that a full disk has cut must not continue in ours.
+        self._pending = b"" if _ends_a_line(path) else b"\n"
+        self._reported = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # A file name in a kifu list may have bytes that are no text; they become \udcXX.
+        line = f"{self.format(record)}{os.linesep}"
+        self._pending += line.encode("utf-8", "backslashreplace")
+        error = self._write()
+        if error and not self._reported:
             self._reported = True
-            print(f"{self.baseFilename} cannot be written: {error.strerror}.", file=sys.stderr)
+            with contextlib.suppress(OSError):
+                print(f"{self._path} cannot be written: {error.strerror}.", file=sys.stderr)
 
-    def close(self) -> None:
-        with contextlib.suppress(OSError):  # the error has been reported
-            super().close()
+    def _write(self) -> OSError | None:
+        try:
+            while self._pending:
+                self._pending = self._pending[self._file.write(self._pending) :]
+        except OSError as error:
+            return error
+        return None
+
+    def end(self) -> None:
+        """Writes what waits, and closes the file.
+
+        Raises:
+            LogError: some lines cannot be written.
+        """
+        with contextlib.closing(self._file):
+            error = self._write()
+        if error:
+            raise LogError(
+                f"the log {self._path} is incomplete ({error.strerror}). The model and the state "
+                "are saved."
+            )
+
+
+def _ends_a_line(path: str | os.PathLike[str]) -> bool:
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return True
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
 
 
 def _is_for_terminal(record: logging.LogRecord) -> bool:
@@ -72,12 +111,13 @@ def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
 
     Raises:
         OSError: the file cannot be written.
+        LogError: at the end, because lines are missing, for example on a full disk.
     """
     terminal = _TerminalHandler()
     handlers: list[logging.Handler] = [terminal]
-    if path and not _is_standard_error(path):
-        # A file name in a kifu list may have bytes that are no text; they become \udcXX.
-        handlers.append(_FileHandler(path, encoding="utf-8", errors="backslashreplace"))
+    file = _FileHandler(path) if path and not _is_standard_error(path) else None
+    if file:
+        handlers.append(file)
         terminal.addFilter(_is_for_terminal)
     package = logging.getLogger("pydlshogi")
     level = package.level
@@ -85,10 +125,15 @@ def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     for handler in handlers:
         handler.setFormatter(logging.Formatter(_FORMAT, _DATE_FORMAT))
         package.addHandler(handler)
+    finished = False
     try:
         yield
+        finished = True
     finally:
         package.setLevel(level)
         for handler in handlers:
             package.removeHandler(handler)
-            handler.close()
+        # Another error is more important than missing lines.
+        with contextlib.nullcontext() if finished else contextlib.suppress(LogError):
+            if file:
+                file.end()

@@ -89,14 +89,14 @@ def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> 
     until = last if end is None else min(end, last)
     if recipe.warmup >= until:
         logger.warning(
-            "--warmup is %d, but this run or its cosine ends at iteration %d: "
-            "the learning rate reaches --lr only in the last iteration, or never",
+            "warmup is %d, but this run or its cosine ends at iteration %d: "
+            "the learning rate reaches lr only in the last iteration, or never",
             recipe.warmup,
             until,
         )
     if recipe.lr_steps and max(recipe.lr_steps) >= last:
         logger.warning(
-            "--lr_steps names iteration %d, but this run ends at iteration %d: the learning rate "
+            "lr_steps names iteration %d, but this run ends at iteration %d: the learning rate "
             "does not fall there",
             max(recipe.lr_steps),
             last,
@@ -104,7 +104,7 @@ def make_schedule(recipe: Recipe, last: int, resumed_end: int | None = None) -> 
     if end is not None and end < last:
         logger.warning(
             "the learning rate is 0 from iteration %d on, but this run ends at iteration %d; "
-            "set another end of the cosine with --lr_iterations",
+            "set another end of the cosine with lr_iterations",
             end,
             last,
         )

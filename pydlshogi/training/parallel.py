@@ -329,7 +329,7 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
         if communicator is not None:
             raise ParallelError(
                 f"the communicator {communicator} is for several processes, and this is one. "
-                "Start the program with mpiexec, or leave --communicator out."
+                "Start the program with mpiexec, or name no communicator."
             )
         return ALONE
     world = _world(size)
@@ -342,11 +342,11 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
     if len(set(names)) > 1:
         raise ParallelError(
             f"rank 0 would use the communicator {names[0]}, and another rank would not: some "
-            "hosts have a GPU and some have none. Choose --gpu -1, or other hosts."
+            "hosts have a GPU and some have none. Choose GPU -1, or other hosts."
         )
     if name != "naive" and not on_gpu:
         raise ParallelError(
-            f"the communicator {name} is for GPUs, and there is none. Leave --communicator out."
+            f"the communicator {name} is for GPUs, and there is none. Name no communicator."
         )
     ranks = MPIRanks(_create(name, world), on_gpu)
     end_failures_with(ranks.abort)
@@ -383,7 +383,7 @@ def _create(name: str, world: Any) -> Any:
         return chainermn.create_communicator(name, mpi_comm=world, **options)
     except (ImportError, RuntimeError, ValueError) as error:
         raise ParallelError(
-            f"the communicator {name} cannot be used ({error}). Choose another --communicator."
+            f"the communicator {name} cannot be used ({error}). Choose another communicator."
         ) from None
 
 

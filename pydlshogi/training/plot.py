@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pydlshogi.drawing.font import family_of, font_path
 from pydlshogi.errors import UserError
 from pydlshogi.figure import new_figure, no_matplotlib, save_figure
+from pydlshogi.files import plain_file
 from pydlshogi.text import decode
 from pydlshogi.training.log import Curve, read_log
 
@@ -27,7 +28,7 @@ def read_curves(paths: Sequence[str]) -> dict[str, Curve]:
     curves = {}
     for path in paths:
         try:
-            found = read_log(decode(Path(path).read_bytes()).splitlines())
+            found = read_log(decode(plain_file(path, pipe=True).read_bytes()).splitlines())
         except OSError as error:
             raise PlotError(
                 f"log {path} cannot be read ({error.strerror}). Check its path."
@@ -288,6 +289,6 @@ def show(curves: Mapping[str, Curve]) -> None:
         raise no_matplotlib() from None
     figure = pyplot.figure(figsize=_size(curves), layout="constrained")
     if get_backend().lower() == "agg":  # matplotlib's fallback without a display
-        raise PlotError("there is no display to open a window on. Give --output FILE.")
+        raise PlotError("there is no display to open a window on. Name a file for the picture.")
     draw(figure, curves)
     pyplot.show()

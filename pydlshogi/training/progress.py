@@ -6,11 +6,12 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from pydlshogi.bar import is_terminal
 from pydlshogi.compat import chainer
 from pydlshogi.training.loss import LossMeans
 
@@ -31,7 +32,7 @@ def bar_stream() -> TextIO | None:
     # Jupyter and Colab run a command of a cell in a terminal, and set this variable.
     if os.environ.get("TERM") == "dumb" or "JPY_PARENT_PID" in os.environ:
         return None
-    return next((s for s in (sys.stderr, sys.stdout) if s is not None and s.isatty()), None)
+    return next(filter(is_terminal, (sys.stderr, sys.stdout)), None)
 
 
 class ProgressBar(chainer.training.Extension):
@@ -101,10 +102,18 @@ class ShownIterator(chainer.iterators.SerialIterator):
         size: Number of items, at least 1; the iterator yields their numbers.
         batch_size: Items in a batch.
         stream: The terminal; None for no bar.
+        check: Called before each batch; may raise an exception.
     """
 
-    def __init__(self, size: int, batch_size: int, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        batch_size: int,
+        stream: TextIO | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(range(size), batch_size, repeat=False, shuffle=False)
+        self._check = check
         self._stream = stream
         self._bar: Any = None
 
@@ -112,8 +121,9 @@ class ShownIterator(chainer.iterators.SerialIterator):
         """Returns the next batch. The bar counts the batches before it."""
         done = self.current_position
         try:
+            self._check()
             batch = super().__next__()
-        except StopIteration:
+        except Exception:
             self._close()
             raise
         if self._stream is not None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.training.batches import EpochIterator
 from pydlshogi.training.loss import LossMeans
-from pydlshogi.training.state import Place, State, StateFileError, checksum, fingerprint
+from pydlshogi.training.state import (
+    VALIDATION,
+    Place,
+    State,
+    StateFileError,
+    checksum,
+    fingerprint,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +39,7 @@ class LiveState:
 
     Attributes:
         schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
+        stage: Function that returns the ``Place.stage`` of this moment.
     """
 
     def __init__(
@@ -53,6 +61,7 @@ class LiveState:
         self._start = time.perf_counter()
         self._seconds_before = 0.0
         self.schedule_end: int | None = None
+        self.stage: Callable[[], str] = str
 
     def take(self) -> State:
         """Returns the state of this moment."""
@@ -68,6 +77,7 @@ class LiveState:
             schedule_end=self.schedule_end,
             options=self._options,
             order=self._iterator.kind,
+            stage=self.stage(),
         )
         return State(serialize(self._optimizer), place)
 
@@ -76,11 +86,14 @@ class LiveState:
         for key, value in self.take().to_arrays().items():
             serializer(key, value)
 
-    def resume(self, state: State) -> None:
+    def resume(self, state: State) -> bool:
         """Continues at the place of a state; the optimizer has been loaded before.
 
         With a state of the book's, and with other training positions than before, the
         current epoch starts again. The seed stays that of the resumed run.
+
+        Returns:
+            Whether the validation of the last iteration is due.
 
         Raises:
             StateFileError: the state lacks the sums of a loss, or other heads were trained.
@@ -88,11 +101,11 @@ class LiveState:
         place = state.place
         if place is None:
             self._iterator.go_to(self._iterator.seed, self._optimizer.epoch)
-            return
+            return False
         if bool(place.options.get(_HEAD)) != bool(self._options.get(_HEAD)):
             raise StateFileError(
                 "the state file to resume belongs to a run that trained other heads",
-                f"Resume with the same --{_HEAD} as before.",
+                f"Resume with the same {_HEAD} as before.",
             )
         self._seconds_before = place.seconds
         if self._train_of(place) != place.train:
@@ -101,15 +114,22 @@ class LiveState:
                 "the training positions are not those of the resumed run: epoch %d starts again",
                 self._optimizer.epoch + 1,
             )
-            return
+            return False
         if place.losses.keys() != self._means.keys():
             raise StateFileError(
                 "the state file to resume belongs to a network with other heads",
-                "Give the state file and the model of this --network.",
+                "Give the state file and the model of this network.",
+            )
+        if place.position >= self._iterator.size or place.epoch != self._optimizer.epoch:
+            raise StateFileError(
+                "the state file to resume is damaged (its place is not in the epoch)",
+                "Choose another file.",
             )
         self._iterator.go_to(place.seed, place.epoch, place.position, place.order)
         for name, means in self._means.items():
             chainer.serializers.NpzDeserializer(place.losses[name]).load(means)
+        self._iterator.is_new_epoch = place.validated_epochs < place.epoch
+        return place.stage == VALIDATION
 
     def _train_of(self, place: Place) -> int:
         """Returns the checksum of today's positions with the options of a resumed run."""

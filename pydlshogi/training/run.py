@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import shlex
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,31 +21,36 @@ from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.outputs import keep_earlier, real_path
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import FirstSaveError, SaveError, finish_save, load_pair
+from pydlshogi.training.checkpoint import finish_save, load_pair
 from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
+from pydlshogi.training.end import Interruption
 from pydlshogi.training.optimizer import make_optimizer
 from pydlshogi.training.parallel import ALONE, Ranks
-from pydlshogi.training.recipe import Options, Settings
+from pydlshogi.training.recipe import Options
 from pydlshogi.training.resume import has_other_positions
-from pydlshogi.training.state import State, differences
+from pydlshogi.training.state import COMPLETE, State, differences
 from pydlshogi.training.trainer import Task, train
 from pydlshogi.training.value_head import trained_part
 
 logger = logging.getLogger(__name__)
 
-_ON_WINDOWS = os.name == "nt"
+#: Variable with the command that continues a run until its end.
+CONTINUE = "PYDLSHOGI_CONTINUE"
 
 
 class FirstWeightsError(UserError):
     """The network cannot have the first weights that the options ask for."""
 
 
-def run(options: Options, ranks: Ranks = ALONE) -> int | None:
+def run(
+    options: Options, ranks: Ranks = ALONE, interruption: Interruption | None = None
+) -> int | None:
     """Trains as the options say.
 
     Args:
         options: The options; the folders of the output files exist.
         ranks: The processes that train together. The options of the first one count.
+        interruption: As for ``train``.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted.
@@ -58,16 +61,14 @@ def run(options: Options, ranks: Ranks = ALONE) -> int | None:
         FirstRankFailed: the first rank has raised such an error.
     """
     options = ranks.on_first(options.with_seed)
-    settings = options.settings
     device = select_device(ranks.gpu(options.gpu))
     start = load_start(options, ranks)
-    begun = start.optimizer.t, start.optimizer.epoch
+    if start.is_complete and os.environ.get(CONTINUE) and continues(options):
+        _log_start(options, start)
+        logger.info("the run is complete")  # its process was killed after the last save
+        return None
     task = make_task(options, start, device, ranks)
-    signal_number = _train(task, _continues(options))
-    if signal_number and (start.resumed or start.optimizer.t):
-        left = _left(settings, start.optimizer.t - begun[0], start.optimizer.epoch - begun[1])
-        logger.warning("to continue, %s", _how_to_continue(f"{_files(settings)}{left}"))
-    return signal_number
+    return train(task, interruption)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +84,12 @@ class Start:
     network: Network
     optimizer: Any
     resumed: State | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the resumed run had done all its epochs and iterations."""
+        place = self.resumed.place if self.resumed else None
+        return place is not None and place.stage == COMPLETE
 
 
 def load_start(options: Options, ranks: Ranks = ALONE) -> Start:
@@ -124,6 +131,8 @@ def make_task(
         train_positions, test_positions = sets
     warn_of_missing_targets(network, settings.recipe, train_positions)
     ranks.on_first(lambda: _keep_earlier(options, start.resumed, train_positions))
+    if start.is_complete:
+        logger.warning("the resumed run was complete; it is trained further")
     logger.info(log.RECIPE, options.network, settings.batchsize)
     if settings.recipe.value_head_only:
         logger.info(log.VALUE_HEAD_ONLY)
@@ -148,51 +157,10 @@ def _sizes(options: Options) -> dict[str, int]:
     for name, size in options.sizes.items():
         if found.get(name, size) != size:
             raise FirstWeightsError(
-                f"model file {options.initmodel} has {found[name]} {name}, and --{name} is {size}. "
-                f"Leave --{name} out."
+                f"model file {options.initmodel} has {found[name]} {name}, not {size}. "
+                f"Give the same {name}, or none."
             )
     return {**found, **options.sizes}
-
-
-def _train(task: Task, continues: bool) -> int | None:
-    """Trains; a file that cannot be written gets the advice how to continue.
-
-    Args:
-        task: What to train.
-        continues: Whether the run continues the files that it writes.
-    """
-    try:
-        return train(task)
-    except SaveError as error:
-        if isinstance(error, FirstSaveError) and not continues:
-            raise  # the files, if there are any, belong to an earlier run
-        files = _files(task.settings)
-        raise SaveError(f"{str(error).rstrip('.')} and continue with {files}.") from None
-
-
-def _how_to_continue(options: str) -> str:
-    """Names the command that continues; make and train.bat pass theirs in a variable."""
-    command = os.environ.get("PYDLSHOGI_CONTINUE")
-    return f"run: {command}" if command else f"add {options} to the same command"
-
-
-def _files(settings: Settings) -> str:
-    """Formats the options that resume a run from its files."""
-    model, state = (_quoted(os.fspath(path)) for path in (settings.model, settings.state))
-    return f"--initmodel {model} --resume {state}"
-
-
-def _quoted(path: str) -> str:
-    """Quotes a path for the shell of the system; cmd.exe knows double quotes only."""
-    return subprocess.list2cmdline([path]) if _ON_WINDOWS else shlex.quote(path)
-
-
-def _left(settings: Settings, iterations: int, epochs: int) -> str:
-    """Formats the options that change when a run is continued after so many updates, epochs."""
-    options = f" --epoch {settings.epoch - epochs}" if epochs else ""
-    if settings.iterations is not None and iterations:
-        options += f" --iterations {settings.iterations - iterations}"
-    return options
 
 
 def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositions) -> None:
@@ -201,7 +169,7 @@ def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositio
     With other training positions, the run starts its epoch again. If the files belong to a place
     inside the epoch, they are copied, too. Perhaps the list is wrong, or a disk is away.
     """
-    if _continues(options) and not _goes_back(resumed, positions):
+    if continues(options) and not _goes_back(resumed, positions):
         return
     model, state = (os.fspath(path) for path in (options.settings.model, options.settings.state))
     finish_save(model, state)  # after a killed save the files would be no pair
@@ -218,7 +186,7 @@ def _goes_back(resumed: State | None, positions: AnyPositions) -> bool:
     return bool(place and place.position and has_other_positions(place, positions))
 
 
-def _continues(options: Options) -> bool:
+def continues(options: Options) -> bool:
     """Checks whether a run resumes the files that it writes."""
     settings = options.settings
     return bool(options.resume) and (
@@ -241,7 +209,7 @@ def make_first_network(
     network = make_network(name, **(sizes or {}))
     if dirac and not add_identity(network):
         raise FirstWeightsError(
-            "--dirac is for residual blocks, and for 3x3 convolutions with as many planes out as "
+            "dirac is for residual blocks, and for 3x3 convolutions with as many planes out as "
             f"in outside of residual blocks, and {name} has none. Leave it out."
         )
     return network
@@ -291,4 +259,4 @@ def _log_start(options: Options, start: Start) -> None:
         for difference in differences(place.options, options.settings.options):
             logger.warning("another option than in the resumed run: %s", difference)
         if options.seed is not None and place.seed != options.seed:
-            logger.warning("--seed %d is ignored: a resumed run keeps its own", options.seed)
+            logger.warning("seed %d is ignored: a resumed run keeps its own", options.seed)

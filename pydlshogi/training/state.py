@@ -12,6 +12,7 @@ Chainer ignores:
 ``place/epoch``         number of finished epochs
 ``place/position``      number of positions done in the current epoch
 ``place/order``         kind of the order of an epoch, unless it is shuffled
+``place/stage``         what the run was at, unless it was training
 ``loss/...``            sums of the policy loss (no key for a value network)
 ``value_loss/...``      sums of the value loss (no key without a value head)
 ``schedule/end``        iteration at which a cosine learning rate reaches 0
@@ -38,7 +39,7 @@ from pydlshogi.files import write_beside
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
 from pydlshogi.model_files.npz import NpzError, read_npz
 from pydlshogi.positions import POSITION
-from pydlshogi.training.order import SHUFFLED
+from pydlshogi.training.order import COMPUTED, SHUFFLED
 from pydlshogi.training.recipe import Recipe
 
 #: Prefix of our keys in a state file.
@@ -50,11 +51,18 @@ FINGERPRINT = OWN + "model"
 #: The losses that have sums in a state file; also the prefixes of their keys.
 LOSSES = ("loss", "value_loss")
 
+#: Stages of a run: before the validation of the last iteration, and after all it had to do.
+VALIDATION, COMPLETE = "validation", "complete"
+
+# Sums of a loss, and what a number must be below; random generators take 32 bits.
+_SUMS = {f"{part}/{key}" for part in ("since_line", "in_epoch") for key in ("_x", "_x2", "_n")}
+_BOUNDS = {"seed": 1 << 32, "epoch": 1 << 32, "position": 1 << 62, "schedule_end": 1 << 62}
+
 # Positions that are copied at a time for the checksum.
 _CHECKSUM_ROWS = 1 << 16
 
-_CHOOSE_ANOTHER = "Choose a file that a training program saved as --state."
-_START_FROM_MODEL = "Leave --resume out to start at iteration 0 from the model."
+_CHOOSE_ANOTHER = "Choose a file that a training program saved as its state."
+_START_FROM_MODEL = "Start at iteration 0 from the model alone."
 
 
 class StateFileError(UserError):
@@ -78,6 +86,7 @@ class Place:
         losses: Sums of each loss in :data:`LOSSES`, as Chainer serializes a ``LossMeans``.
         seconds: Time spent on training, over all runs.
         options: Recipe and batch size by name.
+        stage: ``VALIDATION``, ``COMPLETE``, or empty in the midst of the training.
     """
 
     model: numpy.ndarray
@@ -90,6 +99,12 @@ class Place:
     schedule_end: int | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     order: str = SHUFFLED
+    stage: str = ""
+
+    @property
+    def validated_epochs(self) -> int:
+        """Number of finished epochs, without one whose validation is due."""
+        return self.epoch - (self.stage == VALIDATION and self.position == 0)
 
     def to_arrays(self) -> dict[str, Any]:
         """Returns the values by key, without the prefix."""
@@ -108,13 +123,15 @@ class Place:
             arrays["schedule/end"] = self.schedule_end
         if self.order != SHUFFLED:
             arrays["place/order"] = self.order
+        if self.stage:
+            arrays["place/stage"] = self.stage
         return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, numpy.ndarray]) -> Place:
         """Takes the values of :meth:`to_arrays`; raises what a missing or wrong value causes."""
         end = arrays.get("schedule/end")
-        return cls(
+        place = cls(
             model=arrays["model"],
             train=int(arrays["train"]),
             seed=int(arrays["place/seed"]),
@@ -125,7 +142,28 @@ class Place:
             schedule_end=None if end is None else int(end),
             options=dict(json.loads(str(arrays.get("recipe/options", "{}")))),
             order=str(arrays.get("place/order", SHUFFLED)),
+            stage=str(arrays.get("place/stage", "")),
         )
+        _refuse_impossible(place)
+        return place
+
+
+def _refuse_impossible(place: Place) -> None:
+    """Raises an error for numbers that no run has: a damaged file."""
+    for name, bound in _BOUNDS.items():
+        if not 0 <= (getattr(place, name) or 0) < bound:
+            raise ValueError(f"{name} is {getattr(place, name)}")
+    if place.model.shape != (16,) or not 0 <= place.seconds < float("inf"):
+        raise ValueError("the fingerprint or the time is impossible")
+    if not isinstance(place.options.get("value_lambda", 1), (int, float)):
+        raise ValueError("its options are impossible")
+    for of_loss in place.losses.values():
+        if of_loss.keys() != _SUMS or not all(
+            numpy.isfinite(of_loss[key]).shape == () for key in of_loss
+        ):
+            raise ValueError("the sums of a loss are impossible")
+    if place.order not in (SHUFFLED, COMPUTED) or place.stage not in ("", VALIDATION, COMPLETE):
+        raise ValueError(f"order is {place.order!r}, stage is {place.stage!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,6 +201,15 @@ def load_state(path: str | os.PathLike[str]) -> State:
             f"state file {path} holds no state of an optimizer; it may be a model",
             _CHOOSE_ANOTHER,
         )
+    for key in {"t", "epoch"} & arrays.keys():
+        if (
+            arrays[key].shape
+            or arrays[key].dtype.kind not in "iu"
+            or not 0 <= arrays[key] < 1 << 32
+        ):
+            raise StateFileError(
+                f"state file {path} is damaged ({key} is {arrays[key]})", _CHOOSE_ANOTHER
+            )
     own = _below(OWN, arrays)
     optimizer = {key: array for key, array in arrays.items() if not key.startswith(OWN)}
     return State(optimizer, _read_place(path, own) if own else None)
@@ -179,7 +226,7 @@ def read_fingerprint(path: str | os.PathLike[str]) -> numpy.ndarray | None:
 def _read_place(path: str | os.PathLike[str], own: Mapping[str, numpy.ndarray]) -> Place:
     try:
         place = Place.from_arrays(own)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise StateFileError(
             f"state file {path} is damaged or of another version of pydlshogi ({error})",
             f"Resume with the version that wrote it. {_START_FROM_MODEL}",
@@ -187,7 +234,7 @@ def _read_place(path: str | os.PathLike[str], own: Mapping[str, numpy.ndarray]) 
     known = {"batchsize", *(field.name for field in dataclasses.fields(Recipe))}
     names = [name for name, value in place.options.items() if value and name not in known]
     if names:
-        options = " and ".join(f"--{name}" for name in sorted(names))
+        options = " and ".join(sorted(names))
         raise StateFileError(
             f"state file {path} belongs to a run with {options} of another version of "
             "pydlshogi, and this version cannot continue it",
@@ -208,7 +255,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     )
     before = {**published, **before}
     return [
-        f"--{name} was {before[name]} and is {value} now"
+        f"{name} was {before[name]} and is {value} now"
         for name, value in now.items()
         # A new end of the cosine is allowed; make_schedule warns where it matters.
         if name != "lr_iterations" and before.get(name, value) != value

@@ -27,7 +27,7 @@ from pydlshogi.training.parallel import ALONE, Ranks, synchronize
 from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import VISITS, Settings
 from pydlshogi.training.resume import LiveState
-from pydlshogi.training.state import State
+from pydlshogi.training.state import COMPLETE, VALIDATION, State
 from pydlshogi.training.updater import RecordedUpdater
 
 logger = logging.getLogger(__name__)
@@ -68,8 +68,8 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
 
     Args:
         task: What to train.
-        interruption: Receives a signal, also one that comes too late to end this run. A
-            caller with more to do can then end as well.
+        interruption: Receives a signal, also one that comes too late to end this run, and what
+            is left to do.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted and
@@ -89,16 +89,18 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
         # threads of the Winograd convolution.
         warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)
         trainer.run(show_loop_exception_msg=False)
-        if end.reached(trainer):
+        finished = end.reached(trainer) and not end.due
+        if finished:
             logger.info(log.SAVE_MODEL)
             logger.info(log.SAVE_STATE)
         # Before its first update an optimizer lacks arrays that it expects in a state file.
         saves = task.resumed is not None or trainer.updater.iteration > 0
         if saves and task.ranks.is_first:
             trainer.get_extension("snapshot")(trainer)
-    if end.reached(trainer):
+    if finished:
         return None
     if saves:
+        interruption.left = end.left(trainer.updater)
         logger.warning("interrupted after iteration %d; saved", trainer.updater.iteration)
     else:
         logger.warning("interrupted before the first iteration; nothing was saved")
@@ -127,8 +129,13 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
     live = LiveState(
         task.network, optimizer, iterator, means, task.train_positions, settings.options
     )
-    if task.resumed is not None:
-        live.resume(task.resumed)
+    due = task.resumed is not None and live.resume(task.resumed)
+    if due:  # the iteration whose validation was interrupted counts as one of this run
+        left = None if settings.iterations is None else settings.iterations - 1
+        settings = dataclasses.replace(
+            settings, epoch=settings.epoch - iterator.is_new_epoch, iterations=left
+        )
+        task = dataclasses.replace(task, settings=settings)
     task.device.use()
     task.network.to_device(task.device)
     synchronize(task.network, task.ranks)
@@ -140,8 +147,10 @@ def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
         interruption or Interruption(),
         task.ranks,
     )
+    end.due = due
     # Chainer creates the folder ``out``; our folders exist already.
     trainer = chainer.training.Trainer(updater, end, out=os.curdir)
+    live.stage = lambda: VALIDATION if end.due else COMPLETE if end.reached(trainer) else ""
     _extend(trainer, task, live, means)
     return trainer
 
@@ -207,7 +216,7 @@ def _last_iteration(settings: Settings, iterator: EpochIterator, iteration: int)
 
     first = batches(iterator.size - iterator.current_position)
     length = first + (settings.epoch - 1) * batches(iterator.size)
-    return iteration + min(length, settings.iterations or length)
+    return iteration + (length if settings.iterations is None else min(length, settings.iterations))
 
 
 def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossMeans]) -> None:
@@ -221,14 +230,15 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
         return updater.is_new_epoch or end.reached(trainer)
 
     def at_save(trainer: Any) -> bool:
-        # At the end of the run, train saves and logs.
-        return (at_evaluation(trainer) or updater.is_new_epoch) and not end.reached(trainer)
+        # At the end of the run, train saves and logs; also if a signal has ended a validation.
+        saved_later = end.reached(trainer) or end.due
+        return (at_evaluation(trainer) or updater.is_new_epoch) and not saved_later
 
     measured = task.optimizer.target, task.test_positions, settings.test_batchsize
     seed = updater.get_iterator("main").seed
     progress = Progress(*measured, seed, task.device, means, task.ranks)
     stream = bar_stream()
-    validation = Validation(*measured, task.device, means, stream, task.ranks)
+    validation = Validation(*measured, task.device, means, end, stream, task.ranks)
     writer = PairWriter(task.network, settings.model, settings.state)
     snapshot = chainer.training.extensions.snapshot(target=live, writer=writer)
     for name, extension in means.items():

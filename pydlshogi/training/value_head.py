@@ -66,5 +66,5 @@ def _check(network: Any) -> None:
         raise ValueHeadError(
             f"the class {type(network).__name__} does not say what its value head is. Give it "
             'value_head = ("NAME", ...), the names of links, and the methods trunk and value (see '
-            "docs/your-own-network.md), or leave --value_head_only out."
+            "docs/your-own-network.md), or train all of it, without value_head_only."
         )

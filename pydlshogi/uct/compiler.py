@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any, Callable, TypeVar
 
 import numpy
 
+numba: Any
 try:
-    import numba
+    numba = importlib.import_module("numba")
 except ImportError:  # there is no numba for Macs with Intel processors
     numba = None
 
@@ -38,13 +40,13 @@ def compiled(function: _Function) -> _Function:
 
 def argument(array: numpy.ndarray) -> Any:
     """Returns an array in the form for such functions: plain Python reads memoryviews faster."""
-    return memoryview(array) if numba is None else array
+    return array.data if numba is None else array
 
 
 def is_in_cache(function: Any) -> bool:
     """Says whether an earlier process has left a compiled function on the disk, as it seems."""
     folder = getattr(getattr(function, "_cache", None), "cache_path", None)
-    return bool(folder) and any(Path(folder).glob(f"*.{function.__name__}-*.nbi"))
+    return folder is not None and any(Path(folder).glob(f"*.{function.__name__}-*.nbi"))
 
 
 def call_first(call: Callable[[], object]) -> None:

@@ -166,9 +166,9 @@ def select(
             if score > best_score:
                 best, best_score = edge, score
         edge = after(edges, edge)
-    if children < nodes.moves[node]:
-        if first_play + exploration * edges.prior[unvisited] > best_score:
-            return unvisited
+    has_unvisited = children < nodes.moves[node]
+    if has_unvisited and first_play + exploration * edges.prior[unvisited] > best_score:
+        return unvisited
     return best
 
 

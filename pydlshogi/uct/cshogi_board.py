@@ -12,6 +12,7 @@ import numpy
 from pydlshogi.uct.board import Mate, ends_in_mate
 from pydlshogi.uct.cshogi_planes import PlaneWriter
 from pydlshogi.uct.forced_mate import forced_mate
+from pydlshogi.uct.mate_process import MateProcess
 from pydlshogi.uct.move import MOVE_NUM, from_usi
 
 #: What this board is called in messages.
@@ -99,6 +100,12 @@ class CshogiBoard:
         moves = [move & _MOVE_MASK for move in search.get_pv(board)]
         # The library may have lost the end of the line from its table.
         return (moves, True) if ends_in_mate(self, moves) else ([], False)
+
+    def start_mate_process(self, memory: int) -> MateProcess | None:
+        """Starts a mate search in a process of its own."""
+        if not self._can_be_mated[self._board.turn ^ 1]:
+            return None
+        return MateProcess(self._board.sfen(), memory)
 
     def _mate_in_one(self) -> int:
         """Tries all checks. cshogi's search misses some distant ones, and fails in check."""

@@ -87,6 +87,9 @@ class PythonShogiBoard:
         """Searches a mate by our df-pn, in a small part of the nodes: one takes about 3 ms."""
         return search_mate(self, nodes // _NODES, plies)
 
+    def start_mate_process(self, memory: int) -> None:
+        """Starts nothing."""
+
     def write_planes(self, out: numpy.ndarray) -> None:
         """Writes the network's input."""
         out[...] = make_input_features_from_board(self._board)

@@ -320,8 +320,8 @@ class Search:
             argument(ends),
             argument(numpy.concatenate(batch.moves)),
             self._labels,
-            argument(numpy.require(logits, numpy.float32, "CW")),
-            argument(numpy.require(wins, numpy.float64, "CW")),
+            argument(numpy.require(logits, numpy.float32, ["C", "W"])),
+            argument(numpy.require(wins, numpy.float64, ["C", "W"])),
             self.settings.temperature,
         )
         if tree.root_index in batch.leaves:

@@ -17,7 +17,7 @@ from pydlshogi.uct.proof import WIN, Proof
 NODE_BYTES = NODE.itemsize + 16
 BLOCK_BYTES = BLOCK * EDGE.itemsize
 
-#: Least number of nodes and blocks by which an array grows. A large one grows by a part of its size.
+#: Least number of nodes and blocks by which an array grows, and the part by which a large one does.
 _GROWTH, _GROWTH_PART = 1024, 4
 
 #: Nodes that a slice of :meth:`Tree.sweep` goes through: less than a millisecond.
@@ -74,6 +74,12 @@ class Tree:
         root_index: The number of the root.
         limit: As above.
     """
+
+    nodes: Any
+    edges: Any
+    pool: Any
+    arrays: tuple[Any, Any, Any]
+    table: Any
 
     def __init__(self, limit: float = 0.0) -> None:
         self.limit = limit
@@ -291,7 +297,9 @@ class Tree:
 
     def _allocate(self, nodes: int, blocks: int) -> None:
         """Adds at least so many nodes and blocks to the arrays."""
-        self.nodes = self.edges = self.pool = self.arrays = self.table = None  # type: ignore
+        # No view of the arrays may be left when they move.
+        self.nodes = self.edges = self.pool = self.table = None
+        self.arrays = (None, None, None)
         if nodes > 0:
             nodes = max(nodes, _GROWTH, len(self._nodes) // _GROWTH_PART)
             # The memory's owner moves the pages, not the bytes: no second array is needed.
@@ -303,14 +311,14 @@ class Tree:
         is_outgrown = len(self._table) < 2 * len(self._nodes)
         if is_outgrown:
             self._table = numpy.zeros(1 << (2 * len(self._nodes)).bit_length(), numpy.int32)
-        self.nodes = _NodeFields(*(memoryview(self._nodes[name]) for name in _NodeFields._fields))
-        self.edges = _EdgeFields(*(memoryview(self._edges[name]) for name in _EdgeFields._fields))
-        self.pool = memoryview(self._pool)
-        self.arrays: tuple[Any, Any, Any] = (self._nodes, self._edges, self._pool)
-        self.table: Any = self._table
+        self.nodes = _NodeFields(*(self._nodes[name].data for name in _NodeFields._fields))
+        self.edges = _EdgeFields(*(self._edges[name].data for name in _EdgeFields._fields))
+        self.pool = self._pool.data
+        self.arrays = (self._nodes, self._edges, self._pool)
+        self.table = self._table
         if not IS_COMPILED:
             self.arrays = (self.nodes, self.edges, self.pool)
-            self.table = memoryview(self._table)
+            self.table = self._table.data
         if is_outgrown:
             core.remember_all(self.arrays[0], self.arrays[2], self.table)
 

@@ -120,7 +120,7 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path):
     network.evaluator.evaluate = lambda planes: evaluate(planes)._replace(
         logits=numpy.full((1, 2187), numpy.nan)
     )
-    with pytest.raises(AnalysisError, match="training diverged. Choose another --model"):
+    with pytest.raises(AnalysisError, match="training diverged. Choose another model"):
         network.opinions([shogi.Board()])
 
 
@@ -194,5 +194,5 @@ def test_a_search_has_the_batches_of_the_engine(network, monkeypatch):
 
 @pytest.mark.parametrize("name", ["policy", "value"])
 def test_a_search_needs_both_heads(name, tmp_path):
-    with pytest.raises(AnalysisError, match="--seconds needs a policy and a value"):
+    with pytest.raises(AnalysisError, match="cannot search: that needs a policy and a value"):
         Searcher(small_network(tmp_path, name), 1)

@@ -105,6 +105,7 @@ def test_the_legend_of_several_logs_hides_no_curve(tmp_path):
     assert all(axes.bbox.height > figure.bbox.height / 4 for axes in figure.axes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["run{}", "a_long_folder/and_a_long_name/" * 4 + "{}", "棋譜{}"])
 @pytest.mark.parametrize("count", [2, 8, 20])
 def test_many_logs_of_two_heads_fit_into_the_picture(tmp_path, monkeypatch, name, count):
@@ -134,6 +135,7 @@ def test_names_that_are_no_text_are_drawn_with_question_marks(tmp_path):
     assert {label.partition(":")[0] for label, *_ in loss} == {"a?", "b"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind, start", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_the_program_writes_a_picture_without_a_display(tmp_path, kind, start):
     logs = [write_log(tmp_path / name, [5, 10]) for name in ("a", "b")]

@@ -54,6 +54,7 @@ def test_without_model_the_shipped_one_with_a_value_is_asked(tmp_path):
         assert (output.read_bytes() == default) == is_default
 
 
+@pytest.mark.long
 def test_the_options_change_the_picture(model, tmp_path):
     pictures = set()
     of_model = ["-m", model]
@@ -78,7 +79,7 @@ def test_the_options_change_the_picture(model, tmp_path):
         (["no game.KIF"], "record no game.KIF cannot be read"),
         ([str(GAME), "--ply", "110"], "has 109 moves"),
         (["startpos", "moves", "7g7f", "--ply", "5"], "has 1 move, so there is no position"),
-        (["startpos", "--ply", "1"], "after move 1. Leave --ply out."),
+        (["startpos", "--ply", "1"], "after move 1. Give no number."),
         ([str(GAME), "--game", "2"], "no game number 2"),
         (["startpos", "--game", "2"], "--game is for a file with several games"),
         (["startpos", "-m", "no_model"], "no_model"),
@@ -154,6 +155,27 @@ def test_a_game_becomes_kif_graph_and_page(language, model, tmp_path, capsys):
     assert "model_policy" not in page
 
 
+def test_results_of_records_with_one_name_are_told_apart_and_earlier_ones_kept(
+    model, tmp_path, capsys
+):
+    names = ["a.csa", "sub/a.csa"]
+    (tmp_path / "sub").mkdir()
+    arguments = ["-m", model, "-o", str(tmp_path / "out")]
+    suffixes = [".kif", ".png", ".html"]
+    for name in names:
+        (tmp_path / name).write_bytes(GAME.read_bytes())
+        assert analyze_kifu.main([str(tmp_path / name), *arguments]) == 0
+        found = {path.name for path in (tmp_path / "out").iterdir()}
+        assert {f"a_analysis{suffix}" for suffix in suffixes} <= found
+    # The second record was another one of the same name.
+    assert {f"a_analysis{suffix}.old" for suffix in suffixes} <= found
+    assert capsys.readouterr().err.count("exists already; its content is kept as") == 3
+    (tmp_path / "a.kif").write_bytes((tmp_path / "out" / "a_analysis.kif").read_bytes())
+    assert analyze_kifu.main([str(tmp_path / "a.kif"), *arguments]) == 0
+    assert all((tmp_path / "out" / f"a_kif_analysis{suffix}").exists() for suffix in suffixes)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_game_is_analyzed_by_a_search(model, tmp_path):
     game = game_of("7g7f", "3c3d")
     record = tmp_path / "short.csa"
@@ -169,7 +191,7 @@ def test_a_game_is_analyzed_by_a_search(model, tmp_path):
 def test_a_policy_model_cannot_search(tmp_path, capsys):
     model = save_small(tmp_path / "policy", "policy")
     line = fails(analyze_kifu.main, GAME, "-m", model, "--seconds", 1, capsys=capsys)
-    assert "--seconds needs a policy and a value" in line
+    assert "cannot search: that needs a policy and a value" in line
 
 
 def test_a_policy_model_analyzes_without_values(tmp_path, capsys):
@@ -192,6 +214,7 @@ def test_an_output_that_cannot_be_written_is_found_before_the_analysis(
     assert re.search(f"--output .*{kind}", line)
 
 
+@pytest.mark.long
 def test_openvino_analyzes_alike_and_is_named_if_it_is_missing(
     model, tmp_path, capsys, monkeypatch
 ):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import warnings
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from training_helpers import SmallNetwork, assert_same_files, assert_same_parameters
 
+from pydlshogi.commands import train
 from pydlshogi.commands.train_policy import main
 from pydlshogi.compat import chainer
 from pydlshogi.layers.convolution import get_convolution, set_convolution
@@ -100,10 +102,49 @@ def test_under_make_the_hint_is_the_command_of_the_makefile(folder, small, inter
     assert messages()[-1] == "to continue, run: make train"
 
 
+def test_under_make_a_complete_run_is_not_trained_further(folder, small, monkeypatch, capsys):
+    files = "--model m --state s --log log"
+    call(f"{files} --iterations 2")
+    before = Path("m").read_bytes(), Path("s").read_bytes()
+    with monkeypatch.context() as make:
+        make.setenv("PYDLSHOGI_CONTINUE", "make train")
+        call(f"{files} --epoch 1 -m m -r s")
+    assert messages()[-1] == "the run is complete"
+    assert (Path("m").read_bytes(), Path("s").read_bytes()) == before
+    capsys.readouterr()
+    call(f"{files} --iterations 1 -m m -r s")
+    assert "the resumed run was complete; it is trained further" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["__init__", "forward"])
+def test_a_network_of_the_user_that_ends_the_program_is_one_sentence(folder, method):
+    code = f"""
+        import sys
+        from pydlshogi.network.policy import PolicyNetwork
+        class Mine(PolicyNetwork):
+            def {method}(self, *arguments):
+                sys.exit(0)
+    """
+    file = Path(f"ends_in{method}.py").resolve()
+    file.write_text(textwrap.dedent(code))
+    words = f"train.txt test.txt --network {file} --gpu -1 --model m --state s --log log"
+    assert main(words.split()) == 1
+    error = f"the file {file}, line 6, ends the program."
+    assert messages()[-1] == f"{error} Let it raise an error instead."
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file that is always full")
+def test_a_log_on_a_full_disk_is_status_1_and_the_files_are_saved(folder, small, capsys):
+    words = "train.txt test.txt --iterations 2 --gpu -1 --model m --state s --log /dev/full"
+    assert main(words.split()) == 1
+    assert "the log /dev/full is incomplete (No space left on device)" in capsys.readouterr().err
+    assert read_npz("s")["t"] == 2 and Path("m").exists()
+
+
 def test_on_windows_the_hint_has_double_quotes_which_cmd_knows(
     folder, small, interrupt, monkeypatch
 ):
-    monkeypatch.setattr(run, "_ON_WINDOWS", True)
+    monkeypatch.setattr(train, "_ON_WINDOWS", True)
     interrupt(2)
     command = r"train.txt test.txt --gpu -1 --state run\s --log log"
     assert main([*command.split(), "--model", r"a run\m"]) == 130
@@ -112,6 +153,7 @@ def test_on_windows_the_hint_has_double_quotes_which_cmd_knows(
     )
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_files(folder):
     for name in ("one", "other"):
         call(f"--iterations 2 -b 4 --model {name} --state {name}.state --seed 3")
@@ -206,7 +248,7 @@ def test_a_size_that_is_not_the_models_is_told(folder, capsys):
     words = f"train.txt test.txt --gpu -1 {RESNET} --channels 8 -m m -r s --model m --state s"
     assert main(words.split()) == 1
     error = capsys.readouterr().err
-    assert "model file m has 4 channels, and --channels is 8. Leave --channels out." in error
+    assert "model file m has 4 channels, not 8. Give the same channels, or none." in error
 
 
 @pytest.mark.parametrize("before", [None, "--channels 8 --blocks 1"])
@@ -250,7 +292,9 @@ def interrupt(monkeypatch):
     [
         ("--epoch 3", 2, ""),
         ("--epoch 3", 6, " --epoch 2"),
-        ("--epoch 2", 5, " --epoch 1"),
+        ("--epoch 2", 5, ""),  # the validation of the first epoch is to do
+        ("--epoch 1", 5, ""),
+        ("--iterations 5", 5, " --iterations 1"),
         ("--iterations 7", 3, " --iterations 4"),
         ("--epoch 2 --iterations 9", 6, " --epoch 1 --iterations 3"),
     ],
@@ -301,11 +345,11 @@ def test_what_cannot_be_resumed_and_what_differs_is_told_before_records_are_read
     call("--iterations 2 --model m --state s")
     words = "train.txt test.txt --gpu -1 --iterations 2 --model m --state s -m m -r s --log log"
     assert main([*words.split(), "--momentum", "0.9"]) == 1
-    assert "the same --momentum and --value_head_only as before" in capsys.readouterr().err
+    assert "the same momentum and value_head_only as before" in capsys.readouterr().err
     assert len(messages()) == 1
     call("--iterations 2 --model m --state s -m m -r s --log log -b 20")
     told = messages().index(
-        "another option than in the resumed run: --batchsize was 32 and is 20 now"
+        "another option than in the resumed run: batchsize was 32 and is 20 now"
     )
     assert told < messages().index("read kifu start")
 
@@ -385,7 +429,7 @@ def test_a_model_alone_starts_at_iteration_0(folder, small):
 def test_a_seed_that_is_not_the_resumed_runs_is_passed_over(folder, small):
     call("--iterations 3 --model m --state s --seed 4")
     call("--iterations 3 --model m --state s --seed 5 -m m -r s --log log")
-    assert any(message.startswith("--seed 5 is ignored") for message in messages())
+    assert any(message.startswith("seed 5 is ignored") for message in messages())
     # Nor does it matter whether the list is still the same.
     lines = Path("train.txt").read_text(encoding="utf-8").splitlines()
     Path("train.txt").write_text("\n".join(lines[1:]), encoding="utf-8")
@@ -632,10 +676,14 @@ def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, numb
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such terminals on Windows")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("log", ["", "--log log"])
-def test_a_terminal_that_is_closed_ends_the_program_after_it_has_saved(folder, log):
+def test_a_terminal_that_is_closed_ends_the_program_after_it_has_saved(
+    folder, log, unbuffered, monkeypatch
+):
     import pty
 
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     words = "train.txt test.txt --gpu -1 -b 2 -i 1 --test_batchsize 1 --model m --state s"
     command = program(*words.split(), *log.split())
     pid, terminal = pty.fork()

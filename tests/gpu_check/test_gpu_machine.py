@@ -73,6 +73,7 @@ def run(clone, *arguments, **variables):
     )
 
 
+@pytest.mark.long
 @WITH_BASH
 def test_the_script_installs_what_was_carried_and_packs_the_results(clone, tmp_path):
     with tarfile.open(clone / ".whl" / "games.tar.xz", "w:xz") as archive:
@@ -94,6 +95,7 @@ def test_the_script_installs_what_was_carried_and_packs_the_results(clone, tmp_p
     assert "cshogi does not fit this Python" in result.stderr
 
 
+@pytest.mark.long
 @WITH_BASH
 def test_without_an_archive_and_a_folder_the_options_are_passed_alone(clone):
     environment = {"OUT": ""}

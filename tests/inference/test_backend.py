@@ -33,7 +33,7 @@ from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.network import Network
 from pydlshogi.network.registry import NETWORKS
 from pydlshogi.network.value_kind import ValueKind
-from pydlshogi.player import options
+from pydlshogi.player import engine_options
 
 CPU = chainer.get_device("@numpy")
 
@@ -61,7 +61,7 @@ class Sums(Network):
 
 
 def test_the_engines_option_has_the_backends():
-    assert options.BACKENDS == BACKENDS
+    assert engine_options.BACKENDS == BACKENDS
 
 
 @pytest.mark.parametrize("name", NETWORKS)

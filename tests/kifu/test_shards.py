@@ -1,6 +1,7 @@
 """Shards: what is written is read, what is damaged is named and never read."""
 
 import errno
+import os
 
 import numpy
 import pytest
@@ -234,5 +235,34 @@ def test_more_shards_than_the_system_allows_are_one_sentence(tmp_path, monkeypat
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(mapped_positions, "Shard", full)
-    with pytest.raises(UserError, match=r"2 shards .* --shard_size"):
+    with pytest.raises(UserError, match=r"2 shards .* shard_size"):
         mapped_positions.with_shards(positions_of(1), ["a.shard", "b.shard"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not let others cut an open file")
+@pytest.mark.parametrize("size", [0, 64, 1000, -1])
+def test_a_shard_that_is_cut_while_it_is_used_is_one_sentence(tmp_path, size):
+    path = tmp_path / "a.shard"
+    write_shard(path, positions_of(400), visits_of(400))
+    shard = Shard(path)
+    os.truncate(path, size if size >= 0 else 64 + 400 * POSITION.itemsize)
+    rows = numpy.array([0, 399])
+    shard.prefetch(rows, True)
+    with pytest.raises(ShardError, match=r"a\.shard cannot be used: it was cut while it was read"):
+        shard.visits_of(rows)
+    if size >= 0:
+        with pytest.raises(ShardError, match="it was cut while it was read"):
+            shard[rows]
+
+
+@pytest.mark.skipif(not hasattr(os, "pread"), reason="another function of the system reads")
+def test_a_disk_that_fails_while_a_shard_is_used_is_one_sentence(tmp_path, monkeypatch):
+    write_shard(tmp_path / "a.shard", positions_of(40))
+    shard = Shard(tmp_path / "a.shard")
+
+    def fail(*arguments):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", fail)
+    with pytest.raises(ShardError, match=r"cannot be read \(Input/output error\)"):
+        shard[:]

@@ -129,6 +129,7 @@ def finished(tmp_path_factory):
     return output
 
 
+@pytest.mark.long
 def test_pairs_share_their_opening_and_change_sides(finished):
     games = [parse_game((finished / f"a_b/000{n}.csa").read_bytes()) for n in (1, 2, 3, 4)]
     assert [game.names for game in games] == [["a", "b"], ["b", "a"]] * 2
@@ -137,6 +138,7 @@ def test_pairs_share_their_opening_and_change_sides(finished):
     assert games[0].moves[6:] != games[1].moves[6:]
 
 
+@pytest.mark.long
 def test_games_may_begin_with_the_first_moves_of_other_games(tmp_path, capsys):
     movers = ("--engine", SEEDED.format("a", 1), "--opponent", SEEDED.format("b", 2))
     kifu_list = Path(__file__).resolve().parents[2] / "kifu" / "kifulist_test.txt"
@@ -203,6 +205,7 @@ def test_the_tables_count_the_records(finished, capsys):
     assert "| a | b | 4 |" in printed
 
 
+@pytest.mark.long
 def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
     output = tmp_path / "match"
     assert two_random_movers(output, games=2) == 0
@@ -261,6 +264,7 @@ def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
     assert not records(output)
 
 
+@pytest.mark.long
 def test_settings_of_other_programs_are_left_alone(fake, tmp_path):
     output = tmp_path / "match"
     (output / ".vscode").mkdir(parents=True)
@@ -299,6 +303,7 @@ def test_limits_give_no_clock_that_could_be_taken_for_the_other_sides():
     assert Limit("byoyomi", 500).command == "go btime 0 wtime 0 byoyomi 500"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "behaviour, mark, words",
     [
@@ -408,6 +413,7 @@ def test_a_page_names_the_winner(fake, tmp_path):
         assert "resigned; random wins" in page
 
 
+@pytest.mark.long
 def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, capsys):
     arguments = ("--engine", "random", "--opponent", fake("fades at gameover"), "--games", 4)
     assert run(tmp_path, *arguments) == 0
@@ -415,6 +421,7 @@ def test_an_engine_that_dies_between_two_games_is_started_again(fake, tmp_path, 
     assert "ended at" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, capsys, concurrency):
     output = tmp_path / "match"
@@ -541,6 +548,7 @@ def test_games_played_under_other_conditions_are_not_mixed(fake, tmp_path, capsy
     assert "holds games of other engines, options or conditions" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("games", [2, 4])
 def test_a_match_does_not_join_one_that_began_after_its_check(
     fake, tmp_path, capsys, monkeypatch, games
@@ -621,6 +629,7 @@ def test_the_random_player_is_found_from_any_folder():
     assert parse_engine("fairy:0").variables() == {}
 
 
+@pytest.mark.long
 def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys):
     output = tmp_path / "match"
     for name, games in (("b", 4), ("a", 2)):
@@ -685,6 +694,7 @@ def test_a_broken_record_is_named(fake, tmp_path, capsys):
     assert f"{path} is no record (the game has no end). Remove it" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_records_that_no_settings_describe_are_refused_and_kept(fake, tmp_path, capsys):
     output = tmp_path / "match"
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
@@ -719,6 +729,7 @@ def test_a_game_whose_page_was_not_written_is_played_again(fake, tmp_path, monke
     assert names == ["0001.csa", "0001.html", "0002.csa", "0002.html"]
 
 
+@pytest.mark.long
 def test_after_ctrl_c_the_tables_have_the_games_so_far(fake, tmp_path, monkeypatch):
     output, play = tmp_path / "match", series.Series.play
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games")

@@ -2,12 +2,15 @@
 
 import os
 import pickle
+import tracemalloc
 
 import numpy
 import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.model_files import model_file
+from pydlshogi.network.network import arrays_of
+from pydlshogi.network.registry import make_network
 
 
 class Small(chainer.Chain):
@@ -132,3 +135,18 @@ def test_a_missing_file_and_a_folder(tmp_path):
         model_file.load_model(tmp_path / "none", Small())
     with pytest.raises(model_file.ModelFileError, match="is a folder, not a file"):
         model_file.load_model(tmp_path, Small())
+
+
+@pytest.mark.parametrize("name, blocks", [("policy", 0), ("policy_value_resnet", 2_000)])
+def test_a_file_that_claims_a_huge_network_takes_no_memory_for_it(tmp_path, name, blocks):
+    arrays = arrays_of(make_network(name, channels=2))
+    arrays["l1/W"] = numpy.zeros((4096, 104, 3, 3), numpy.float32)
+    arrays.update({f"b{number}/conv1/W": numpy.zeros(1) for number in range(1, blocks)})
+    numpy.savez_compressed(tmp_path / "file.npz", **arrays)
+    tracemalloc.start()
+    try:
+        with pytest.raises(model_file.ModelFileError, match="is not of the network"):
+            model_file.load_network(tmp_path / "file.npz")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 28
+    finally:
+        tracemalloc.stop()

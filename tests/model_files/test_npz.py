@@ -1,12 +1,13 @@
 """Chainer's npz files: read completely, or refused with a reason, whatever the damage."""
 
 import io
+import os
 import zipfile
 
 import numpy
 import pytest
 
-from pydlshogi.model_files.npz import NpzError, read_npz
+from pydlshogi.model_files.npz import NpzError, read_headers, read_npz
 
 ARRAYS = {
     "l1/W": numpy.arange(12, dtype=numpy.float32).reshape(3, 4),
@@ -92,3 +93,46 @@ def test_a_missing_file_is_told_from_a_damaged_one(tmp_path):
 def test_a_folder_is_named_as_one(tmp_path):
     with pytest.raises(NpzError, match="^is a folder, not a file$"):
         read_npz(tmp_path)
+
+
+def test_headers_have_names_shapes_and_dtypes_and_unpack_nothing_large(tmp_path):
+    large = numpy.ones((300, 1000), numpy.float16)
+    numpy.savez_compressed(tmp_path / "file.npz", large=large, name=numpy.array("policy"))
+    headers = read_headers(tmp_path / "file.npz")
+    assert (headers["large"].shape, headers["large"].dtype) == (large.shape, large.dtype)
+    assert headers["large"].strides == (0, 0)
+    assert str(headers["name"]) == "policy"
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    numpy.savez_compressed(tmp_path / "file.npz", a=numpy.zeros((1 << 27) + 1, numpy.uint8))
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("it is unpacked"))
+    for read in (read_npz, read_headers):
+        with pytest.raises(NpzError, match=r"its [0-9,]+ bytes unpack to 134,217,\d+$"):
+            read(tmp_path / "file.npz")
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_another_compression_is_refused(tmp_path, compression):
+    with zipfile.ZipFile(tmp_path / "file", "w", compression) as file:
+        file.writestr("t.npy", b"")
+    with pytest.raises(NpzError, match="another compression"):
+        read_npz(tmp_path / "file")
+
+
+@pytest.mark.parametrize("shape", ["(1000000000000,)", "(-1,)", "(-1, -3)", "(2, 1)", "()"])
+def test_a_shape_that_does_not_fit_its_bytes_is_refused(tmp_path, shape):
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    member = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\0" * 12
+    with zipfile.ZipFile(tmp_path / "file", "w") as file:
+        file.writestr("t.npy", member)
+    with pytest.raises(NpzError, match="does not fit its"):
+        read_headers(tmp_path / "file")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(NpzError, match="it is a device or a pipe; name a file"):
+            read_npz(path)

@@ -185,6 +185,7 @@ def test_our_layers_learn_as_chainers_own_do(device, name):
         assert error <= 0.05 * np.linalg.norm(gradient) + rounding, path
 
 
+@pytest.mark.long
 def test_every_network_learns_a_few_positions(device):
     positions = make_positions(8)
     for name in ("policy_bn", "policy_hand1x1_unpool", "policy_value_resnet", "policy_value_small"):

@@ -110,6 +110,7 @@ def test_shape_of_the_logits():
         assert y.dtype == np.float32
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("convolution", ["auto", "winograd"])
 def test_gradients_equal_the_plain_networks(device, convolution):
     planes, labels = golden_planes()[0], np.arange(16, dtype=np.int32) * 100

@@ -383,6 +383,7 @@ def test_a_forced_move_is_played_at_once():
     assert time.perf_counter() - start < 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch_size", [1, 16, 128])
 @pytest.mark.parametrize("kind", [{"infinite": True}, {"ponder": True}, {}])
 def test_stop_does_not_wait_for_the_network(kind, batch_size):
@@ -1080,7 +1081,7 @@ def test_find_mate():
     assert make_player().find_mate(Go(mate=True, mate_ms=1000)) == "nomate"
 
 
-@pytest.mark.parametrize("used, left", [(0.3, 11.2), (0.5, 8), (0.9, 8), (1.0, 8)])
+@pytest.mark.parametrize("used, left", [(0.3, 5.6), (0.5, 4), (0.9, 4), (1.0, 4)])
 def test_find_mate_has_at_least_half_of_the_memory(monkeypatch, used, left):
     given = []
 
@@ -1108,6 +1109,7 @@ def test_find_mate_has_at_least_half_of_the_memory(monkeypatch, used, left):
 def test_a_mate_search_says_that_its_memory_is_full(monkeypatch):
     monkeypatch.setattr("pydlshogi.uct.dfpn._ENTRY_BYTES", 100_000)
     monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], False))
+    monkeypatch.setattr(CshogiBoard, "start_mate_process", lambda self, memory: None)
     many_checks = "4k4/9/9/9/9/9/9/9/4K4 b RB2G2S2N2L9Prb2g2s2n2l9p 1"
     player = make_player(many_checks, USI_Hash=16)
     assert player.find_mate(Go(mate=True)) == "timeout"

@@ -335,7 +335,11 @@ def test_search1_plays_a_value_network_that_has_no_policy(model_of):
     ("player_class", "name", "lacks"),
     [
         (PolicyPlayer, "value", "is a value network and has no policy. Play it with search1"),
-        (Search1Player, "policy", "has no value head. Choose a file trained with --network value"),
+        (
+            Search1Player,
+            "policy",
+            "has no value head. Choose a file trained with the network value",
+        ),
     ],
 )
 def test_a_network_without_the_head_that_a_player_needs_is_refused(
@@ -364,5 +368,5 @@ def test_a_threshold_that_has_no_effect_is_named(model_of):
     player.options.set("resign_threshold", "50")
     player.prepare()
     assert said[0].startswith("info string resign_threshold has no effect")
-    assert "--network policy_value" in said[0]
+    assert "the network policy_value" in said[0]
     assert player.choose(Go()) != "resign"

@@ -16,6 +16,7 @@ from training_helpers import (
 
 from pydlshogi import files
 from pydlshogi.compat import chainer
+from pydlshogi.files import next_to
 from pydlshogi.model_files.model_file import ModelFileError, load_model
 from pydlshogi.network.registry import make_network as make_named_network
 from pydlshogi.training.checkpoint import PairWriter, SaveError, finish_save, load_pair
@@ -199,6 +200,16 @@ def test_a_model_that_waits_for_no_state_that_is_there_stays(paths, monkeypatch,
     finish_save(*paths)
     assert paths[0].read_bytes() == before
     assert paths[0].with_name("model.next").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
+def test_a_save_does_not_follow_a_link_beside_the_model(paths):
+    other = paths[0].with_name("other")
+    other.write_text("another file")
+    next_to(paths[0]).symlink_to(other)
+    save(paths, make_network(), 1)
+    assert other.read_text() == "another file"
+    assert not paths[0].is_symlink() and load(paths)
 
 
 def test_no_file_is_left_but_the_pair(paths):

@@ -19,7 +19,14 @@ from pydlshogi.positions import POSITION
 from pydlshogi.read_kifu import read_kifu
 from pydlshogi.text import counted
 from pydlshogi.training import compare, trainer
-from pydlshogi.training.compare import CompareError, Row, format_markdown, format_tsv, hold_out
+from pydlshogi.training.compare import (
+    CompareError,
+    Row,
+    format_markdown,
+    format_tsv,
+    game_starts,
+    hold_out,
+)
 from pydlshogi.training.log import Curve, EpochPoint, ProgressPoint, read_log
 
 SMALL = (
@@ -68,6 +75,7 @@ def test_recipes_are_trained_and_their_table_written(folder, capsys, monkeypatch
         assert numpy.count_nonzero(test_set["ply"] == 1) == 1
 
 
+@pytest.mark.long
 def test_a_recipe_that_is_trained_is_not_trained_again_and_others_are_added(folder):
     lines = RECIPES.strip().splitlines()
     assert call("\n".join(lines[:2])) == 0
@@ -77,6 +85,7 @@ def test_a_recipe_that_is_trained_is_not_trained_again_and_others_are_added(fold
     assert "| fast |" in Path("out/table.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_recipe_that_diverges_is_named_and_the_others_go_on(folder, capsys):
     assert call("huge --lr 1e30\nsmall --lr 0.1") == 0
     captured = capsys.readouterr()
@@ -91,6 +100,7 @@ def test_a_recipe_that_diverges_is_named_and_the_others_go_on(folder, capsys):
     assert "every training diverged" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_what_was_trained_otherwise_is_refused(folder, capsys):
     assert call("one --momentum 0.9") == 0
     for changed in ("--momentum 0.8", "--momentum 0.9 --nesterov", "--momentum 0.9 --clip 9"):
@@ -128,6 +138,7 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process on Windows")
 def test_a_signal_in_the_last_iteration_of_a_recipe_ends_the_comparison(
     folder, monkeypatch, ctrl_c
@@ -197,10 +208,10 @@ def test_a_backslash_in_a_recipe_is_part_of_a_path_on_windows(
     assert [line.args for line in again] == [own.args, quoted.args]
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_recipes_of_the_documentation_are_accepted(folder, number):
+def test_the_recipes_of_the_documentation_are_accepted(folder):
     page = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
-    Path("recipes.txt").write_text(re.findall(r"```text\n(.*?)```", page, re.DOTALL)[number])
+    (recipes,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    Path("recipes.txt").write_text(recipes)
     words = SMALL.replace("--network policy_value_small", "").split()
     assert len(read_recipes(build_parser().parse_args(words), words)) == 4
 
@@ -276,6 +287,7 @@ def test_one_thing_is_singular():
         hold_out(positions, 1)
 
 
+@pytest.mark.long
 def test_networks_are_compared_on_a_test_list(folder, capsys):
     recipes = "hand1x1 --network policy_hand1x1\nsmall\nvalue --network value"
     options = "--kifulist_test test.txt --test_positions 10 -e 2 -b 8"
@@ -296,6 +308,7 @@ def test_networks_are_compared_on_a_test_list(folder, capsys):
         assert [point.iteration for point in curve.epochs] == [5, 10]
 
 
+@pytest.mark.long
 def test_networks_of_several_sizes_are_compared_by_moves_and_winners(folder):
     residual = "--network policy_value_hand1x1_resnet --dirac"
     recipes = (
@@ -346,6 +359,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="no such signals on Windows")
 @pytest.mark.parametrize("number, status", [("SIGKILL", -9), ("SIGTERM", 143)])
 def test_killed_it_continues_and_ends_the_same(folder, number, status):
@@ -381,6 +395,7 @@ def test_a_recipe_that_cannot_begin_is_told_before_others_are_trained(folder, ca
     assert not list(Path().glob("out/*"))
 
 
+@pytest.mark.long
 def test_a_state_that_cannot_be_used_is_told_in_words_of_this_program(folder, capsys):
     assert call("one") == 0
     network = load_network("out/one/model")
@@ -394,6 +409,7 @@ def test_a_state_that_cannot_be_used_is_told_in_words_of_this_program(folder, ca
     assert "--resume" not in line
 
 
+@pytest.mark.long
 def test_a_recipe_that_was_not_trained_yet_may_be_changed(folder, monkeypatch):
     with monkeypatch.context() as patch:
 
@@ -408,6 +424,7 @@ def test_a_recipe_that_was_not_trained_yet_may_be_changed(folder, monkeypatch):
     assert json.loads(Path("out/two/settings.json").read_text(encoding="utf-8"))["lr"] == 0.2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["model", "settings.json"])
 @pytest.mark.parametrize("content", ["{", "[1]", "1"])
 def test_damaged_files_are_told_in_words_of_this_program(folder, capsys, name, content):
@@ -460,11 +477,20 @@ def test_networks_with_one_and_two_heads_have_comparable_columns():
     assert "| value | 1 | 0:00:01 | - | - | - | - | 0.6000 | 0.8000 |" in format_markdown(rows, "")
 
 
+@pytest.mark.parametrize("games, held_out", [(2, 1), (9, 1), (10, 2), (230, 46), (2000, 200)])
+def test_without_a_number_at_most_a_fifth_of_the_games_is_held_out(games, held_out):
+    positions = numpy.zeros(3 * games, POSITION)
+    positions["ply"] = numpy.tile([1, 2, 3], games)
+    others, test_set = hold_out(positions, None)
+    assert (len(others), len(test_set)) == (3 * (games - held_out), 3 * held_out)
+    assert len(game_starts(test_set)) == held_out
+
+
 def test_single_positions_are_no_games_to_hold_out():
     positions = numpy.zeros(6, POSITION)
     positions["ply"] = [1, 2, 3, 1, 2, 1]
     assert [len(part) for part in hold_out(positions, 2)] == [3, 3]
     for ply in ([0] * 6, [7, 20, 3, 8, 1, 5]):
         positions["ply"] = ply
-        with pytest.raises(CompareError, match="--kifulist_test"):
+        with pytest.raises(CompareError, match="as kifulist_test"):
             hold_out(positions, 2)

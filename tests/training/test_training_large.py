@@ -142,6 +142,7 @@ def private_memory(process):
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux tells the memory")
 @pytest.mark.parametrize(
     ("count", "seconds"), [(200_000, 30), pytest.param(50_000_000, 5, marks=pytest.mark.slow)]

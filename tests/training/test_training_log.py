@@ -1,8 +1,10 @@
 """Log lines: what is written is what is read."""
 
+import contextlib
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydlshogi.training import log
-from pydlshogi.training.log_file import is_stream, log_to
+from pydlshogi.training.log_file import LogError, is_stream, log_to
 
 numbers = st.floats(width=32, allow_nan=False)
 counts = st.integers(1, 10**9)
@@ -82,6 +84,7 @@ def test_a_line_of_values_without_its_point_is_ignored():
     assert curve.progress == [log.ProgressPoint(1, 5, 1.5, 0.5, value_accuracy=0.6)]
 
 
+@pytest.mark.long
 @given(st.lists(st.text(), max_size=5))
 def test_any_other_text_is_passed_over(lines):
     assert log.read_log(lines) == []
@@ -187,10 +190,34 @@ def test_a_file_name_that_is_no_text_is_logged(tmp_path, capsys):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file that is always full")
 def test_a_full_disk_is_told_once_and_the_run_goes_on(capsys):
-    with log_to("/dev/full"):
+    with pytest.raises(LogError, match="log /dev/full is incomplete"), log_to("/dev/full"):
         for _ in range(3):
             logging.getLogger("pydlshogi.training").info("hello")
     assert capsys.readouterr().err == "/dev/full cannot be written: No space left on device.\n"
+    with pytest.raises(KeyboardInterrupt), log_to("/dev/full"):
+        logging.getLogger("pydlshogi.training").info("hello")
+        raise KeyboardInterrupt
+
+
+def test_lines_wait_for_space_on_the_disk_and_none_is_lost(tmp_path):
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "log.txt"
+    path.write_bytes(b"cut on a full di")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with log_to(path), contextlib.redirect_stderr(None):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50, before[1]))
+            for number in range(1000):
+                logging.getLogger("pydlshogi.training").info("line %d", number)
+            assert path.stat().st_size == 50
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    lines = path.read_text().splitlines()
+    assert lines[0] == "cut on a full di"
+    assert [line.split("\t")[-1] for line in lines[1:]] == [f"line {n}" for n in range(1000)]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/stderr"), reason="this system has no such file")

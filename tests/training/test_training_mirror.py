@@ -90,6 +90,7 @@ def test_the_mirror_image_of_a_mirror_image_is_the_original():
     assert changed == {"board", "label", "recent"}
 
 
+@pytest.mark.long
 def test_positions_and_moves_are_those_of_python_shogis_mirrored_board(games):
     kinds = set()
     for board, legal, chosen in games:

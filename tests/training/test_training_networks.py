@@ -19,6 +19,7 @@ def call(options):
     return main(["train.txt", "test.txt", "--gpu", "-1", *options.split()])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["policy_bn", "policy_hand1x1_unpool", "value", "policy_value_small"]
 )
@@ -37,6 +38,7 @@ def test_a_network_is_trained_saved_and_resumed(folder, name):
         assert point.value_loss is None or numpy.isfinite(point.value_loss)
 
 
+@pytest.mark.long
 def test_a_run_that_begins_with_the_identity_is_resumed_to_the_last_bit(folder):
     options = (
         "--network policy_hand1x1_bn --channels 16 --dirac -i 1 -b 4 --test_batchsize 8 --seed 1"

@@ -33,6 +33,7 @@ def test_a_thousand_million_numbers_need_no_table():
     assert numbers.max() < 10**9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [3, 5])
 def test_small_orders_are_all_equally_frequent(size):
     """Chi-square of the counts of all permutations, at 0.1 %."""

@@ -98,7 +98,7 @@ def test_a_report_replaces_only_a_report(tmp_path):
     Report().write_tsv(path)
     check_report(str(path))
     path.write_text("kind regards\n")
-    with pytest.raises(OutputError, match="--report .* is not a table"):
+    with pytest.raises(OutputError, match="the report .* is not a table"):
         check_report(str(path))
 
 
@@ -106,7 +106,7 @@ def test_a_report_replaces_only_a_report(tmp_path):
 def test_a_log_is_appended_only_to_a_log(folder, capsys, content):
     (folder / "other").write_bytes(content)
     assert main(["train.txt", "test.txt", "--log", "other"]) == 1
-    assert "--log other exists and is not a log" in capsys.readouterr().err
+    assert "the log other exists and is not a log" in capsys.readouterr().err
     assert (folder / "other").read_bytes() == content
 
 

@@ -161,6 +161,7 @@ def test_a_list_and_its_shards_have_the_same_visits(searched):
     assert not (searched / "searched.pickle").exists()
 
 
+@pytest.mark.long
 def test_the_program_trains_alike_on_a_list_and_on_its_shards(searched):
     assert make_positions_command.main(["searched.txt", "out", "--shard_size", "50"]) == 0
     assert train_program("searched.txt", "listed") == 0
@@ -171,6 +172,7 @@ def test_the_program_trains_alike_on_a_list_and_on_its_shards(searched):
     assert played != (searched / "listed.model").read_bytes()
 
 
+@pytest.mark.long
 def test_a_list_without_visits_is_trained_on_its_moves_with_a_warning(folder, capsys):
     assert train_program("train.txt", "visits") == 0
     assert any("no training position has visits" in line for line in complaints(capsys))

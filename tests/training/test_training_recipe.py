@@ -69,6 +69,7 @@ RECIPES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RECIPES)
 def test_interrupted_twice_a_run_ends_the_same_to_the_last_bit(tmp_path, caplog, name):
     caplog.set_level(logging.INFO)
@@ -100,12 +101,12 @@ def test_interrupted_twice_a_run_ends_the_same_to_the_last_bit(tmp_path, caplog,
         (Recipe(lr_schedule="cosine", lr_iterations=50, warmup=49), "is 0 from iteration 50 on"),
         (
             Recipe(lr_schedule="cosine", lr_iterations=50, warmup=50),
-            "--warmup is 50, but this run or its cosine ends at iteration 50",
+            "warmup is 50, but this run or its cosine ends at iteration 50",
         ),
         (Recipe(lr_schedule="cosine", lr_iterations=50, warmup=60), "is 0 from iteration 50 on"),
-        (Recipe(lr_schedule="cosine", warmup=120), "--warmup is 120"),
-        (Recipe(warmup=200), "--warmup is 200, but this run or its cosine ends at iteration 120"),
-        (Recipe(lr_schedule="steps", lr_steps=(50, 120)), "--lr_steps names iteration 120"),
+        (Recipe(lr_schedule="cosine", warmup=120), "warmup is 120"),
+        (Recipe(warmup=200), "warmup is 200, but this run or its cosine ends at iteration 120"),
+        (Recipe(lr_schedule="steps", lr_steps=(50, 120)), "lr_steps names iteration 120"),
         (Recipe(lr_schedule="steps", lr_steps=(50, 119)), ""),
         (Recipe(warmup=119), ""),
         (Recipe(lr_schedule="cosine", warmup=119), ""),
@@ -256,9 +257,9 @@ def test_other_options_than_those_of_the_run_resumed_are_told(tmp_path):
     run(tmp_path, RECIPES["everything"], iterations=1)
     changed = Recipe(**{**vars(RECIPES["everything"]), "warmup": 0, "clip": None})
     assert told(tmp_path, changed, batchsize=10) == [
-        "--clip was 0.5 and is None now",
-        "--warmup was 3 and is 0 now",
-        "--batchsize was 8 and is 10 now",
+        "clip was 0.5 and is None now",
+        "warmup was 3 and is 0 now",
+        "batchsize was 8 and is 10 now",
     ]
     run(tmp_path, changed, resume=True, iterations=1)
     assert told(tmp_path, changed) == []
@@ -272,14 +273,14 @@ def test_options_that_an_older_state_lacks_are_told_if_they_change_the_training(
     older = {name: value for name, value in now.items() if name not in added}
     assert differences(older, now) == []
     assert differences(older, {**now, **added}) == [
-        "--value_lambda was 1.0 and is 0.5 now",
-        "--policy_target was played and is visits now",
+        "value_lambda was 1.0 and is 0.5 now",
+        "policy_target was played and is visits now",
     ]
 
 
 def test_momentum_needs_a_state_with_momentum(tmp_path):
     run(tmp_path, Recipe(), iterations=1)
-    with pytest.raises(StateFileError, match="--momentum"):
+    with pytest.raises(StateFileError, match="same momentum"):
         run(tmp_path, RECIPES["momentum"], resume=True)
 
 

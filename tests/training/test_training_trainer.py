@@ -32,7 +32,7 @@ from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import SaveError, load_pair
 from pydlshogi.training.optimizer import make_optimizer as make_optimizer_of
 from pydlshogi.training.recipe import Recipe
-from pydlshogi.training.state import StateFileError
+from pydlshogi.training.state import COMPLETE, StateFileError, load_state
 from pydlshogi.training.trainer import Settings, Task, train
 
 CPU = chainer.get_device("@numpy")
@@ -410,12 +410,65 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path, number):
 
 
 class TwiceInterrupting(SmallNetwork):
-    """Sends two signals in a validation, the second after the first did not end it."""
+    """Sends two signals in an iteration."""
+
+    def forward(self, x):
+        if chainer.config.train:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().forward(x)
+
+
+class InterruptingInValidation(SmallNetwork):
+    """Sends the process a signal in a validation batch, the first one after so many."""
+
+    def __init__(self, batches):
+        super().__init__()
+        self.left, self.evaluated = batches, 0
 
     def forward(self, x):
         if not chainer.config.train:
-            os.kill(os.getpid(), signal.SIGINT)
+            self.evaluated += 1
+            if self.evaluated == self.left:
+                os.kill(os.getpid(), signal.SIGINT)
         return super().forward(x)
+
+
+@pytest.mark.parametrize("limit", [{"epoch": 2}, {"epoch": 1}, {"epoch": 9, "iterations": 4}])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_signal_ends_a_validation_which_the_resumed_run_does_first(
+    tmp_path, messages, number, limit, batch
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    options = {"batchsize": 8, "test_batchsize": 2, "eval_interval": 100}
+    numpy.random.seed(1)
+    (tmp_path / "whole").mkdir()
+    whole, _, _ = run(tmp_path / "whole", **options, **limit)
+    expected = messages()
+    numpy.random.seed(1)
+    network = InterruptingInValidation(batch)
+    _, optimizer, result = run(tmp_path, network=network, **options, **limit)
+    assert (result, network.evaluated) == (signal.SIGINT, batch)
+    interrupted = messages()
+    assert interrupted[-2:] == [
+        "validate test data",
+        f"interrupted after iteration {optimizer.t}; saved",
+    ]
+    # The limits are those of the interrupted run: its last epoch or iteration is not done.
+    if "iterations" in limit:
+        limit = {**limit, "iterations": 1}
+    resumed, _, result = run(tmp_path, resume=True, **options, **limit)
+    assert result is None
+    assert interrupted[:-2] + messages() == expected
+    assert_same_parameters(resumed, whole)
+    assert_same_files(tmp_path / "whole" / "model", tmp_path / "model")
+
+
+def test_a_finished_run_says_so_in_its_state(tmp_path):
+    run(tmp_path, iterations=2)
+    assert load_state(tmp_path / "state").place.stage == COMPLETE
+    run(tmp_path, iterations=2, resume=True, network=Interrupting(0))
+    assert load_state(tmp_path / "state").place.stage == COMPLETE
 
 
 def test_a_second_signal_ends_at_once_and_the_last_save_stands(tmp_path, number):
@@ -479,6 +532,7 @@ def start(folder, end):
     )
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_and_resumed_a_run_is_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):

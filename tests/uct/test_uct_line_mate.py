@@ -47,9 +47,7 @@ def fond_search(sfen, move, visits=60, **settings):
 def moves_of(search):
     """Maps each visited move of the root to its number of visits and its node."""
     root = search.root
-    return {
-        to_usi(move): (child.visits, child) for move, child in zip(root.moves, root.children)
-    }
+    return {to_usi(move): (child.visits, child) for move, child in zip(root.moves, root.children)}
 
 
 @pytest.mark.parametrize(("sfen", "blunder", "plies"), BLUNDERS)

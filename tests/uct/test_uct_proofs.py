@@ -4,10 +4,10 @@ import cshogi
 import pytest
 from uct_helpers import endgames, make_search, nodes_of, run, searched
 
+from pydlshogi.uct.core import add_child, add_edge
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import best_lines
-from pydlshogi.uct.core import add_child, add_edge
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.tree import Tree
 
@@ -145,6 +145,7 @@ def check_position(sfen, visits):
     return found, root.proof
 
 
+@pytest.mark.long
 def test_proven_positions_agree_with_an_exhaustive_search():
     results = [check_position(sfen, visits=300) for sfen in endgames(45)]
     assert sum(found for found, _ in results) > 250
@@ -162,6 +163,7 @@ def test_proven_positions_agree_with_an_exhaustive_search_on_five_hundred_positi
     pytest.fail(f"only {proven} proven positions")
 
 
+@pytest.mark.long
 def test_without_a_mate_search_the_tree_finds_mates_itself():
     proven = 0
     for sfen in endgames(40, plies=3):
@@ -177,6 +179,7 @@ def test_without_a_mate_search_the_tree_finds_mates_itself():
     assert proven > 12
 
 
+@pytest.mark.long
 def test_a_mate_found_at_the_root_is_shown_to_its_end():
     lengths = set()
     for sfen in endgames(80, plies=12):

@@ -16,8 +16,8 @@ from uct_helpers import (
     shape,
 )
 
-from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.core import select
+from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.evaluation import Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import from_usi

@@ -125,6 +125,7 @@ def test_it_starts_as_the_book_does(start, module):
     assert program.leave("quit") == 0
 
 
+@pytest.mark.long
 def test_the_players_run_through_the_books_loop(start, two_heads):
     code = (
         "from pydlshogi.player.parallel_mcts_player import *; from pydlshogi.usi.usi import *;"
@@ -198,6 +199,7 @@ def test_a_held_move_waits_also_when_the_search_is_done(shared_engine, position,
     assert not bestmoves(engine.until("readyok"))
 
 
+@pytest.mark.long
 def test_ponderhit_is_no_stop(engine_by_default):
     engine = engine_by_default
     engine.send("position startpos", "go ponder btime 0 wtime 0 byoyomi 900")
@@ -322,6 +324,7 @@ def test_positions_with_moves_behind_an_sfen_and_wrong_ones(engine):
     assert bestmoves(engine.ask("go nodes 20", "bestmove")) != ["resign"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "lines",
     [[], ["usi"], ["isready"], ["go infinite"], ["go ponder"], ["go"], ["go mate infinite"]],
@@ -401,6 +404,7 @@ def test_isready_after_a_changed_option_ends_the_search_and_loads(engine):
     engine.ask("stop", "bestmove")
 
 
+@pytest.mark.long
 def test_after_ponderhit_an_infinite_search_still_waits_for_stop(engine):
     for position in ("position startpos", MATED):
         engine.send(position, "go ponder infinite", "ponderhit")
@@ -409,6 +413,7 @@ def test_after_ponderhit_an_infinite_search_still_waits_for_stop(engine):
         assert len(bestmoves(engine.ask("stop", "bestmove"))) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("go", ["go infinite", "go"])
 def test_a_ponderhit_without_ponder_changes_nothing(engine, go):
     engine.send("position startpos", go)
@@ -418,6 +423,7 @@ def test_a_ponderhit_without_ponder_changes_nothing(engine, go):
     assert engine.ask("stop", "bestmove")
 
 
+@pytest.mark.long
 def test_the_next_go_does_not_cut_a_search_that_ends_itself(engine):
     engine.send("position startpos", "go nodes 400", "position startpos", "go nodes 20", "usi")
     answers = engine.until("usiok")
@@ -426,6 +432,7 @@ def test_the_next_go_does_not_cut_a_search_that_ends_itself(engine):
     assert len(bestmoves(answers)) == 2
 
 
+@pytest.mark.long
 def test_the_next_go_does_not_cut_a_search_that_an_option_ends(engine):
     engine.send("setoption name nodes value 300", "position startpos", "go")
     engine.send("position startpos", "go", "setoption name nodes value 0", "usi")
@@ -441,6 +448,7 @@ def test_one_stop_ends_every_search_before_it(engine):
     assert len(bestmoves(engine.until("usiok"))) == 2
 
 
+@pytest.mark.long
 def test_a_large_tree_delays_neither_a_new_game_nor_quit(engine):
     engine.send("position startpos", "go nodes 8000")
     engine.until("bestmove")

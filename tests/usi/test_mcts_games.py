@@ -148,6 +148,7 @@ def overstepping(engine, moves_wanted, byoyomi, remaining, increment):
     return worst
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "byoyomi, remaining, increment", [(800, 0, 0), (0, 2000, 60)], ids=["byoyomi", "increment"]
 )
