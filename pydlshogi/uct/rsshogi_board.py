@@ -128,6 +128,9 @@ class RsshogiBoard:
         """Searches a mate by our df-pn, as long as cshogi's would take for so many nodes."""
         return search_mate(self, nodes // _NODES, plies)
 
+    def start_mate_process(self, memory: int) -> None:
+        """Starts nothing: our df-pn needs no process of its own."""
+
     def write_planes(self, out: numpy.ndarray) -> None:
         """Writes the network's input."""
         write_planes(self._board.to_sfen(), out)
