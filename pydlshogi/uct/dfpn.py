@@ -19,6 +19,7 @@ Source: A. Nagai, Df-pn algorithm for searching AND/OR trees and its application
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from typing import Any, Callable, NamedTuple
@@ -329,6 +330,7 @@ def search_mate(board: SearchBoard, nodes: int, plies: int) -> tuple[list[int], 
         As :meth:`pydlshogi.uct.board.SearchBoard.search_mate`.
     """
     search = MateSearch(board)
-    result = search.run(lambda: search.nodes > nodes)
+    numbers = itertools.count(1)  # not the search's own: a cycle would keep the board in memory
+    result = search.run(lambda: next(numbers) > nodes)
     line = search.line() if result else []
     return (line, True) if line and len(line) <= plies else ([], result is False)

@@ -12,6 +12,7 @@ import shogi
 from rsshogi.core import Board, Move
 from rsshogi.types import Color, Piece, PieceType
 
+from pydlshogi import rules
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.uct.board import Mate
 from pydlshogi.uct.dfpn import search_mate
@@ -32,6 +33,7 @@ _PIECE_MASK = _PIECE_NUM - 1 << _SQUARE_BITS
 _ORIGIN_MASK = 2 * _SQUARE_MASK + 1  # with the bit for a drop
 
 _COLORS = (Color.BLACK, Color.WHITE)
+_FAR_RANKS = (range(3), range(6, 9))
 
 #: rsshogi's kinds of pieces in the order of python-shogi.
 _KINDS = (
@@ -81,7 +83,6 @@ class RsshogiBoard:
         self.pop = board.pop
         self.key = board.zobrist_hash
         self.in_check = board.is_in_check
-        self.can_declare = board.can_declare_win
         for move in moves:
             self.push(from_usi(move))
 
@@ -118,6 +119,19 @@ class RsshogiBoard:
                 if attack == _ALWAYS or self._gives_check(ours):
                     checks.append(ours)
         return checks
+
+    def can_declare(self) -> bool:
+        """Says whether the side to move wins by the 27-point declaration.
+
+        rsshogi has no such rule. It is asked of python-shogi's board where the king is far enough.
+        """
+        us = self.turn
+        king = int(self._board.king_square(_COLORS[us]))
+        if king >= SQUARE_NUM or king % 9 not in _FAR_RANKS[us]:
+            return False
+        board = shogi.Board(self._board.to_sfen())
+        rules.untie(board)
+        return rules.can_declare_win(board)
 
     def mate(self, plies: int) -> Mate | None:
         """Finds the shortest mate in at most ``plies`` plies, unless there are too many moves."""
