@@ -55,8 +55,9 @@ gpu:
 	run ""; \
 	exit 1
 
-# On these processors, OpenVINO makes the search much faster (docs/search.md). All else works without.
-HAS_AVX2 := $(shell grep -q avx2 /proc/cpuinfo 2>/dev/null && echo yes)
+# On processors with AVX2, OpenVINO makes the search much faster (docs/search.md); it has wheels for
+# Macs with ARM, too. All else works without.
+FITS_OPENVINO := $(shell { grep -q avx2 /proc/cpuinfo 2>/dev/null || test "`uname -sm`" = "Darwin arm64"; } && echo yes)
 NO_OPENVINO = OpenVINO could not be installed. The search works without it, but is slower.
 
 # numba and the fast board have no wheels for some systems.
@@ -143,7 +144,7 @@ $(VENV)/.setuptools: | $(BIN)/python
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
 	$(BIN)/python -m pip install $(PIP) -e ".[plot,board,7z]"
 	$(ADD_SEARCH)
-ifneq ($(HAS_AVX2),)
+ifneq ($(FITS_OPENVINO),)
 	@$(BIN)/python -m pip install $(PIP) -e ".[openvino]" || echo "$(NO_OPENVINO)"
 endif
 	@$(ADD_CSHOGI)

@@ -3,6 +3,7 @@
 import gc
 import math
 import re
+import sys
 import threading
 import time
 import weakref
@@ -633,7 +634,8 @@ def test_the_board_is_named_once_at_isready(monkeypatch):
     player = make_player()
     player.prepare()
     assert player.said.count("info string the search uses the board of cshogi") == 1
-    monkeypatch.setitem(__import__("sys").modules, "pydlshogi.uct.cshogi_board", None)
+    for library in ("cshogi", "rsshogi"):
+        monkeypatch.setitem(sys.modules, f"pydlshogi.uct.{library}_board", None)
     boards._implementation.cache_clear()
     try:
         slow = make_player()
