@@ -66,15 +66,14 @@ def searched(visits, sfen=None, moves=(), seed=1, board=CshogiBoard, **settings)
 def nodes_of(node):
     """Yields a node and all nodes below it."""
     yield node
-    for child in node.children or ():
+    for child in node.children:
         yield from nodes_of(child)
 
 
 def shape(node):
     """Describes a tree: two equal trees have equal descriptions."""
     children = [
-        (node.move(index), node.child_visits[index], shape(child))
-        for index, child in enumerate(node.children or ())
+        (move, child.visits, shape(child)) for move, child in zip(node.moves, node.children)
     ]
     return node.visits, round(node.total, 9), node.proof, children
 

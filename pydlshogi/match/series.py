@@ -9,7 +9,7 @@ from typing import Callable, TypeVar
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
-from pydlshogi.kifu.game import RecordError
+from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.lock import lock_outputs
 from pydlshogi.match.engine_spec import EngineSpec, Limit
 from pydlshogi.match.openings import Opening, draw_openings

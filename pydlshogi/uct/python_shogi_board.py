@@ -83,6 +83,9 @@ class PythonShogiBoard:
         """Finds nothing: python-shogi has no mate search."""
         return [], False
 
+    def start_mate_process(self, memory: int) -> None:
+        """Starts nothing."""
+
     def write_planes(self, out: numpy.ndarray) -> None:
         """Writes the network's input."""
         out[...] = make_input_features_from_board(self._board)

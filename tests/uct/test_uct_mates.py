@@ -168,6 +168,47 @@ def test_a_mate_found_at_the_root_is_the_shortest_up_to_seven_plies():
     assert len(line) == 7 and is_mating(sfen, line)
 
 
+def test_the_librarys_no_is_no_proof(monkeypatch):
+    """cshogi's df-pn overlooks mates because of repetitions and of its limit of plies."""
+    monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], True))
+    monkeypatch.setattr(CshogiBoard, "start_mate_process", lambda self, memory: None)
+    assert is_mating(THREE, find_mate(MateSearch(CshogiBoard(THREE)), never))
+    # It says so of this mate.
+    sfen = "7k1/5+Bp2/7Ss/9/9/9/1n7/9/9 b 2rb4g2s3n4l17p 1"
+    end = time.monotonic() + 1
+    line = find_mate(MateSearch(CshogiBoard(sfen)), lambda: time.monotonic() > end)
+    assert line is None or is_mating(sfen, line)
+
+
+#: A mate that cshogi finds in a third of a second, and our own search not in ten.
+LONG = "3+R1gknl/4+B1s2/6pp1/5p3/8p/9/9/9/9 b RSNPb3g2s2n3l13p 1"
+
+
+def test_a_long_mate_is_found_in_a_process_of_its_own():
+    end = time.monotonic() + 60
+    search = MateSearch(CshogiBoard(LONG))
+    line = find_mate(search, lambda: time.monotonic() > end)
+    assert is_mating(LONG, line)
+    assert len(line) >= 15
+
+
+def test_a_search_in_a_process_ends_at_once_when_it_is_stopped():
+    deep = "l2+N2G2/rs7/1p1p1ps2/k3gg2P/2p1P4/6B2/4GPPP1/K1S4R1/LN2N1SNL b BL4P5p 103"
+    process = CshogiBoard(deep).start_mate_process(10**9)
+    time.sleep(0.5)
+    start = time.monotonic()
+    process.close()
+    assert time.monotonic() - start < 0.3
+    assert process.has_ended() and not process.mate()
+
+
+def test_a_mate_is_shortened_before_it_is_shown():
+    sfen = "5pk2/7P1/4+R1+P1+b/8b/6R2/9/9/9/9 b 4g4s4n4l15p 1"
+    assert len(CshogiBoard(sfen).search_mate(1000, 400)[0]) > 5
+    line = find_mate(MateSearch(CshogiBoard(sfen)), never)
+    assert len(line) == 5 and is_mating(sfen, line)
+
+
 def test_df_pn_needs_no_fast_board():
     slow, fast = (MateSearch(board(THREE)) for board in (PythonShogiBoard, CshogiBoard))
     assert slow.run(never) is fast.run(never) is True

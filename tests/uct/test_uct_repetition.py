@@ -3,6 +3,7 @@
 import pytest
 from uct_helpers import FakeNetwork, make_search, shape
 
+from pydlshogi.uct.core import find
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game, Repetition
 from pydlshogi.uct.move import from_usi
@@ -78,7 +79,7 @@ def visit_all_moves(moves, sfen=None, **settings):
 
 def test_in_a_game_the_second_occurrence_is_worth_a_draw_and_proves_nothing():
     node = child(visit_all_moves(SHUFFLE[:3]), "7b8b")
-    assert node.children is None
+    assert not node.is_expanded
     assert node.value() == 0.5
     assert node.proof is None
 
@@ -88,7 +89,7 @@ def test_in_an_analysis_only_the_fourth_occurrence_counts():
     third = child(visit_all_moves(SHUFFLE + SHUFFLE[:3], **settings), "7b8b")
     assert third.children
     fourth = child(visit_all_moves(SHUFFLE * 2 + SHUFFLE[:3], **settings), "7b8b")
-    assert fourth.children is None
+    assert not fourth.is_expanded
     assert fourth.proof == (DRAW, 0)
     assert fourth.value() == 0.75  # Black is to move there
 
@@ -115,7 +116,7 @@ def test_a_root_that_was_judged_as_a_repetition_is_searched_like_a_new_one():
         judged = search.root.visits  # as a repetition, by the search before
         while search.root.visits < visits:
             search.step(visits)
-    assert search.root.policy is not None
+    assert search.root.is_expanded
     assert shape(search.root) == shape(search_after(SHUFFLE, 200, **settings).root), judged
 
 
@@ -123,8 +124,8 @@ def test_a_forecast_is_not_kept_for_other_ways_to_the_position():
     search = visit_all_moves(SHUFFLE[:3])
     forecast = child(search, "7b8b")
     assert forecast.visits > 1
-    assert forecast.policy is None
+    assert not forecast.is_expanded
     assert not any(node.proof for node in (forecast, search.root))
     key = played(SHUFFLE).input_key(search.plane_num)
-    assert search._cache.get(key) is None
-    assert len(search._cache) > 100
+    assert not find(search.tree.arrays[0], search.tree.table, key)
+    assert find(search.tree.arrays[0], search.tree.table, played(SHUFFLE[:3]).input_key(104))
