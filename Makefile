@@ -12,7 +12,7 @@ KIFU :=
 CUDA := cuda12
 GPU_ARGS :=
 
-.PHONY: train train-book train-value retrain gpu setup test test-all test-slow lint wheel gui-test help clean
+.PHONY: train train-book train-value retrain play gpu setup test test-all test-slow lint wheel gui-test help clean
 
 # Lists, training and curve. Started again, each target continues its run.
 #   $(1): the target that continues, which an interrupted training names
@@ -32,6 +32,11 @@ train-value: setup
 # Starts over, and keeps the earlier run under another name.
 retrain: setup
 	$(call TRAIN,train) --restart
+
+# Opens the board in the browser. PLAY_ARGS: options of the program play.
+PLAY_ARGS :=
+play: setup
+	$(BIN)/python -m pydlshogi play $(PLAY_ARGS)
 
 # Runs the tests, the benchmark, the trainings and the engine on an NVIDIA GPU. A Python that has
 # the packages is used as it is, so that nothing is downloaded; else they are installed into .venv.
@@ -114,6 +119,7 @@ help:
 	@echo "make train-book  the same by the book's recipe"
 	@echo "make train-value train a small network with policy and value, for the search"
 	@echo "make retrain     make train from the start; the earlier run is kept"
+	@echo "make play        play in the browser, also with your own models in run/"
 	@echo "make gpu         run everything that needs an NVIDIA GPU; the results go to run/gpu"
 	@echo "make setup       make .venv, the Python environment of all programs"
 	@echo "make test        run the tests; make test-all: with those that take longer"

@@ -38,7 +38,7 @@ rem Only Python 3.12 needs this command; pyproject.toml says why.
 rem The compiled functions stay on the disk, so the first start of an engine need not wait for them.
 ".venv\Scripts\python.exe" -c "from pydlshogi.uct.search import compile_search; compile_search()" >nul 2>&1
 type nul >".venv\.for-train"
-echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat shows how to play.
+echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat plays.
 if not "%~1"=="nopause" pause
 
 :ready

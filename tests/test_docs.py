@@ -69,6 +69,7 @@ _KINDS = ("average", "calibrate", "fold_bn", "transfer")
 
 #: Programs whose options the pages must describe completely, and the pages that do so.
 _DESCRIBED = {
+    "play": ("play",),
     "train_policy": ("training", "recipes", "parallel"),
     "train_kifu": ("training",),
     "match": ("matches",),

@@ -17,7 +17,7 @@ import shogi
 
 from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove
 from pydlshogi.analysis.opinion import Opinion
-from pydlshogi.analysis.record import AnalysisError
+from pydlshogi.analysis.record import AnalysisError, GameRecord
 from pydlshogi.drawing.notation import PIECES, line_text, marked_move_text, move_text
 from pydlshogi.files import not_written, write_beside
 from pydlshogi.player.strategy import score
@@ -71,12 +71,12 @@ def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -
 def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:
     """Yields the lines of the file."""
     record = game.record
-    yield from _start_lines(record.start)
+    yield from start_lines(record.start)
     for title, name in zip(("先手", "後手"), record.names):
-        yield f"{title}：{_one_line(name)}"
+        yield f"{title}：{one_line(name)}"
     yield "手数----指手---------消費時間--"
-    yield f"**Engines 0 {_one_line(engine)}"
-    yield f"*pydlshogi（{_one_line(engine)}）による解析"
+    yield f"**Engines 0 {one_line(engine)}"
+    yield f"*pydlshogi（{one_line(engine)}）による解析"
     yield from _summary_lines(game)
     board = record.board(0)
     yield from _value_lines(board, game.opinions[0], engine)
@@ -85,14 +85,15 @@ def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:
         yield from _move_lines(board, move, game.opinions[move.ply - 1])
         board.push(move.move)
         yield from _value_lines(board, after, engine)
-    yield from _end_lines(game)
+    yield from end_lines(record)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Replaces control characters, such as line ends in a name, by spaces."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _start_lines(start: shogi.Board) -> Iterator[str]:
+def start_lines(start: shogi.Board) -> Iterator[str]:
     """Describes the position before the first move."""
     if start.sfen().split()[:3] == shogi.Board().sfen().split()[:3]:
         yield "手合割：平手"
@@ -171,12 +172,12 @@ def _value_lines(board: shogi.Board, opinion: Opinion, engine: str) -> Iterator[
     yield f"*#評価値={value}"
     if text:
         yield f"*#読み筋={text.replace(' ', '')}"
-    yield f"*#エンジン={_one_line(engine)}"
+    yield f"*#エンジン={one_line(engine)}"
 
 
-def _end_lines(game: AnalyzedGame) -> Iterator[str]:
+def end_lines(record: GameRecord) -> Iterator[str]:
     """Says how the game ended."""
-    record, number = game.record, len(game.moves)
+    number = len(record.moves)
     end = _ENDS.get(record.end_mark or "", _BREAK)
     turn = (record.start.turn + number) % 2
     if end == "反則":  # the mark names the side that broke a rule

@@ -94,6 +94,13 @@ def read_record(
         raise AnalysisError(
             f"record {name} cannot be read ({error.strerror}). Check its path."
         ) from None
+    return parse_record(name, data, number, needs_moves=needs_moves)
+
+
+def parse_record(
+    name: str, data: bytes, number: int = 1, *, needs_moves: bool = True
+) -> GameRecord:
+    """Reads a game from the content of a file, as :func:`read_record`."""
     # No file has more records than bytes; islice refuses huge numbers.
     first = min(number - 1, len(data))
     record = next(itertools.islice(records_of(name, data), first, None), None)

@@ -22,7 +22,8 @@ from pydlshogi.drawing.notation import FILES, MARKS, PIECES, RANKS, SIDES
 from pydlshogi.drawing.words import word
 from pydlshogi.files import not_written, write_beside
 
-_VIEWER = Path(__file__).resolve().parent / "viewer"
+#: Folder of the page's parts; the board in the browser shares board.js.
+VIEWER = Path(__file__).resolve().parent / "viewer"
 
 #: Texts of the viewer (:mod:`pydlshogi.drawing.words`).
 _WORDS = (
@@ -110,7 +111,7 @@ def render_page(page: GamePage, language: str) -> str:
         "style": _read("viewer.css"),
         # "<" could end the element, or begin a comment.
         "data": content.replace("<", "\\u003c"),
-        "script": _read("viewer.js"),
+        "script": _read("board.js") + _read("viewer.js"),
     }
     # Split first: what is filled in may contain a mark itself.
     pieces = _read("page.html").split("@")
@@ -123,7 +124,7 @@ def _valid(text: str) -> str:
 
 
 def _read(name: str) -> str:
-    return (_VIEWER / name).read_text(encoding="utf-8")
+    return (VIEWER / name).read_text(encoding="utf-8")
 
 
 def _font_face(text: str) -> str:

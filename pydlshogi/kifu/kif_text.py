@@ -70,8 +70,8 @@ TARGET_AND_PIECE = (
 #: Characters that begin a comment.
 COMMENT_MARKS = "*＊#＃&"
 
-# Squares of the pieces that the stronger side (White) removes, as file and rank seen by Black.
-_HANDICAPS = {
+#: Squares of the pieces that the stronger side (White) removes, as file and rank seen by Black.
+HANDICAPS = {
     "平手": "",
     "香落ち": "11",
     "右香落ち": "91",
@@ -327,7 +327,7 @@ class Header:
     def start(self, number: int) -> None:
         """Sets the start position of the game, given the number of the first move's line."""
         board = list(EVEN_GAME[:SQUARE_NUM])
-        handicap = _HANDICAPS.get(self._handicap or "", "")
+        handicap = HANDICAPS.get(self._handicap or "", "")
         white_first = bool(handicap) if self._white_first is None else self._white_first
         if self._rows or self._has_frame:
             if len(self._rows) != 9:
@@ -335,7 +335,7 @@ class Header:
             board = [code for row in self._rows for code in row]
         elif self._handicap == "その他":
             raise RecordError(number, "a special start position (手合割：その他) without a board")
-        elif self._handicap is not None and self._handicap not in _HANDICAPS:
+        elif self._handicap is not None and self._handicap not in HANDICAPS:
             raise RecordError(self._handicap_line, "an unknown handicap without a board")
         for square in handicap.split() if not self._rows else ():
             board[square_of(int(square[0]), int(square[1]))] = 0
