@@ -22,14 +22,35 @@ dlshogi's ``cppshogi.h``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 _GAME = struct.Struct("<32sHBB")
 _MOVE = struct.Struct("<HhH")
-_CANDIDATE_SIZE = 4
+_CANDIDATE = struct.Struct("<HH")
 # The largest number of legal moves that a position can have, a known fact.
 _MOST_CANDIDATES = 593
+
+
+#: The bits of ``result`` that say how a game ended.
+REPETITION, DECLARATION = 4, 8
+
+
+def encode(
+    hcp: bytes, result: int, moves: Sequence[tuple[int, int, Sequence[tuple[int, int]]]]
+) -> bytes:
+    """Encodes a game.
+
+    Args:
+        hcp: The first board.
+        result: The byte ``result`` of the table above.
+        moves: The move played, the evaluation and the candidates with their visits, of each move.
+    """
+    parts = [_GAME.pack(hcp, len(moves), result, 0)]
+    for move, evaluation, candidates in moves:
+        parts.append(_MOVE.pack(move, evaluation, len(candidates)))
+        parts += [_CANDIDATE.pack(*candidate) for candidate in candidates]
+    return b"".join(parts)
 
 
 class Layout(NamedTuple):
@@ -91,7 +112,7 @@ def scan(data: bytes | memoryview) -> Iterator[Layout]:
                 end += _MOVE.size
                 moves.append(move)
                 candidates.append(end)
-                end += _CANDIDATE_SIZE * move[2]
+                end += _CANDIDATE.size * move[2]
         except struct.error:
             end = size + 1
         if end > size:
