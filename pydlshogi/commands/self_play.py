@@ -124,12 +124,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = SelfPlaySettings(**{field.name: getattr(args, field.name) for field in fields})
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.selfplay.folder import GameFolder
-    from pydlshogi.selfplay.generate import generate, summary
+    from pydlshogi.selfplay.generate import Generator, summary
 
     model = load(args.model, args)
     batch = args.batch or default_batch(model)
     with GameFolder(args.folder, args.seed, args.games_a_file) as folder:
-        generate(model, folder, settings, games=args.games, seed=args.seed, batch=batch)
+        Generator(model, folder, settings, args.seed, batch).run(args.games)
         rows = folder.rows()
     print(summary(rows), end="")
     print(f"{args.folder}: {len(rows)} games, and every 100th as a page in {Path('records')}")

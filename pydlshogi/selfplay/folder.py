@@ -104,7 +104,7 @@ class GameFolder:
         host = re.sub(r"[^A-Za-z0-9]+", "_", socket.gethostname())
         self.process = f"{host}-{os.getpid()}-{secrets.token_hex(2)}"
         self._claims = path / "claims" / self.process
-        self._known = Tables(path)
+        self.tables = Tables(path)
         self._part: _Part | None = None
         self._files = 0
         self._stack = contextlib.ExitStack()
@@ -131,7 +131,7 @@ class GameFolder:
 
     def rows(self) -> list[Row]:
         """Returns the finished games of all processes."""
-        return self._known.rows()
+        return self.tables.rows()
 
     def claim(self, most: int, until: int) -> list[int]:
         """Claims the numbers of games to play.

@@ -97,109 +97,118 @@ class Model:
         return Model(self._path, self._device, self._backend)
 
 
-def generate(
-    model: Model,
-    folder: GameFolder,
-    settings: SelfPlaySettings,
-    *,
-    games: int,
-    seed: int,
-    batch: int,
-    is_enough: Callable[[], bool] = lambda: False,
-) -> None:
-    """Plays until the folder has so many games, or they are all claimed by other processes.
+class Generator:
+    """Plays games into a folder. Between two calls of :meth:`run` the games in flight stay.
 
     Args:
         model: The model. A new file at its path is used as soon as it is seen.
         folder: The folder, open.
         settings: The parameters.
-        games: Number of games that the folder is to have.
         seed: The seed. With the number of a game, it determines its start and its noise.
         batch: Number of games in flight.
-        is_enough: Asked after each batch; says whether to end, without the games in flight.
-
-    Raises:
-        UserError: the network or the folder cannot be used.
-        OSError: a file cannot be written.
     """
-    compile_search()
-    network = model.evaluator
-    pool = Pool([model.evaluate], batch, [network.plane_num])
-    searches: list[RootSearch] = []  # those of ended games
-    begun: dict[int, float] = {}
-    numbers: list[int] = []
-    has_more, next_look = True, time.monotonic() + _LOOK
-    done, start, evaluations, targets = len(folder.rows()), time.perf_counter(), 0, 0
-    with bar(total=games, initial=min(done, games), unit="game") as progress:
-        while not is_enough():
-            while has_more and len(pool.games) < batch:
-                if not numbers:
-                    numbers = folder.claim(max(1, batch // 4), games)
-                    has_more = bool(numbers)
-                    if not has_more:
-                        break
-                number = numbers.pop(0)
-                search = searches.pop() if searches else RootSearch(settings, network.plane_num)
-                pool.games.append(_new_game(number, search, settings, seed))
-                begun[number] = time.perf_counter()
-            if not pool.games:
-                break
-            ended, evaluated = pool.step()
-            evaluations += evaluated
-            for game in ended:
-                _store(game, folder, model.name, time.perf_counter() - begun.pop(game.number))
-                searches.append(game.searches[0])
-                targets += sum(bool(move.candidates) for move in game.moves)
-                progress.update()
-            seconds = time.perf_counter() - start
-            progress.set_postfix_str(
-                f"{targets / seconds:.1f} positions/s, {evaluations / seconds:.0f} evaluations/s",
-                refresh=False,
+
+    def __init__(
+        self, model: Model, folder: GameFolder, settings: SelfPlaySettings, seed: int, batch: int
+    ) -> None:
+        compile_search()
+        self.model, self._folder, self._settings, self._seed = model, folder, settings, seed
+        self._pool = Pool([model.evaluate], batch, [model.evaluator.plane_num])
+        self._idle: list[RootSearch] = []
+        self._begun: dict[int, float] = {}
+        self._numbers: list[int] = []
+
+    def run(self, games: int, is_enough: Callable[[], bool] = lambda: False) -> None:
+        """Plays until the folder has so many games, or other processes play the missing ones.
+
+        Args:
+            games: Number of the last game to begin.
+            is_enough: Asked after each game; whether to end, with games in flight.
+
+        Raises:
+            UserError: the network or the folder cannot be used.
+            OSError: a file cannot be written.
+        """
+        done, start = len(self._folder.rows()), time.perf_counter()
+        evaluations, targets, next_look = 0, 0, start
+        with bar(total=games, initial=min(done, games), unit="game") as progress:
+            while not is_enough():
+                if time.perf_counter() >= next_look:
+                    next_look = time.perf_counter() + _LOOK
+                    self.look_for_model()
+                self._begin_games(games)
+                if not self._pool.games:
+                    break
+                ended: list[LiveGame] = []
+                while not ended and time.perf_counter() < next_look:
+                    ended, evaluated = self._pool.step()
+                    evaluations += evaluated
+                for game in ended:
+                    self._store(game)
+                    targets += sum(bool(move.candidates) for move in game.moves)
+                seconds = time.perf_counter() - start
+                rates = f"{targets / seconds:.1f} positions/s, {evaluations / seconds:.0f} evals/s"
+                progress.set_postfix_str(rates, refresh=False)
+                progress.update(len(ended))
+
+    def look_for_model(self) -> None:
+        """Goes on with the new model if the file has been replaced.
+
+        Raises:
+            UserError: the new model cannot take the place of the old one.
+        """
+        new = self.model.successor()
+        if not new:
+            return
+        if new.evaluator.plane_num != self.model.evaluator.plane_num:
+            raise UserError(
+                f"the new model {new.name} takes another input than {self.model.name}. Start the "
+                "program again with it."
             )
-            if time.monotonic() > next_look:
-                next_look = time.monotonic() + _LOOK
-                new = model.successor()
-                if new:
-                    if new.evaluator.plane_num != network.plane_num:
-                        raise UserError(
-                            f"the new model {new.name} takes another input than {model.name}. "
-                            "Start the games with it anew."
-                        )
-                    model = new
-                    pool.replace(model.evaluate)
-                    for search in searches:
-                        search.forget()
+        self.model = new
+        self._pool.replace(new.evaluate)
+        for search in self._idle:
+            search.forget()
+
+    def _begin_games(self, games: int) -> None:
+        """Begins games until the pool is full, or no number is left."""
+        while len(self._pool.games) < self._pool.size:
+            if not self._numbers:
+                self._numbers = self._folder.claim(max(1, self._pool.size // 4), games)
+                if not self._numbers:
+                    return
+            number = self._numbers.pop(0)
+            plane_num = self.model.evaluator.plane_num
+            search = self._idle.pop() if self._idle else RootSearch(self._settings, plane_num)
+            self._begun[number] = time.perf_counter()
+            rng = random_of(self._seed, number)
+            start = draw_start(self._settings, rng)
+            self._pool.games.append(LiveGame(number, start, (search, search), self._settings, rng))
+
+    def _store(self, game: LiveGame) -> None:
+        """Appends a game to the folder, and writes its record if its turn has come."""
+        self._idle.append(game.searches[0])
+        model = self.model.name
+        if game.number % RECORD_EVERY == 0:
+            write_record(game, self._folder.path / "records", (model, model))
+        row = Row(
+            end_byte=0,
+            game=game.number,
+            start=game.start.kind,
+            plies=len(game.moves),
+            winner=_SIDES[game.winner],
+            end=game.end,
+            targets=sum(bool(move.candidates) for move in game.moves),
+            evaluations=game.evaluations,
+            resigned="-" if game.resigned is None else _SIDES[game.resigned],
+            seconds=round(time.perf_counter() - self._begun.pop(game.number), 1),
+        )
+        self._folder.add(model, game.encode(), row)
 
 
 def random_of(seed: int, number: int) -> numpy.random.Generator:
     """Makes the random generator of a game."""
     return numpy.random.default_rng([seed, number])
-
-
-def _new_game(
-    number: int, search: RootSearch, settings: SelfPlaySettings, seed: int
-) -> LiveGame:
-    rng = random_of(seed, number)
-    return LiveGame(number, draw_start(settings, rng), (search, search), settings, rng)
-
-
-def _store(game: LiveGame, folder: GameFolder, model: str, seconds: float) -> None:
-    """Appends a game to the folder, and writes its record if its turn has come."""
-    if game.number % RECORD_EVERY == 0:
-        write_record(game, folder.path / "records", (model, model))
-    row = Row(
-        end_byte=0,
-        game=game.number,
-        start=game.start.kind,
-        plies=len(game.moves),
-        winner=_SIDES[game.winner],
-        end=game.end,
-        targets=sum(bool(move.candidates) for move in game.moves),
-        evaluations=game.evaluations,
-        resigned="-" if game.resigned is None else _SIDES[game.resigned],
-        seconds=round(seconds, 1),
-    )
-    folder.add(model, game.encode(), row)
 
 
 def write_record(game: LiveGame, records: Path, names: Sequence[str]) -> None:
