@@ -66,9 +66,7 @@ class Table:
             rng = random_of(0, self._number)
             search = RootSearch(SETTINGS, self._model.evaluator.plane_num)
             start = draw_start(SETTINGS, rng)
-            self.pool.games.append(
-                LiveGame(self._number, start, (search, search), SETTINGS, rng)
-            )
+            self.pool.games.append(LiveGame(self._number, start, (search, search), SETTINGS, rng))
 
 
 def rate(step: object, seconds: float) -> float:

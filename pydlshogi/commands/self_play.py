@@ -11,6 +11,7 @@ from typing import Any
 
 from pydlshogi.commands.arguments import (
     ArgumentParser,
+    OptionalFile,
     file_name,
     named_path,
     non_negative_int,
@@ -34,7 +35,6 @@ _HELP = {
     "mate_plies": (non_negative_int, "N", "longest mate searched at each leaf"),
     "max_plies": (positive_int, "N", "a game of N moves is drawn"),
     "random_plies": (non_negative_int, "N", "largest number of random moves at the start"),
-    "kifu_list": (file_name, "KIFULIST", "games whose first moves begin some games"),
     "kifu_share": (proportion, "SHARE", "share of the games that begin so"),
     "kifu_plies": (positive_int, "N", "largest number of these moves"),
     "handicap_share": (proportion, "SHARE", "share of the games with a handicap"),
@@ -91,12 +91,20 @@ def build_parser() -> ArgumentParser:
         help="what computes the network on a CPU, as the engine's option (default: %(default)s)",
     )
     for name, (kind, metavar, text) in _HELP.items():
-        default = getattr(SelfPlaySettings, name)
-        shown = "none" if default == "" else "%(default)s"
         add(
-            f"--{name}", type=kind, default=default, metavar=metavar,
-            help=f"{text} (default: {shown})",
-        )  # fmt: skip
+            f"--{name}",
+            type=kind,
+            default=getattr(SelfPlaySettings, name),
+            metavar=metavar,
+            help=f"{text} (default: %(default)s)",
+        )
+    add(
+        "--kifu_list",
+        action=OptionalFile,
+        default="",
+        metavar="KIFULIST",
+        help="games whose first moves begin some games (default: none)",
+    )
     add(
         "--handicaps",
         type=_handicaps,
@@ -139,8 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def load(path: str | os.PathLike[str], args: argparse.Namespace) -> Any:
     """Loads a model as the options of the computation and ``--backend`` say."""
     from pydlshogi.device import select_device
-    from pydlshogi.inference.backend import BACKENDS
     from pydlshogi.errors import UserError
+    from pydlshogi.inference.backend import BACKENDS
     from pydlshogi.selfplay.generate import Model
 
     if args.backend not in BACKENDS:

@@ -37,8 +37,8 @@ from pydlshogi.selfplay.pool import Pool
 from pydlshogi.selfplay.search import RootSearch
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.selfplay.starts import draw_start
-from pydlshogi.uct.search import compile_search
 from pydlshogi.uct.move import to_usi
+from pydlshogi.uct.search import compile_search
 
 #: Every game with a number that this divides is also written as a record with a page.
 RECORD_EVERY = 100
@@ -263,7 +263,4 @@ def _resignations(rows: Sequence[Row]) -> str:
     played_on = [row for row in rows if row.resigned != "-" and row.end != RESIGNED]
     wrong = sum(row.winner in (row.resigned, "draw") for row in played_on)
     share = f"{100 * wrong / len(played_on):.1f} %" if played_on else "unknown"
-    return (
-        f"\nWrong resignations: {wrong} of {len(played_on)} games that played on ({share}).\n"
-    )
-
+    return f"\nWrong resignations: {wrong} of {len(played_on)} games that played on ({share}).\n"

@@ -47,6 +47,7 @@ TITLES = (
     *("match games", "score", "taken", "elo", "elo low", "elo high", "hours"),
 )
 
+
 class Loop:
     """The loop of a folder.
 
