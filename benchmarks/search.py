@@ -1,7 +1,7 @@
-"""Times the search against the bare network, and its selection against numpy arrays in nodes.
+"""Times the search against the bare network and against another version of itself.
 
     python benchmarks/search.py [--seconds 2] [--rounds 4] [--infinite 15] [--parts network ...]
-        [--model FILE]
+        [--model FILE] [--against FOLDER]
 
 The weights are random; they take the same time as trained ones. All sides compute the same
 kind of input: planes of real positions. The rounds of the sides alternate, because other
@@ -15,10 +15,11 @@ rounds' own ratios to the bare network.
   network, of the search with cshogi's board, and of the search with two pending batches. With two,
   the network computes one while the search collects the next. benchmarks/backends.py compares what
   the backends predict.
-- memory: bytes of an evaluation, counted by tracemalloc, in a tree of a fake network.
-- selection: time to select a child with plain lists of the visited children (this package), and
-  with arrays over all children of a node (the published method of python-dlshogi2, written
-  anew).
+- overhead: processor time of a visit in three positions, with an evaluator that answers at once;
+  also that of the version in the folder --against, a checkout. Each side runs in a process of its
+  own. The number is the least of the rounds, because other programs only make them longer.
+- memory: bytes of an evaluation in a tree of a fake network, unused memory included: those of the
+  arrays, and those that tracemalloc counts.
 - engine: how long the engine takes to answer stop at several batch sizes and during a mate
   search, and stop, usinewgame and quit after a long go infinite.
 """
@@ -30,7 +31,6 @@ import openblas  # noqa: F401
 # isort: split
 import argparse
 import json
-import math
 import statistics
 import subprocess
 import sys
@@ -38,10 +38,10 @@ import tempfile
 import time
 import tracemalloc
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy
-from sides import processor
+from sides import Side, processor
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
@@ -56,12 +56,8 @@ from pydlshogi.model_files.model_file import save_model  # noqa: E402
 from pydlshogi.network.registry import make_network  # noqa: E402
 from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
 from pydlshogi.uct.game import Game  # noqa: E402
-from pydlshogi.uct.garbage_collector import no_garbage_collection  # noqa: E402
-from pydlshogi.uct.node import Node  # noqa: E402
-from pydlshogi.uct.policy import Policy  # noqa: E402
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard  # noqa: E402
 from pydlshogi.uct.search import Search  # noqa: E402
-from pydlshogi.uct.selection import select  # noqa: E402
 from pydlshogi.uct.settings import Settings  # noqa: E402
 
 #: Visits before the clock starts: by then the batches are full.
@@ -69,7 +65,15 @@ WARM = 300
 
 NETWORKS = {"policy_value": (1, 4, 6, 8, 16, 32), "policy_value_small": (16, 64)}
 BOARDS = {"cshogi": CshogiBoard, "python-shogi": PythonShogiBoard}
-PARTS = ("network", "backends", "memory", "selection", "engine")
+PARTS = ("network", "backends", "overhead", "memory", "engine")
+
+#: The positions of the part overhead, their number of visits, and the size of the batches.
+OVERHEAD = {
+    "start": "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1",
+    "middle": "ln1gkg1nl/1r1s3b1/p1pppsppp/1p4P2/9/2P1P4/PPBP1P2P/2GSR1S2/LN2KG1NL b p 23",
+    "end": "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1",
+}
+OVERHEAD_VISITS, OVERHEAD_BATCH = 6000, 32
 
 #: Batch sizes that the backends are compared at.
 BACKEND_SIZES = (1, 4, 8, 16, 32)
@@ -90,8 +94,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=positive_int, default=4)
     parser.add_argument("--infinite", type=float, default=15, help="seconds of go infinite")
     parser.add_argument("--model", type=Path, help="model of the part backends")
+    parser.add_argument("--against", type=Path, help="checkout that overhead compares with")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
+    if arguments.against and not (arguments.against / "pydlshogi" / "uct").is_dir():
+        parser.error(f"--against {arguments.against}: this is no checkout of pydlshogi")
     if arguments.model and not arguments.model.is_file():
         parser.error(f"--model {arguments.model}: there is no such file")
     print(f"{get_threads()} threads, {processor()}\n")
@@ -104,10 +111,10 @@ def main() -> int:
         if "backends" in arguments.parts:
             model = arguments.model or models["policy_value"]
             compare_backends(model, arguments.seconds, arguments.rounds)
+        if "overhead" in arguments.parts:
+            compare_overheads(arguments.against, arguments.rounds)
         if "memory" in arguments.parts:
             measure_memory()
-        if "selection" in arguments.parts:
-            compare_selections()
         if "engine" in arguments.parts:
             time_engine(models, arguments.infinite)
     return 0
@@ -223,9 +230,8 @@ class Searching:
         search = self._search
         evaluations, visits = search.evaluations, search.root.visits
         start, cpu = time.perf_counter(), time.process_time()
-        with no_garbage_collection():
-            while (spent := time.perf_counter() - start) < seconds:
-                search.step(10**9)
+        while (spent := time.perf_counter() - start) < seconds:
+            search.step(10**9)
         cpu = time.process_time() - cpu
         self._spent += spent
         self.rates.append((search.evaluations - evaluations) / spent)
@@ -255,78 +261,52 @@ def median(numbers: list[float]) -> str:
     return f"{statistics.median(numbers):.0f}"
 
 
+def compare_overheads(against: Path | None, rounds: int) -> None:
+    """Prints the processor time of a visit, here and in another version."""
+    folders = {"this version": REPOSITORY} | ({against.name: against} if against else {})
+    worker = Path(__file__).with_name("overhead_worker.py")
+    sides = [
+        Side(name, sys.executable, worker, str(folder.resolve()))
+        for name, folder in folders.items()
+    ]
+    request = {"visits": OVERHEAD_VISITS, "batch_size": OVERHEAD_BATCH}
+    ratio = " ratio |" if against else ""
+    print(f"\n| µs of CPU a visit | {' | '.join(folders)} |{ratio}")
+    print("|---|" + "--:|" * (len(sides) + bool(against)))
+    for name, position in OVERHEAD.items():
+        for side in sides:
+            side.ask(sfen=position, **request)  # the first run loads modules
+        times = [[side.ask(sfen=position, **request) for side in sides] for _ in range(rounds)]
+        least = [min(column) for column in zip(*times)]
+        cells = " | ".join(f"{time:.1f}" for time in least)
+        ratio = f" {least[-1] / least[0]:.2f} |" if against else ""
+        print(f"| {name} | {cells} |{ratio}", flush=True)
+    for side in sides:
+        side.close()
+
+
 def measure_memory() -> None:
-    """Prints the memory of an evaluation: the tree and the cache."""
+    """Prints the memory of an evaluation."""
     rng = numpy.random.default_rng(1)
 
     def evaluate(planes: numpy.ndarray) -> Any:
         logits = 2 * rng.standard_normal((len(planes), 2187), numpy.float32)
         return logits, rng.random(len(planes), numpy.float32)
 
-    tracemalloc.start()
     search = Search(evaluate, Settings(root_mate=False))
-    search.begin(Game(CshogiBoard(sfen(POSITION))))
-    with no_garbage_collection():
-        search.step(200)  # what the first visits import and prepare is not the tree's
-        before, known = tracemalloc.get_traced_memory()[0], search.evaluations
-        while search.root.visits < MEMORY_VISITS:
-            search.step(MEMORY_VISITS)
-        used = tracemalloc.get_traced_memory()[0] - before
+    search.begin(Game(CshogiBoard(OVERHEAD["middle"])))
+    search.step(200)  # what the first visits import and prepare is not the tree's
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    search.tree.forget()
+    search.begin(Game(CshogiBoard(OVERHEAD["middle"])))
+    while search.root.visits < MEMORY_VISITS:
+        search.step(MEMORY_VISITS)
+    used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    evaluations = search.evaluations - known
-    print(f"\nmemory: {used / evaluations:.0f} bytes an evaluation, ", end="")
-    print(f"{search.tree.size / search.evaluations:.0f} by the tree's own count", flush=True)
-
-
-class ArrayNode:
-    """A node with arrays over all its children, as python-dlshogi2 has it."""
-
-    def __init__(self, priors: numpy.ndarray) -> None:
-        self.priors = priors
-        self.visits = numpy.zeros(len(priors), numpy.int32)
-        self.totals = numpy.zeros(len(priors), numpy.float32)
-
-
-def select_by_arrays(node: ArrayNode, visits: int) -> int:
-    """Chooses the child with the highest score, over all children at once."""
-    means = numpy.divide(
-        node.totals, node.visits, out=numpy.zeros(len(node.visits), numpy.float32),
-        where=node.visits != 0,
-    )  # fmt: skip
-    exploration = numpy.sqrt(numpy.float32(visits)) / (1 + node.visits)
-    return int(numpy.argmax(means + node.priors * exploration))
-
-
-def compare_selections() -> None:
-    """Prints the time of a selection by the number of visited children, of 90."""
-    print("\n| visited children | plain lists, µs | arrays in nodes, µs |")
-    print("|--:|--:|--:|")
-    rng = numpy.random.default_rng(1)
-    for visited in (1, 8, 20, 90):
-        policy = Policy(numpy.arange(90, dtype=numpy.uint16), rng.normal(size=90), 0.5)
-        node = Node()
-        node.policy = policy
-        node.start_children(1.0)
-        arrays = ArrayNode(policy.priors)
-        for index in range(visited):
-            node.add_child()
-            node.child_visits[index], arrays.visits[index] = 9, 9
-            node.child_totals[index], arrays.totals[index] = 4.5, 4.5
-        node.visits, node.total = 1 + 9 * visited, 4.5 * visited
-        ours = microseconds(lambda node=node: select(node, 0.9, 28288, 0.27))
-        theirs = microseconds(lambda arrays=arrays, n=node.visits: select_by_arrays(arrays, n))
-        print(f"| {visited} | {ours:.1f} | {theirs:.1f} |")
-
-
-def microseconds(work: Callable[[], object], repeats: int = 2000) -> float:
-    """Returns the least of five mean times of a call."""
-    best = math.inf
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(repeats):
-            work()
-        best = min(best, time.perf_counter() - start)
-    return 1e6 * best / repeats
+    tree, number = search.tree, search.evaluations
+    print(f"\nmemory: {tree.size / number:.0f} bytes an evaluation, with unused memory ", end="")
+    print(f"{tree.allocated / number:.0f}, {used / number:.0f} with Python's objects", flush=True)
 
 
 class Engine:

@@ -20,7 +20,6 @@ from pydlshogi.errors import UserError
 from pydlshogi.kifu.csa import evaluation_of, parse_game, split_records
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.kif import looks_like_kif, parse_kif, split_games
-from pydlshogi.kifu.sources import read_list
 from pydlshogi.match.engine_spec import parse_engine, parse_limit
 from pydlshogi.player.opening_book import read_book
 from pydlshogi.player.position import make_board
@@ -96,7 +95,7 @@ def joined(part):
     """Lists texts that match a sequence of parts: the first sample of each part, and others."""
     choices = [samples(node) for node in part]
     first = "".join(choice[0] for choice in choices)
-    others = ["".join(choice[min(n, len(choice) - 1)] for choice in choices) for n in range(1, 6)]
+    others = ["".join(choice[min(n, len(choice) - 1)] for choice in choices) for n in range(1, 4)]
     return list(dict.fromkeys([first, *others]))
 
 
@@ -171,15 +170,14 @@ def test_no_pattern_takes_longer_than_its_text_is_long(name, pattern, methods):
     )
     tried = set()
     for before, unit in attacks(tree):
-        for behind in ("", "x", "\x00"):
-            text = before + unit * (SIZE // len(unit)) + behind
-            if text in tried:
-                continue
-            tried.add(text)
-            if isinstance(pattern.pattern, bytes):
-                text = text.encode("latin-1", "replace")
-            for method in methods:
-                assert seconds(call(pattern, method), text) < LIMIT, (method, before, unit, behind)
+        text = before + unit * (SIZE // len(unit)) + "x"
+        if text in tried:
+            continue
+        tried.add(text)
+        if isinstance(pattern.pattern, bytes):
+            text = text.encode("latin-1", "replace")
+        for method in methods:
+            assert seconds(call(pattern, method), text) < LIMIT, (method, before, unit)
 
 
 def test_the_test_of_patterns_finds_what_grows_with_the_square():
@@ -287,9 +285,7 @@ def test_reading_takes_no_longer_than_its_text_is_long(read, start):
 
 
 @pytest.mark.parametrize("start", ["", "#YANEURAOU-DB2016 1.00\nsfen 9/9/9/9/9/9/9/9/9 b ", "a b "])
-def test_lists_and_books_take_no_longer_than_their_text_is_long(start, tmp_path):
+def test_opening_books_take_no_longer_than_their_text_is_long(start, tmp_path):
     for unit in UNITS:
         (tmp_path / "file").write_text(start + unit * (SIZE // len(unit)), encoding="utf-8")
-        if len(unit) > 1 or unit not in "\r\n":
-            assert seconds(read_list, tmp_path / "file") < 4 * LIMIT, unit
         assert seconds(read_book, tmp_path / "file") < LIMIT, unit

@@ -10,8 +10,18 @@ from cshogi import CSA
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
+
+try:
+    from pydlshogi.uct.rsshogi_board import RsshogiBoard
+except ImportError:
+    RsshogiBoard = None
+
+#: The boards that this machine has, and those with a fast mate search.
+BOARDS = [board for board in (CshogiBoard, RsshogiBoard, PythonShogiBoard) if board]
+FAST_BOARDS = BOARDS[:-1]
 
 KIFU = Path(__file__).resolve().parents[1] / "kifu"
 
@@ -66,15 +76,14 @@ def searched(visits, sfen=None, moves=(), seed=1, board=CshogiBoard, **settings)
 def nodes_of(node):
     """Yields a node and all nodes below it."""
     yield node
-    for child in node.children or ():
+    for child in node.children:
         yield from nodes_of(child)
 
 
 def shape(node):
     """Describes a tree: two equal trees have equal descriptions."""
     children = [
-        (node.move(index), node.child_visits[index], shape(child))
-        for index, child in enumerate(node.children or ())
+        (move, child.visits, shape(child)) for move, child in zip(node.moves, node.children)
     ]
     return node.visits, round(node.total, 9), node.proof, children
 

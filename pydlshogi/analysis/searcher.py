@@ -19,7 +19,7 @@ from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import best_lines, candidates
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.proof import DRAW, Proof
-from pydlshogi.uct.search import Search
+from pydlshogi.uct.search import Search, compile_search
 from pydlshogi.uct.settings import Settings
 
 _MOST_VISITS = 10**9
@@ -58,6 +58,7 @@ class Searcher:
         # The first evaluation and the first labels must not cost the first position's time.
         self._search.warm_up(numpy.zeros((settings.batch_size, plane_num, 9, 9), numpy.float32))
         label_table()
+        compile_search()
 
     def limit(self, seconds: float | None, nodes: int | None) -> None:
         """Changes the limits of the next searches; None for no limit."""

@@ -78,13 +78,9 @@ def cache_path(kifu_list_file: str | os.PathLike[str]) -> Path:
 
 
 def with_caches(lists: Mapping[str, str]) -> dict[str, str]:
-    """Adds the caches of some lists to them.
+    """Adds the caches of some lists, by their names in messages, as ``the cache of NAME``.
 
-    Args:
-        lists: Paths of lists, by their names in messages. Empty paths have no cache.
-
-    Returns:
-        The lists, and their caches as ``the cache of NAME``.
+    Empty paths have no cache.
     """
     caches = {
         f"the cache of {name}": str(cache_path(path))

@@ -343,7 +343,7 @@ class _KifReader(_Reader):
             self._fail("neither a move nor a known end of the game")
         self._refuse_after_end()
         self._ended = True
-        return rest if ":" in rest else _BRACKETS.sub("", rest)
+        return _BRACKETS.sub("", rest)
 
 
 class _Ki2Reader(_Reader):

@@ -29,16 +29,16 @@ from pydlshogi.player.search_info import (
     ordered,
     why_unknown,
 )
-from pydlshogi.uct.boards import board_library, make_search_board
+from pydlshogi.uct.boards import board_library, libraries_passed_over, make_search_board
+from pydlshogi.uct.compiler import IS_COMPILED
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
-from pydlshogi.uct.garbage_collector import no_garbage_collection
 from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.proof import LOSS
-from pydlshogi.uct.search import Search
+from pydlshogi.uct.search import Search, compile_search, must_compile
 from pydlshogi.uct.settings import Settings
 from pydlshogi.usi.protocol import Go, end_info
 
@@ -47,9 +47,6 @@ __all__ = ["MCTSPlayer"]
 #: The occurrence of a position that ends the game in the tree. In an analysis (``go infinite``),
 #: it is that of the rules.
 _OCCURRENCE_IN_GAME = 2
-
-#: Most dropped nodes that are freed at each position of a mate search. Ten take 0.1 ms.
-_FREED = 10
 
 #: More visits than any search makes.
 _UNLIMITED = 10**12
@@ -67,8 +64,8 @@ class MCTSPlayer(NetworkPlayer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # The search must not refer to the player strongly. Python would never free such a cycle,
-        # because no_garbage_collection keeps the collector away from all objects.
+        # The search must not refer to the player strongly: the thread of its evaluations ends
+        # with the player.
         player = weakref.proxy(self)
         self._search = Search(lambda planes: player._run_network(planes), Settings())
         self._own_board = self.board  # made by this player, not by a script
@@ -107,8 +104,15 @@ class MCTSPlayer(NetworkPlayer):
         super().prepare()
         self._load_book()
         label_table()  # the first call takes 50 ms, and a search could not stop meanwhile
+        if must_compile():
+            self.send("info string the search is compiled; only the first start takes so long")
+        compile_search()
         if not self._has_told_board:
+            for sentence in libraries_passed_over():
+                self.send(f"info string {sentence}")
             self.send(f"info string the search uses the board of {board_library()}")
+            if not IS_COMPILED:
+                self.send("info string numba is not installed: the search takes more time")
             self._has_told_board = True
 
     def _load_book(self) -> None:
@@ -162,10 +166,9 @@ class MCTSPlayer(NetworkPlayer):
         book_move = self._book_move(go)
         if book_move:
             return self._play_book(book_move)
-        with no_garbage_collection():
-            self._begin(go)
-            nodes = self._run(go, timer)
-            answer = self._bestmove(go, timer, nodes)
+        self._begin(go)
+        nodes = self._run(go, timer)
+        answer = self._bestmove(go, timer, nodes)
         timer.end()
         return "win" if declares else answer
 
@@ -187,24 +190,23 @@ class MCTSPlayer(NetworkPlayer):
         seconds = None if go.mate_ms is None else go.mate_ms / 1000
         timer = Timer(Go(infinite=True, stop=go.stop, time=go.time), self.board.turn, 0, 0.0)
         tree, memory = self._search.tree, Settings(megabytes=self.options["USI_Hash"]).tree_bytes()
-        free = memory - tree.size
+        free = memory - tree.allocated
         if free < memory / 2:
-            tree.clear()
+            tree.forget()
             free = memory / 2
-        search = MateSearch(self._make_game().board, int(free))
+        # The library's search, in a process of its own, has one half of it.
+        search = MateSearch(self._make_game().board, int(free / 2))
         reports = self._make_reports(timer, lambda: self.send(mate_info(search, timer.elapsed())))
 
         def is_stopped() -> bool:
-            tree.free(_FREED)  # much faster than the mate search takes memory
             reports.send_if_due()
             return timer.is_over() or (seconds is not None and timer.elapsed() >= seconds)
 
-        with no_garbage_collection():
-            line = find_mate(search, is_stopped)
-            self.send(mate_info(search, timer.elapsed(), line or ()))
-            if line is None:
-                self.send(f"info string {why_unknown(search, go)}")
-            search.free()
+        line = find_mate(search, is_stopped, int(free / 2))
+        self.send(mate_info(search, timer.elapsed(), line or ()))
+        if line is None:
+            self.send(f"info string {why_unknown(search, go)}")
+        search.free()
         if line is None:
             return "timeout"
         return " ".join(map(to_usi, line)) or "nomate"
@@ -261,8 +263,7 @@ class MCTSPlayer(NetworkPlayer):
 
         def is_over() -> bool:
             reports.send_if_due()
-            has_answer = root.policy is not None
-            return timer.is_over() and (has_answer or timer.is_late())
+            return timer.is_over() and (root.is_expanded or timer.is_late())
 
         return is_over
 
@@ -293,14 +294,11 @@ class MCTSPlayer(NetworkPlayer):
         root = self._search.root
         if self._ply() >= self.options["random_plies"] or root.proof:
             return None
-        # After a single visit, only the probabilities of the policy are known.
-        if root.policy:
-            root.policy.sort(self._search.settings.temperature)
         rows: list[Candidate] = [
             row for row in candidates(root) if not (row.proof and row.proof.outcome == LOSS)
         ]
         shares = numpy.array([row.visits for row in rows], numpy.float64)
-        if not shares.any():
+        if not shares.any():  # after a single visit
             shares = numpy.array([row.prior for row in rows], numpy.float64)
         if not shares.any():
             return None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
-
 from pydlshogi.player.clock import Timer
 from pydlshogi.uct.line import best_lines, line_of
 from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import DRAW, WIN
+from pydlshogi.uct.proof import DRAW
 from pydlshogi.uct.search import Search
 from pydlshogi.usi.protocol import Go
 
@@ -23,7 +21,7 @@ def is_done(search: Search, go: Go, max_visits: int) -> bool:
     root = search.root
     if root.proof or root.visits >= max_visits:
         return True
-    if root.policy is None:
+    if not root.is_expanded:
         return False  # without the network's answer, every move would be as good as another
     return search.is_full() or (go.depth is not None and _reaches(search, go.depth))
 
@@ -35,14 +33,14 @@ def is_settled(root: Node, go: Go, timer: Timer, nodes: int) -> bool:
     one move does not lose. ``nodes`` are the visits since ``go``.
     """
     budget = timer.budget()
-    if budget is None or root.policy is None or root.children is None:
+    if budget is None or root.visits < 2:
         return False
-    if not go.searchmoves and len(root.policy.moves) - _lost_moves(root) == 1:
+    ((first, first_value), (second, second_value)), lost = root.favourites()
+    if not go.searchmoves and root.move_num - lost == 1:
         return True
     # Early in the search, the number of visits to come is unknown.
     if go.movetime is not None or timer.spent() < _LEAST * budget.planned:
         return False
-    (first, first_value), (second, second_value) = _favourites(root)
     is_clear = second <= _CLEAR * first and second_value <= first_value
     rate = nodes / max(timer.elapsed(), 1e-3)
     # A choice that is not clear gets more time.
@@ -58,30 +56,5 @@ def _reaches(search: Search, depth: int) -> bool:
     _, leaf = line_of(search.root)
     # A leaf with a second visit and no moves was judged by the rules. If it is a proven win or
     # loss, more visits lead away from it. A repetition can stay the best line for ever.
-    is_judged = leaf.policy is None and leaf.visits > 1
+    is_judged = not leaf.is_expanded and leaf.visits > 1
     return is_judged and (leaf.proof is None or leaf.proof.outcome == DRAW)
-
-
-def _lost_moves(root: Node) -> int:
-    """Counts the moves that are proven to lose."""
-    return sum(map(_is_won, root.children or ()))
-
-
-def _is_won(node: Node) -> bool:
-    """Says whether the side to move at a node is proven to win."""
-    return bool(node.proof and node.proof.outcome == WIN)
-
-
-def _favourites(root: Node) -> list[tuple[int, float]]:
-    """Returns the visits and the mean value of the two most visited moves.
-
-    Moves that are proven to lose are left out: however often they were visited, they are not
-    played. Where there are fewer than two others, there are zeros.
-    """
-    children = zip(root.child_visits, root.child_totals, root.children or ())
-    visited = [
-        (visits, total / max(1, visits))
-        for visits, total, child in children
-        if not _is_won(child)  # by the opponent, who is to move there
-    ]
-    return heapq.nlargest(2, [*visited, (0, 0.0), (0, 0.0)])

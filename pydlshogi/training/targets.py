@@ -28,7 +28,7 @@ from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunk
 from pydlshogi.kifu.visits import Visits
 from pydlshogi.positions import NO_EVALUATION
 from pydlshogi.training.eval_scale import win_probability
-from pydlshogi.training.recipe import EVAL_SCALE, VISITS
+from pydlshogi.training.recipe import EVAL_SCALE, VISITS, Recipe
 
 # In the precision of the training.
 _WINS = WINS.astype(numpy.float32)
@@ -72,6 +72,11 @@ class ValueTarget:
     value_lambda: float = 1.0
     eval_scale: float = EVAL_SCALE
     td_lambda: float = 0.0
+
+    @classmethod
+    def of_recipe(cls, recipe: Recipe) -> ValueTarget:
+        """Returns the target that a recipe asks for."""
+        return cls(recipe.value_lambda, recipe.eval_scale, recipe.td_lambda)
 
     def of(
         self, positions: AnyPositions

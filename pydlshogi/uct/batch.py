@@ -2,75 +2,53 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy
 
-from pydlshogi.uct.backup import Path, add_pending, remove_pending
 from pydlshogi.uct.evaluation import PendingEvaluation
-from pydlshogi.uct.node import Node
-
-
-class Leaf(NamedTuple):
-    """A position that the network evaluates.
-
-    Attributes:
-        path: The path to it.
-        node: Its node.
-        key: Its hash in the cache.
-        turn: Its side to move.
-        moves: Its legal moves, (n,) uint16.
-    """
-
-    path: Path
-    node: Node
-    key: int
-    turn: int
-    moves: numpy.ndarray
 
 
 class Batch:
-    """Pending playouts.
+    """Pending playouts. The tree counts a pending visit for each of them.
 
     Args:
         size: Largest number of leaves.
         plane_num: Number of planes of the network's input.
 
     Attributes:
-        leaves: The leaves of the playouts.
-        collisions: Path and leaf of each playout whose leaf was pending already. It brings no
-            value, but it is pending, too, and sends later playouts of the batch elsewhere.
+        leaves: The leaves of the playouts, as numbers of nodes.
+        keys: The hashes of their inputs.
+        turns: Their sides to move.
+        moves: Their legal moves, an array for each.
+        collisions: The leaf of each playout whose leaf was pending already. It brings no value,
+            but it is pending, too, and sends later playouts of the batch elsewhere.
         planes: (size, plane_num, 9, 9) float32, the network's input; a row for each leaf.
         evaluation: The evaluation of the leaves; None until it begins.
     """
 
     def __init__(self, size: int, plane_num: int) -> None:
-        self.leaves: list[Leaf] = []
-        self.collisions: list[tuple[Path, Node]] = []
+        self.leaves: list[int] = []
+        self.keys: list[int] = []
+        self.turns: list[int] = []
+        self.moves: list[numpy.ndarray] = []
+        self.collisions: list[int] = []
         self.planes = numpy.empty((size, plane_num, 9, 9), numpy.float32)
         self.evaluation: PendingEvaluation | None = None
 
-    def is_full(self) -> bool:
-        """Says whether the batch has no room for another leaf."""
-        return len(self.leaves) == len(self.planes)
+    def next_planes(self) -> numpy.ndarray:
+        """Returns the row for the planes of the next leaf, (plane_num, 9, 9) float32."""
+        return self.planes[len(self.leaves)]
 
-    def add(self, leaf: Leaf) -> None:
+    def add(self, leaf: int, key: int, turn: int, moves: numpy.ndarray) -> None:
         """Adds a leaf, whose planes have been written into the next row."""
         self.leaves.append(leaf)
-        add_pending(leaf.path, leaf.node)
-
-    def add_collision(self, path: Path, leaf: Node) -> None:
-        """Adds a playout whose leaf is pending already."""
-        self.collisions.append((path, leaf))
-        add_pending(path, leaf)
+        self.keys.append(key)
+        self.turns.append(turn)
+        self.moves.append(moves)
 
     def input(self) -> numpy.ndarray:
         """Returns the planes of all leaves, (n, plane_num, 9, 9) float32."""
         return self.planes[: len(self.leaves)]
 
-    def end(self) -> None:
-        """Removes all pending visits: the network has answered, or its answer will not be used."""
-        for path, node in self.collisions:
-            remove_pending(path, node)
-        for leaf in self.leaves:
-            remove_pending(leaf.path, leaf.node)
+    def ends(self) -> numpy.ndarray:
+        """Returns the sums of the numbers of moves up to each leaf, (n,) int64."""
+        return numpy.cumsum([len(moves) for moves in self.moves], dtype=numpy.int64)

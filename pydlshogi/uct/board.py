@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 
 import numpy
 
+from pydlshogi.uct.mate_process import MateProcess
+
 
 class Mate(NamedTuple):
     """A forced mate.
@@ -68,6 +70,13 @@ class SearchBoard(Protocol):
         Returns:
             The moves up to the mate, empty if none was found; and whether the search was
             complete, so that more nodes would not change the result.
+        """
+
+    def start_mate_process(self, memory: int) -> MateProcess | None:
+        """Starts the board's df-pn search in a process of its own; None if there is no such one.
+
+        Args:
+            memory: Memory of the search in bytes.
         """
 
     def write_planes(self, out: numpy.ndarray) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import array
+import functools
 from collections.abc import Sequence
 
 import cshogi
 import numpy
 
-from pydlshogi.common import SQUARE_NUM
-from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
 from pydlshogi.uct.board import Mate, ends_in_mate
+from pydlshogi.uct.cshogi_planes import PlaneWriter
 from pydlshogi.uct.forced_mate import forced_mate
+from pydlshogi.uct.mate_process import MateProcess
 from pydlshogi.uct.move import MOVE_NUM, from_usi
 
 #: What this board is called in messages.
@@ -18,24 +20,6 @@ LIBRARY = "cshogi"
 
 _MOVE_MASK = MOVE_NUM - 1
 _NO_KING = 81
-
-#: Piece types of cshogi in python-shogi's order: its planes have an order of their own.
-_PIECE_TYPES = (
-    cshogi.PAWN,
-    cshogi.LANCE,
-    cshogi.KNIGHT,
-    cshogi.SILVER,
-    cshogi.GOLD,
-    cshogi.BISHOP,
-    cshogi.ROOK,
-    cshogi.KING,
-    cshogi.PROM_PAWN,
-    cshogi.PROM_LANCE,
-    cshogi.PROM_KNIGHT,
-    cshogi.PROM_SILVER,
-    cshogi.PROM_BISHOP,
-    cshogi.PROM_ROOK,
-)
 
 
 class CshogiBoard:
@@ -49,11 +33,12 @@ class CshogiBoard:
     def __init__(self, sfen: str | None = None, moves: Sequence[str] = ()) -> None:
         board = cshogi.Board(sfen or cshogi.STARTING_SFEN)
         self._board = board
-        self._pieces = numpy.empty((2 * PIECE_TYPE_NUM, 9, 9), numpy.float32)
+        self.write_planes = functools.partial(PlaneWriter().write, board)
         self.push = board.push_move16
         self.pop = board.pop
         self.key = board.zobrist_hash
         self.in_check = board.is_check
+        self.can_declare = board.is_nyugyoku
         for move in moves:
             self.push(from_usi(move))
         # cshogi treats a side without a king as mated.
@@ -66,9 +51,9 @@ class CshogiBoard:
 
     def moves(self) -> numpy.ndarray:
         """Lists the legal moves."""
-        moves = numpy.fromiter(self._board.legal_moves, numpy.uint32)
-        # The conversion keeps the low 16 bits; cshogi leaves the highest of them 0.
-        return moves.astype(numpy.uint16)
+        moves = array.array("I", list(self._board.legal_moves))  # faster than numpy.fromiter
+        # The low 16 bits; cshogi leaves the highest of them 0.
+        return numpy.frombuffer(moves, numpy.uint16)[::2]
 
     def checks(self) -> list[int]:
         """Lists the legal moves that give check."""
@@ -78,26 +63,28 @@ class CshogiBoard:
         board = self._board
         return [move & _MOVE_MASK for move in board.check_moves if board.is_legal(move)]
 
-    def can_declare(self) -> bool:
-        """Says whether the side to move wins by the 27-point declaration."""
-        return self._board.is_nyugyoku()
-
     def mate(self, plies: int) -> Mate | None:
         """Finds the shortest mate in at most ``plies`` plies, as far as cshogi finds one."""
         board = self._board
         plies -= 1 - plies % 2  # cshogi accepts odd numbers only
         if plies < 1 or not self._can_be_mated[board.turn ^ 1]:
             return None
-        if not board.is_check() and (move := board.mate_move_in_1ply()):
+        in_check = board.is_check()
+        if not in_check and (move := board.mate_move_in_1ply()):
             return Mate(move & _MOVE_MASK, 1)
         # Few positions have a mate: one deep search answers for all others.
-        if plies > 1 and not board.is_check() and not board.mate_move(plies):
+        longest = plies > 1 and not in_check and board.mate_move(plies)
+        if plies > 1 and not in_check and not longest:
             return None
-        # A mate in one may remain that the first step missed, or was not asked for in check.
-        if move := self._mate_in_one():
+        # The first step is not asked in check, and it misses some mates in one. Those the search
+        # for three plies finds.
+        if (in_check or plies == 1) and (move := self._mate_in_one()):
             return Mate(move, 1)
         for length in range(3, plies + 1, 2):
-            if move := board.mate_move(length):
+            move = longest if longest and length == plies else board.mate_move(length)
+            if move:
+                if length == 3 and not in_check and (first := self._mate_in_one()):
+                    return Mate(first, 1)
                 shorter = (forced_mate(self, fewer) for fewer in range(3, length, 2))
                 return next(filter(None, shorter), Mate(move & _MOVE_MASK, length))
         return None
@@ -114,6 +101,12 @@ class CshogiBoard:
         # The library may have lost the end of the line from its table.
         return (moves, True) if ends_in_mate(self, moves) else ([], False)
 
+    def start_mate_process(self, memory: int) -> MateProcess | None:
+        """Starts a mate search in a process of its own."""
+        if not self._can_be_mated[self._board.turn ^ 1]:
+            return None
+        return MateProcess(self._board.sfen(), memory)
+
     def _mate_in_one(self) -> int:
         """Tries all checks. cshogi's search misses some distant ones, and fails in check."""
         for move in self.checks():
@@ -123,47 +116,3 @@ class CshogiBoard:
             if is_mate:
                 return move
         return 0
-
-    def write_planes(self, out: numpy.ndarray) -> None:
-        """Writes the network's input."""
-        board, pieces = self._board, self._pieces
-        ours, theirs = board.pieces_in_hand
-        pieces.fill(0)  # cshogi writes only the ones
-        if board.turn == cshogi.BLACK:
-            board.piece_planes(pieces)
-        else:
-            board.piece_planes_rotate(pieces)
-            ours, theirs = theirs, ours
-        out.fill(0)
-        for planes, cells in _PIECES:
-            pieces.take(cells, out=out[planes], mode="clip")  # other modes write a copy first
-        for plane, number in zip(_HAND_STARTS, ours + theirs):
-            if number:
-                out[plane : plane + number] = 1
-
-
-def _cells() -> numpy.ndarray:
-    """Returns for each cell of both sides' pieces its place in cshogi's planes.
-
-    Returns:
-        (2, 14, 9, 9): side, piece type, rank and file of the network's input.
-    """
-    ours = numpy.array(_PIECE_TYPES) - 1
-    order = numpy.stack([ours, ours + PIECE_TYPE_NUM])
-    cells = numpy.arange(2 * PIECE_TYPE_NUM * SQUARE_NUM).reshape(-1, 9, 9)[order]
-    # cshogi goes file by file from the first, the network rank by rank from the ninth file.
-    return numpy.ascontiguousarray(cells.swapaxes(2, 3)[..., ::-1])
-
-
-#: For each side, its planes of pieces and their cells.
-_PIECES = [
-    (slice(start, start + PIECE_TYPE_NUM), cells)
-    for start, cells in zip((0, SIDE_PLANE_NUM), _cells())
-]
-
-#: First plane of each kind's hand, those of the side to move before the opponent's.
-_HAND_STARTS = [
-    SIDE_PLANE_NUM * side + PIECE_TYPE_NUM + sum(HAND_MAX[:kind])
-    for side in (0, 1)
-    for kind in range(len(HAND_MAX))
-]

@@ -14,6 +14,8 @@ from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.move import destination, network_square
 from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
+_KEY_MASK = (1 << 63) - 1
+
 #: The occurrence of a position that ends the game.
 LAST_OCCURRENCE = 4
 
@@ -60,12 +62,23 @@ class Game:
         self._keys.append(self.board.key())
         self.ply += 1
 
+    def play(self, moves: Sequence[int]) -> None:
+        """Plays legal moves, one after the other."""
+        push, key, keys = self.board.push, self.board.key, self._keys
+        for move in moves:
+            push(move)
+            keys.append(key())
+        self._moves += moves
+        self.ply += len(moves)
+
     def pop(self, number: int = 1) -> None:
-        """Takes back moves, at most as many as :meth:`push` has played since the start."""
+        """Takes back moves, at most as many as were played since the start."""
+        if not number:
+            return
+        pop = self.board.pop
         for _ in range(number):
-            self.board.pop()
-            self._moves.pop()
-            self._keys.pop()
+            pop()
+        del self._moves[-number:], self._keys[-number:]
         self.ply -= number
 
     def recent_squares(self) -> list[int]:
@@ -87,15 +100,15 @@ class Game:
             out[PLANE_NUM:] = self.history_planes()
 
     def input_key(self, plane_num: int) -> int:
-        """Hash of the network's input.
+        """Hash of the network's input, a number of 63 bits.
 
         Args:
             plane_num: Number of planes of the input.
         """
         key = self._keys[-1]
-        if plane_num == PLANE_NUM:
-            return key
-        return hash((key, *map(destination, self._moves[-RECENT_NUM:])))
+        if plane_num > PLANE_NUM:
+            key = hash((key, *map(destination, self._moves[-RECENT_NUM:])))
+        return key & _KEY_MASK
 
     def repetition(self, occurrences: int) -> Repetition | None:
         """Judges a position that occurs again; returns None for any other.
@@ -104,8 +117,7 @@ class Game:
             occurrences: The occurrence that counts, 2 to 4. Later ones count too.
         """
         key = self._keys[-1]
-        below_root = self._keys[self._length_to_root : -1]
-        if key not in self._keys_to_root and key not in below_root:
+        if key not in self._keys_to_root and key not in self._keys[self._length_to_root : -1]:
             return None
         places = [place for place, other in enumerate(self._keys) if other == key]
         if len(places) < occurrences:

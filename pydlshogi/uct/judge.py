@@ -38,17 +38,18 @@ def judge(game: Game, settings: Settings, is_root: bool) -> Verdict | None:
     Returns:
         The verdict; None if the network must evaluate the position.
     """
+    board = game.board
     repetition = None if is_root else game.repetition(settings.occurrences)
     if repetition:
         proof = Proof(repetition.outcome, 0) if repetition.is_final else None
         return Verdict(repetition.outcome, proof)
     # A game that is drawn by its length has no ply left for a declaration or a mate.
-    plies_left = settings.plies_left(game.ply)
-    if settings.declaration and plies_left > 0 and game.board.can_declare():
+    mate_plies, plies_left = settings.mate_plies, settings.plies_left(game.ply)
+    if settings.declaration and plies_left > 0 and board.can_declare():
         return Verdict(WIN, Proof(WIN, 1))
-    mate = game.board.mate(min(settings.mate_plies, plies_left))
+    mate = board.mate(mate_plies if mate_plies < plies_left else plies_left)
     if mate:
         return Verdict(WIN, Proof(WIN, mate.plies), mate.move)
     if plies_left <= 0:
-        return Verdict(DRAW, Proof(DRAW, 0)) if len(game.board.moves()) else CHECKMATED
+        return Verdict(DRAW, Proof(DRAW, 0)) if len(board.moves()) else CHECKMATED
     return None

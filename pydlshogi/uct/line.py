@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from pydlshogi.uct.board import SearchBoard, play, take_back
@@ -21,7 +22,7 @@ class Candidate(NamedTuple):
             position before it.
         proof: Its proven result for that side, with the plies counted from before the move;
             None while it is unknown.
-        prior: Probability of the policy. Before the second visit of the node, the policy's logit.
+        prior: Probability of the policy.
         node: The node after it; None if it has no visit, not even a pending one.
     """
 
@@ -57,15 +58,7 @@ def candidates(node: Node) -> list[Candidate]:
     Proven wins come first, the shortest before the others; proven losses last, the longest
     before the others; between them the most visited moves.
     """
-    if node.policy is None:
-        return []
-    visited = node.children or []
-    value = node.value()
-    others = [
-        Candidate(node.move(index), 0, value, None, node.policy.priors.item(index), None)
-        for index in range(len(visited), len(node.policy.moves))
-    ]
-    return sorted(_visited(node) + others, key=_rank, reverse=True)
+    return sorted(_rows(node), key=_rank, reverse=True)
 
 
 def best_lines(search: Search, number: int) -> list[Line]:
@@ -131,7 +124,9 @@ def _mate_moves(board: SearchBoard, node: Node) -> list[int]:
     """
     proof = node.proof
     if node.mate and proof and len(node.mate) != proof.plies:
-        node.mate = mate_line(board, proof.plies, is_known=True) or node.mate
+        moves = mate_line(board, proof.plies, is_known=True)
+        if moves:
+            node.tree.set_mate_moves(node.index, moves)
     return list(node.mate)
 
 
@@ -143,28 +138,26 @@ def line_of(node: Node) -> tuple[list[int], Node]:
     """
     moves = []
     while node.children and not node.mate:
-        best = max(_visited(node), key=_rank)
+        best = max((row for row in _rows(node) if row.node), key=_rank)
         moves.append(best.move)
         assert best.node is not None
         node = best.node
     return moves, node
 
 
-def _visited(node: Node) -> list[Candidate]:
-    """Lists the moves of a node that have children."""
+def _rows(node: Node) -> list[Candidate]:
+    """Lists the moves of a node; none before the node is expanded."""
     value = node.value()
     return [
         Candidate(
-            move=node.move(index),
-            visits=visits,
-            value=total / visits if visits else value,
-            proof=_before_move(child.proof),
-            prior=node.policy.priors.item(index),  # type: ignore[union-attr]
+            move=move,
+            visits=child.visits if child else 0,
+            value=1 - child.value() if child and child.visits else value,
+            proof=_before_move(child.proof) if child else None,
+            prior=prior,
             node=child,
         )
-        for index, (child, visits, total) in enumerate(
-            zip(node.children or (), node.child_visits, node.child_totals)
-        )
+        for move, prior, child in itertools.zip_longest(node.moves, node.priors, node.children)
     ]
 
 

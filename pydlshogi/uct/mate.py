@@ -8,6 +8,7 @@ from typing import Callable
 from pydlshogi.uct.board import SearchBoard, ends_in_mate
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.forced_mate import forced_mate
+from pydlshogi.uct.mate_process import MateProcess
 
 #: Longest mate that is searched during the search of the tree, in plies.
 _LONGEST_MATE = 31
@@ -26,6 +27,12 @@ _FIRST_SLICE, _LAST_SLICE = 1000, 4000
 #: pieces in hand. The time is that of the processor: on a busy computer, the time by the clock
 #: ended the search of 72 of 900 positions after its first slice.
 _LONGEST = 0.04
+
+#: Seconds between two looks at the other process.
+_PAUSE = 0.005
+
+#: Least and most seconds for shortening a mate that the other process has found.
+_LEAST_SHORTENING, _MOST_SHORTENING = 0.2, 2.0
 
 #: Slices of the library's search for ``go mate``.
 _SLICES = [_FIRST_SLICE << number for number in range(6)]
@@ -86,45 +93,107 @@ def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[li
     # The library may find a mate that is longer than the limit.
     if not line or len(line) > plies_left:
         return [], is_complete
+    shorter = _exact(board, line)
+    return [shorter, line] if shorter else [line], is_complete
+
+
+def _exact(board: SearchBoard, line: list[int]) -> list[int]:
+    """Returns the shortest mate if it is short, and shorter than a known one; else nothing."""
     exact = _EXACT_PLIES if len(board.checks()) <= _MANY_CHECKS else _FAST_PLIES
     shorter = mate_line(board, min(len(line) - 2, exact))
-    return [shorter, line] if ends_in_mate(board, shorter) else [line], is_complete
+    return shorter if ends_in_mate(board, shorter) else []
 
 
-def find_mate(search: MateSearch, is_stopped: Callable[[], bool]) -> list[int] | None:
+def find_mate(
+    search: MateSearch, is_stopped: Callable[[], bool], memory: int = 10**8
+) -> list[int] | None:
     """Searches a mate of any length.
 
     The board's own search comes first. It is fast but cannot be interrupted, so it runs in
-    slices.
+    slices. Then our own search runs beside the library's in another process. Only our own search
+    can prove that there is no mate: the library takes a line that it has cut, or that repeats a
+    position, for one without a mate.
 
     Args:
         search: A search that has not begun.
         is_stopped: Says whether to stop; asked at every position, or between two slices.
+        memory: Memory of the library's search in bytes.
 
     Returns:
         The moves; empty if there is no mate; None if this is not known
         (:meth:`pydlshogi.uct.dfpn.MateSearch.run`).
     """
-    line = _search_slices(search.board, is_stopped)
-    if line is not None:
+    board = search.board
+    line: list[int] | None = _search_slices(board, is_stopped)
+    if not line and is_stopped():
+        return None
+    if not line:
+        process = board.start_mate_process(memory)
+        try:
+            line = _search_beside(search, is_stopped, process)
+        finally:
+            if process:
+                process.close()
+    return _shortened(board, line, is_stopped) if line else line
+
+
+def _search_beside(
+    search: MateSearch, is_stopped: Callable[[], bool], process: MateProcess | None
+) -> list[int] | None:
+    """Searches by our own df-pn, until it or the process has the result."""
+    start = time.monotonic()
+
+    def is_over() -> bool:
+        return is_stopped() or bool(process and process.mate())
+
+    has_mate = search.run(is_over)
+    if has_mate is False:
+        return []
+    line = search.line() if has_mate else None
+    if process:
+        while not (line or process.has_ended() or is_over()):  # our own memory is full
+            time.sleep(_PAUSE)
+        _wait_for_shorter(process, is_stopped, time.monotonic() - start)
+        lines = [line, _checked_mate(search.board, process)]
+        line = min(filter(None, lines), key=len, default=None)
+    return line
+
+
+def _checked_mate(board: SearchBoard, process: MateProcess) -> list[int]:
+    """Returns the moves of the process's mate; empty without one."""
+    moves = process.mate()
+    # The library may have lost the end of the line from its table.
+    return moves if ends_in_mate(board, moves) else []
+
+
+def _wait_for_shorter(process: MateProcess, is_stopped: Callable[[], bool], seconds: float) -> None:
+    """Waits while the process looks for shorter mates, at most as long as it has searched."""
+    end = time.monotonic() + min(max(seconds, _LEAST_SHORTENING), _MOST_SHORTENING)
+    while not (process.has_ended() or is_stopped() or time.monotonic() >= end):
+        time.sleep(_PAUSE)
+
+
+def _shortened(board: SearchBoard, line: list[int], is_stopped: Callable[[], bool]) -> list[int]:
+    """Returns a mate that is shorter than a known one, if the board's searches find it."""
+    while not is_stopped():
+        shorter, _ = board.search_mate(_LAST_SLICE, len(line) - 2)
+        if not 0 < len(shorter) < len(line):
+            break
+        line = shorter
+    if is_stopped():
         return line
-    return None if search.run(is_stopped) is None else search.line()
+    return _exact(board, line) or line
 
 
-def _search_slices(board: SearchBoard, is_stopped: Callable[[], bool]) -> list[int] | None:
-    """Searches a mate by the board's own search.
-
-    Returns:
-        The moves; empty if there is no mate; None if this is not known.
-    """
+def _search_slices(board: SearchBoard, is_stopped: Callable[[], bool]) -> list[int]:
+    """Searches a mate by the board's own search; returns its moves, empty if none was found."""
     for nodes in _SLICES:
         start = time.thread_time()
         line, is_complete = board.search_mate(nodes, MOST_PLIES)
-        if line or is_complete:
+        is_slow = 2 * (time.thread_time() - start) > _LONGEST
+        if line or is_complete or is_slow or is_stopped():
             return line
-        if is_stopped() or 2 * (time.thread_time() - start) > _LONGEST:
-            return None
-    return None
+    return []
 
 
 def mate_line(board: SearchBoard, plies: int, is_known: bool = False) -> list[int]:

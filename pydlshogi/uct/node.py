@@ -1,140 +1,139 @@
-"""A node of the tree."""
+"""A node of the tree, to look at: the tree itself is arrays (:mod:`pydlshogi.uct.core`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from pydlshogi.uct.policy import Policy
-from pydlshogi.uct.proof import Proof, combine
+from pydlshogi.uct.core import BLOCK, MOVES_IN_BLOCK, SEARCHED, favourites, most_visited
+from pydlshogi.uct.proof import Proof
 
-#: Memory in bytes, about: a node without children, and its entries in its parent's lists.
-NODE_BYTES = 360
-
-#: Memory in bytes, about: the five lists of a node that has children.
-LISTS_BYTES = 400
+if TYPE_CHECKING:
+    from pydlshogi.uct.tree import Tree
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
 class Node:
-    """A position reached by one path from the root, with the statistics of its children.
+    """A position reached by one path from the root.
 
-    A node is a leaf until it has a policy. Its children are added one by one, in the order of
-    their prior probabilities: child k belongs to ``policy.moves[k]``. The statistics of the
-    children are plain lists in the parent. Python reads them faster than attributes of many
-    objects, and faster than small numpy arrays.
+    It is valid until the tree drops the node.
 
     Attributes:
-        visits: Number of visits, without the pending ones.
-        total: Sum of the values backed up, each for the side to move here.
-        policy: The legal moves and their probabilities; None until the node is expanded.
-        pending: Number of pending visits, which wait for the network.
-        proof: The proven result; None while there is none.
-        mate: The mate that a mate search found: all its moves, or only the first; else empty.
-        mate_searched: Whether a long mate was searched here, as a position of the best line.
-        children: Nodes of the moves with a visit, pending or not; None before the second visit.
-        child_visits: Number of visits of each child, without the pending ones.
-        child_pending: Number of pending visits of each child.
-        child_totals: Sum of the values of each child, for the side to move at *this* node.
-        child_priors: Prior probability of each child; −∞ where the move is proven to lose.
-        prior_sum: Sum of the prior probabilities of the children.
+        tree: The tree.
+        index: The number of the node.
     """
 
-    __slots__ = (
-        "child_pending",
-        "child_priors",
-        "child_totals",
-        "child_visits",
-        "children",
-        "mate",
-        "mate_searched",
-        "pending",
-        "policy",
-        "prior_sum",
-        "proof",
-        "total",
-        "visits",
-    )
+    tree: Tree
+    index: int
 
-    def __init__(self) -> None:
-        self.visits = 0
-        self.total = 0.0
-        self.policy: Policy | None = None
-        self.pending = 0
-        self.proof: Proof | None = None
-        self.mate: Sequence[int] = ()
-        self.mate_searched = False
-        self.children: list[Node] | None = None
-        self.child_visits: list[int] = _NOTHING
-        self.child_pending: list[int] = _NOTHING
-        self.child_totals: list[float] = _NOTHING
-        self.child_priors: list[float] = _NOTHING
-        self.prior_sum = 0.0
+    @property
+    def visits(self) -> int:
+        """Number of visits, without the pending ones."""
+        return self.tree.nodes.visits[self.index]
 
-    def start_children(self, temperature: float) -> None:
-        """Prepares for children, at the second visit.
+    @property
+    def pending(self) -> int:
+        """Number of pending visits, which wait for the network."""
+        return self.tree.nodes.pending[self.index]
 
-        Args:
-            temperature: Of the policy.
-        """
-        assert self.policy is not None
-        self.policy.sort(temperature)
-        self.children = []
-        self.child_visits, self.child_pending = [], []
-        self.child_totals, self.child_priors = [], []
-
-    def add_child(self) -> Node:
-        """Adds a child for the most probable move that has none."""
-        assert self.policy is not None and self.children is not None
-        prior = self.policy.priors.item(len(self.children))
-        child = Node()
-        self.children.append(child)
-        self.child_visits.append(0)
-        self.child_pending.append(0)
-        self.child_totals.append(0.0)
-        self.child_priors.append(prior)
-        self.prior_sum += prior
-        return child
-
-    def move(self, index: int) -> int:
-        """The move that leads to a child."""
-        assert self.policy is not None
-        return self.policy.moves.item(index)
-
-    def child_after(self, move: int) -> Node | None:
-        """Finds the child of a move; None where the move has not been visited."""
-        for index, child in enumerate(self.children or ()):
-            if self.move(index) == move:
-                return child
-        return None
-
-    def most_visited(self) -> tuple[int, Node] | None:
-        """Finds the most visited child without a proven result.
-
-        Returns:
-            Its index and the child; None if there is no such child. Of children with equally
-            many visits, it is the one that is best for the side to move here.
-        """
-        unproven = [
-            (visits, total, -index)
-            for index, (visits, total) in enumerate(zip(self.child_visits, self.child_totals))
-            if not self.children[index].proof  # type: ignore[index]
-        ]
-        if not unproven:
-            return None
-        index = -max(unproven)[2]
-        return index, self.children[index]  # type: ignore[index]
+    @property
+    def total(self) -> float:
+        """Sum of the values backed up, each for the side to move here."""
+        return self.tree.nodes.total[self.index]
 
     def value(self) -> float:
         """Mean of the values backed up: the probability that the side to move wins."""
         return self.total / self.visits if self.visits else 0.5
 
+    @property
+    def network_value(self) -> float:
+        """The network's value of the position, if it is expanded."""
+        return self.tree.nodes.value[self.index]
+
+    @property
+    def move_num(self) -> int:
+        """Number of legal moves; 0 until the node is expanded."""
+        return self.tree.nodes.moves[self.index]
+
+    @property
+    def is_expanded(self) -> bool:
+        """Whether the node has its moves. Until then it is a leaf."""
+        return self.move_num > 0
+
+    @property
+    def moves(self) -> list[int]:
+        """The legal moves, those with a child first, in the order of the first visits."""
+        return [self.tree.edges.move[edge] for edge in self.edges()]
+
+    @property
+    def priors(self) -> list[float]:
+        """The probability of each move."""
+        return [self.tree.edges.prior[edge] for edge in self.edges()]
+
+    @property
+    def children(self) -> list[Node]:
+        """The nodes after the first moves. They have been visited, or the visit is pending."""
+        number = self.tree.nodes.children[self.index]
+        return [Node(self.tree, self.tree.edges.child[edge]) for edge in self._edges(number)]
+
+    @property
+    def proof(self) -> Proof | None:
+        """The proven result; None while there is none."""
+        return self.tree.proof(self.index)
+
     def derive_proof(self) -> Proof | None:
         """Derives the proven result from those of the children; None while it is unknown."""
-        assert self.policy is not None and self.children is not None
-        return combine(
-            [child.proof for child in self.children],
-            all_moves=len(self.children) == len(self.policy.moves),
-        )
+        return self.tree.derive_proof(self.index)
 
+    @property
+    def mate(self) -> Sequence[int]:
+        """The mate that a mate search found: all its moves, or only the first; else empty."""
+        return self.tree.mate(self.index)
 
-#: Shared by all nodes without children; it stays empty.
-_NOTHING: list = []
+    @property
+    def mate_searched(self) -> bool:
+        """Whether a long mate was searched here, as a position of the best line."""
+        return bool(self.tree.nodes.marks[self.index] & SEARCHED)
+
+    def favourites(self) -> tuple[list[tuple[int, float]], int]:
+        """Finds the two most visited moves, without those that are proven to lose.
+
+        Returns:
+            The visits of each, and its value for the side to move here, both 0 where there is no
+            such move; and the number of moves that are proven to lose.
+        """
+        *nodes, lost = favourites(*self.tree.arrays[:2], self.index)
+        children = (Node(self.tree, node) for node in nodes if node)
+        found = [(child.visits, 1 - child.value() if child.visits else 0.0) for child in children]
+        return [*found, (0, 0.0), (0, 0.0)][:2], lost
+
+    def edges(self) -> Iterator[int]:
+        """Yields the numbers of the edges."""
+        return self._edges(self.tree.nodes.moves[self.index])
+
+    def child_after(self, move: int) -> Node | None:
+        """Finds the child of a move; None where the move has not been visited."""
+        return next((child for child, m in zip(self.children, self.moves) if m == move), None)
+
+    def most_visited(self) -> tuple[int, Node] | None:
+        """Finds the most visited child without a proven result.
+
+        Returns:
+            Its move and the child; None if there is no such child. Of children with equally
+            many visits, it is the one that is best for the side to move here.
+        """
+        edge = most_visited(*self.tree.arrays[:2], self.index)
+        if not edge:
+            return None
+        edges = self.tree.edges
+        return edges.move[edge], Node(self.tree, edges.child[edge])
+
+    def _edges(self, count: int) -> Iterator[int]:
+        """Yields the first edges."""
+        edge, links = self.tree.nodes.first[self.index], self.tree.edges.child
+        for _ in range(count):
+            yield edge
+            edge += 1
+            if edge % BLOCK == MOVES_IN_BLOCK:
+                edge = links[edge]

@@ -2,12 +2,14 @@
 
 The search repeats a playout (:meth:`Search._playout`), which has four steps:
 
-1. Select: from the root, follow the child with the highest PUCT score, down to a leaf
-   (:mod:`pydlshogi.uct.selection`).
+1. Select: from the root, follow the move with the highest PUCT score, down to a leaf.
 2. Evaluate: the rules or a mate search may know the leaf's result
-   (:mod:`pydlshogi.uct.judge`), the cache its value. Else the network evaluates it.
+   (:mod:`pydlshogi.uct.judge`), another node with the same position its value. Else the network
+   evaluates it.
 3. Expand: the leaf receives its legal moves with their prior probabilities.
-4. Back up: add the value to every node of the path (:mod:`pydlshogi.uct.backup`).
+4. Back up: add the value to every node of the path.
+
+The steps 1, 3 and 4 are functions of :mod:`pydlshogi.uct.core`, which also has the tree.
 
 The network is fast only for batches of leaves (:mod:`pydlshogi.uct.batch`). A playout that
 needs the network waits in step 2 until its batch is evaluated. Meanwhile it is pending, and the
@@ -17,15 +19,17 @@ selection sends the next playouts to other leaves.
 from __future__ import annotations
 
 import collections
+import functools
 from typing import Callable
 
 import numpy
 
-from pydlshogi.features import PLANE_NUM
-from pydlshogi.uct.backup import Path, back_up, prove
-from pydlshogi.uct.batch import Batch, Leaf
+from pydlshogi.features import LABEL_NUM, PLANE_NUM
+from pydlshogi.uct import core
+from pydlshogi.uct.batch import Batch
 from pydlshogi.uct.board import SearchBoard
-from pydlshogi.uct.cache import Cache
+from pydlshogi.uct.boards import make_search_board
+from pydlshogi.uct.compiler import IS_COMPILED, argument, call_first, is_in_cache
 from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
@@ -33,9 +37,7 @@ from pydlshogi.uct.line_mate import LineMate
 from pydlshogi.uct.mate import RootMate
 from pydlshogi.uct.move import label_table
 from pydlshogi.uct.node import Node
-from pydlshogi.uct.policy import Policy
 from pydlshogi.uct.proof import DRAW, WIN, Proof
-from pydlshogi.uct.selection import select
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Tree
 
@@ -51,9 +53,11 @@ _CHECK = 4
 #: Longer mate searches can take 50 ms. Then, there is a check before each playout.
 _FAST_MATE = 5
 
-#: Most dropped nodes, and most old positions of the cache, that are freed with each batch. 700
-#: nodes take about 5 ms.
-_FREED = 700
+#: Longest line below the root, in plies. A longer one counts as a draw.
+_MOST_PLIES = 4096
+
+#: Blocks of edges for which there is room at each playout, and in addition once.
+_BLOCKS, _MORE_BLOCKS = 12, 100
 
 
 def never() -> bool:
@@ -80,9 +84,9 @@ class Search:
     def __init__(self, evaluate: Evaluate, settings: Settings) -> None:
         self.settings = settings
         self.plane_num = PLANE_NUM
-        self.tree = Tree()
+        self.tree = Tree(settings.tree_bytes())
         self._evaluations = Evaluations(evaluate)
-        self._cache = Cache(settings.cache_positions())
+        self._line = argument(numpy.zeros(_MOST_PLIES, numpy.int32))
         self._pending: collections.deque[Batch] = collections.deque()
 
     @property
@@ -109,8 +113,7 @@ class Search:
 
     def forget(self) -> None:
         """Drops all evaluations: the network has changed."""
-        self.tree.clear()
-        self._cache.clear()
+        self.tree.forget()
 
     def warm_up(self, planes: numpy.ndarray) -> None:
         """Evaluates planes in the background, as on a GPU: the first evaluation there is slow.
@@ -144,13 +147,18 @@ class Search:
         """
         if settings and settings != self.settings:
             self._change(settings)
-        self._evaluations.begin_search(in_background=self.settings.batches > 1)
+        settings = self.settings
+        self.tree.limit = settings.tree_bytes()
+        puct = (*settings.puct(is_root=True), *settings.puct(is_root=False))
+        self._puct = argument(numpy.array(puct, numpy.float64))
+        self._labels = argument(label_table())
+        self._evaluations.begin_search(in_background=settings.batches > 1)
         self._game = game
         self._root_moves = root_moves
         self._forget_result()
-        plies_left = self.settings.plies_left(game.ply)
+        plies_left = settings.plies_left(game.ply)
         self._root_mate = RootMate(game.board, plies_left, root_moves)
-        self._line_mate = LineMate(game, self.settings)
+        self._line_mate = LineMate(game, settings)
         self.evaluations = self.collisions = self.deepest = 0
 
     def _forget_result(self) -> None:
@@ -163,19 +171,20 @@ class Search:
           game at this leaf. But now the GUI asks for a move.
         - A proof that follows from the children. They show the move.
         """
-        root = self.root
+        root, tree = self.root, self.tree
         if root.mate:
             return
-        if root.policy is None:  # all its visits had the value of the result
-            root.visits, root.total = 0, 0.0
-        if root.children is None or root.derive_proof() != root.proof:
-            root.proof = None
+        if not root.is_expanded:  # all its visits had the value of the result
+            tree.nodes.visits[root.index], tree.nodes.total[root.index] = 0, 0.0
+        if not root.children or root.derive_proof() != root.proof:
+            tree.nodes.outcome[root.index] = core.UNKNOWN
 
     def _change(self, settings: Settings) -> None:
         """Changes the settings."""
         if settings.temperature != self.settings.temperature:
-            self._cache.clear()  # policies may be sorted with the probabilities of the old one
-        self._cache.resize(settings.cache_positions())
+            self.tree.forget_evaluations()  # they are probabilities with the old one
+        if settings.megabytes < self.settings.megabytes:
+            self.tree.forget()
         self.settings = settings
 
     def step(self, max_visits: int, is_stopped: Callable[[], bool] = never) -> None:
@@ -194,8 +203,7 @@ class Search:
         # The rest is done while the network computes, if it does so in another thread.
         if self.fullness() >= 1:
             self.tree.drop_unreachable()
-        self.tree.free(_FREED)
-        self._cache.trim(_FREED)
+        self.tree.sweep()
         self._search_mates()
         if self._pending:
             self._receive(is_stopped)
@@ -208,24 +216,23 @@ class Search:
         """
         while self._pending:
             self._receive(is_stopped)
-        if self.settings.line_mate and not self.root.proof:
+        if self.settings.line_mate and not self._is_proven():
             self._line_mate.check_move(self.root)
 
     def give_up(self) -> None:
         """Gives up all pending batches."""
         while self._pending:
-            self._pending.pop().end()
+            self._end(self._pending.pop())
 
     def _search_mates(self) -> None:
         """Searches a slice of the mate search at the root, or a position of the best line."""
-        root = self.root
-        if root.proof:
+        if self._is_proven():
             return
+        root = self.root
         if self.settings.root_mate and not self._root_mate.is_complete:
             line = self._root_mate.step()
             if line:
-                root.mate = line
-                root.proof = Proof(WIN, len(line))
+                self.tree.set_mate(root.index, line)
         elif self.settings.line_mate:
             self._line_mate.step(root)
 
@@ -248,14 +255,15 @@ class Search:
             is_ready = self._fill(batch, max_visits, is_stopped)
         finally:  # the board may raise an exception
             if not is_ready:
-                self._pending.pop().end()
+                self._end(self._pending.pop())
         if is_ready:
             batch.evaluation = self._evaluations.begin(batch.input())
         return is_ready
 
     def _begun(self) -> int:
         """Number of visits of the root with the pending ones."""
-        return self.root.visits + self.root.pending
+        tree = self.tree
+        return tree.nodes.visits[tree.root_index] + tree.nodes.pending[tree.root_index]
 
     def _next_size(self) -> int:
         """Returns the largest number of positions for the next batch."""
@@ -268,8 +276,13 @@ class Search:
         """Makes playouts until the batch is full; returns whether to evaluate it."""
         check = _CHECK if self.settings.mate_plies <= _FAST_MATE else 1
         # Bounded, because playouts to leaves with a known value could go on forever.
-        for number in range(2 * len(batch.planes)):
-            if batch.is_full() or self._begun() >= max_visits or self.root.proof:
+        most = 2 * len(batch.planes)
+        tree = self.tree
+        tree.reserve(most, _BLOCKS * most + _MORE_BLOCKS)
+        root, nodes, leaves, size = tree.root_index, tree.nodes, batch.leaves, len(batch.planes)
+        for number in range(most):
+            begun = nodes.visits[root] + nodes.pending[root]
+            if len(leaves) == size or begun >= max_visits or nodes.outcome[root] != core.UNKNOWN:
                 break
             if number % check == check - 1 and is_stopped():
                 return False
@@ -283,20 +296,50 @@ class Search:
         batch = self._pending[0]
         assert batch.evaluation is not None
         answer = self._evaluations.wait(batch.evaluation, is_stopped)
-        self._pending.popleft().end()
+        self._pending.popleft()
         if answer:
             self._complete(batch, answer)
+        else:
+            self._end(batch)
 
     def _complete(self, batch: Batch, answer: Answer) -> None:
         """Expands the leaves of a batch and backs up their values."""
+        self._end_collisions(batch)
         logits, wins = answer
-        values = [0.5] * len(batch.leaves) if wins is None else wins.tolist()
-        labels = label_table()
-        for leaf, row, value in zip(batch.leaves, logits, values):
-            policy = Policy(leaf.moves, row.take(labels[leaf.turn].take(leaf.moves)), value)
-            self._cache.put(leaf.key, policy)
-            self._expand(leaf.node, policy)
-            back_up(leaf.path, leaf.node, value)
+        number, tree, ends = len(batch.leaves), self.tree, batch.ends()
+        if wins is None:
+            wins = numpy.full(number, 0.5)
+        tree.reserve(0, number + int(ends[-1]) // core.MOVES_IN_BLOCK)
+        core.complete(
+            *tree.arrays,
+            tree.table,
+            tree.root_index,
+            argument(numpy.array(batch.leaves)),
+            argument(numpy.array(batch.keys)),
+            argument(numpy.array(batch.turns)),
+            argument(ends),
+            argument(numpy.concatenate(batch.moves)),
+            self._labels,
+            argument(numpy.require(logits, numpy.float32, ["C", "W"])),
+            argument(numpy.require(wins, numpy.float64, ["C", "W"])),
+            self.settings.temperature,
+        )
+        if tree.root_index in batch.leaves:
+            self._restrict_root()
+
+    def _end(self, batch: Batch) -> None:
+        """Removes the pending visits of a batch whose answer will not be used."""
+        self._end_collisions(batch)
+        for leaf in batch.leaves:
+            self._remove_pending(leaf)
+
+    def _end_collisions(self, batch: Batch) -> None:
+        """Removes the pending visits of a batch that bring no value."""
+        for leaf in batch.collisions:
+            self._remove_pending(leaf)
+
+    def _remove_pending(self, leaf: int) -> None:
+        core.remove_pending(self.tree.arrays[0], self.tree.root_index, leaf)
 
     # One playout
 
@@ -305,74 +348,58 @@ class Search:
 
         If the board raises an exception, no visit is counted, but moves stay on the board.
         """
-        path, leaf = self._select()
-        if leaf.pending and not leaf.policy:  # the network is evaluating it
-            batch.add_collision(path, leaf)
-        else:
-            value = self._evaluate(path, leaf, batch)
-            if value is not None:
-                back_up(path, leaf, value)
-        self._game.pop(len(path))
+        tree, game = self.tree, self._game
+        root = tree.root_index
+        leaf, depth = core.descend(*tree.arrays, root, self._puct, self._line)
+        if depth > self.deepest:
+            self.deepest = depth
+        try:
+            game.play(self._line[:depth].tolist())
+            value = self._evaluate(leaf, batch)
+            game.pop(depth)
+        except BaseException:
+            self._remove_pending(leaf)
+            raise
+        if value is not None:
+            core.back_up(tree.arrays[0], root, leaf, value)
 
-    def _select(self) -> tuple[Path, Node]:
-        """Goes from the root to a leaf, and plays the moves on the board.
-
-        Returns:
-            The path to the leaf, and the leaf: a node that is not expanded, or is proven.
-        """
-        settings, tree, game = self.settings, self.tree, self._game
-        path: Path = []
-        node = self.root
-        constants, constants_below = settings.puct(is_root=True), settings.puct(is_root=False)
-        while node.policy and not node.proof:
-            if node.children is None:
-                tree.start_children(node, settings.temperature)
-            index = select(node, *constants)
-            child = tree.child(node, index)
-            game.push(node.move(index))
-            path.append((node, index))
-            node = child
-            constants = constants_below
-        self.deepest = max(self.deepest, len(path))
-        return path, node
-
-    def _evaluate(self, path: Path, leaf: Node, batch: Batch) -> float | None:
+    def _evaluate(self, leaf: int, batch: Batch) -> float | None:
         """Values a leaf for its side to move.
 
         Returns:
-            The value; None if the leaf was added to the batch.
+            The value; None if the leaf was added to the batch, or its visit is complete.
         """
-        if leaf.proof:
-            return self._value(leaf.proof.outcome)
-        verdict = self._judge(is_root=not path)
-        if verdict:
-            return self._settle(path, leaf, verdict)
-        game = self._game
+        tree, game, nodes = self.tree, self._game, self.tree.nodes
+        if nodes.outcome[leaf] != core.UNKNOWN:
+            return self._value(nodes.outcome[leaf])
+        if nodes.moves[leaf]:  # the longest line has ended
+            return self._value(DRAW)
+        if nodes.pending[leaf] > 1:  # the network is evaluating it
+            batch.collisions.append(leaf)
+            return None
+        is_root = leaf == tree.root_index
+        verdict = judge(game, self.settings, is_root)
+        # At the root, a mate by an excluded move does not count.
+        if verdict and (not is_root or self._may_choose(verdict.mate_move)):
+            return self._settle(leaf, verdict)
         key = game.input_key(self.plane_num)
-        policy = self._cache.get(key)
-        if policy:
-            self._expand(leaf, policy)
-            return policy.value
+        if core.visit_known(*tree.arrays, tree.table, tree.root_index, leaf, key):
+            if is_root:
+                self._restrict_root()
+            return None
         moves = game.board.moves()
         if not len(moves):
-            return self._settle(path, leaf, CHECKMATED)
-        game.write_planes(batch.planes[len(batch.leaves)])
-        batch.add(Leaf(path, leaf, key, game.board.turn, moves))
+            return self._settle(leaf, CHECKMATED)
+        game.write_planes(batch.next_planes())
+        batch.add(leaf, key, game.board.turn, moves)
         return None
 
-    def _judge(self, is_root: bool) -> Verdict | None:
-        """Judges a leaf; at the root, a mate by an excluded move does not count."""
-        verdict = judge(self._game, self.settings, is_root)
-        if is_root and verdict and not self._may_choose(verdict.mate_move):
-            return None
-        return verdict
-
-    def _settle(self, path: Path, leaf: Node, verdict: Verdict) -> float:
+    def _settle(self, leaf: int, verdict: Verdict) -> float:
         """Stores the proof of a leaf's result, if there is one, and returns its value."""
         if verdict.proof:
             if verdict.mate_move is not None:
-                leaf.mate = (verdict.mate_move,)
-            prove(path, leaf, verdict.proof)
+                self.tree.set_mate_moves(leaf, (verdict.mate_move,))
+            self.tree.prove(leaf, verdict.proof)
         return self._value(verdict.outcome)
 
     def _value(self, outcome: int) -> float:
@@ -381,9 +408,50 @@ class Search:
             return self.settings.draw_value(self._game.board.turn)
         return 1.0 if outcome == WIN else 0.0
 
-    def _expand(self, leaf: Node, policy: Policy) -> None:
-        """Gives a leaf its legal moves; the root only those to choose from."""
-        if self._root_moves is not None and leaf is self.root:
-            policy.sort(self.settings.temperature)
-            policy = policy.restrict(self._root_moves)
-        self.tree.expand(leaf, policy)
+    def _is_proven(self) -> bool:
+        """Says whether the result of the root is proven."""
+        return self.tree.nodes.outcome[self.tree.root_index] != core.UNKNOWN
+
+    def _restrict_root(self) -> None:
+        """Leaves the root, which has just been expanded, only the moves to choose from."""
+        if self._root_moves is not None:
+            self.tree.restrict(self.tree.root_index, self._root_moves)
+
+
+def must_compile() -> bool:
+    """Says whether :func:`compile_search` will take seconds, because no process has called it."""
+    return IS_COMPILED and not is_in_cache(core.complete)
+
+
+@functools.cache
+def compile_search() -> None:
+    """Calls all compiled functions of the search once.
+
+    Numba compiles them at the first call in seconds, and keeps them on the disk. Later processes
+    load them in a part of a second. Without numba this does nothing.
+    """
+    if not IS_COMPILED:
+        return
+
+    def evaluate(planes: numpy.ndarray) -> Answer:
+        number = len(planes)
+        return numpy.zeros((number, LABEL_NUM), numpy.float32), numpy.full(number, 0.5)
+
+    def search() -> None:
+        search = Search(evaluate, Settings(megabytes=1, root_mate=False, batch_size=4))
+        board = make_search_board()
+        search.begin(Game(board), root_moves=frozenset(board.moves().tolist()))
+        while search.root.visits < 60:  # some of them with known evaluations
+            search.step(60)
+        tree, root = search.tree, search.root
+        leaf, _ = core.descend(*tree.arrays, root.index, search._puct, search._line)
+        core.remove_pending(tree.arrays[0], root.index, leaf)
+        core.back_up(tree.arrays[0], root.index, leaf, 0.5)
+        root.favourites()
+        root.derive_proof()
+        tree.prove(root.children[0].index, Proof(WIN, 1))
+        tree.clear()
+        tree.sweep()
+        core.reclaim(*tree.arrays, 10, 10)
+
+    call_first(search)

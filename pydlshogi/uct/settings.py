@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-#: Part of the memory for the tree; the cache has the rest.
-_TREE_PART = 0.875
-
-#: Memory of a position in the cache, in bytes, about.
-_CACHE_ENTRY = 1000
-
 #: More plies than any game has.
 _UNLIMITED = 10**6
 
@@ -19,7 +13,7 @@ class Settings:
     """The parameters of a search. Values are probabilities of winning, 0 to 1.
 
     Attributes:
-        c_init: First constant of PUCT (see :mod:`pydlshogi.uct.selection`).
+        c_init: First constant of PUCT (see :mod:`pydlshogi.uct.core`).
         c_base: Second constant of PUCT.
         c_init_root: ``c_init`` at the root.
         c_base_root: ``c_base`` at the root.
@@ -38,7 +32,7 @@ class Settings:
         draw_ply: The game is drawn after this many plies; 0 for no limit.
         occurrences: The occurrence of a position that counts as the end of the game in the
             tree: 2 in a game, 4 in an analysis.
-        megabytes: Memory of the tree and the cache.
+        megabytes: Memory of the tree.
 
     Source of the default constants of PUCT and FPU: dlshogi, except ``c_init`` and
     ``c_init_root``. These are smaller, because they won a match of 400 games
@@ -68,7 +62,7 @@ class Settings:
         return 1 - self.draw_black if color else self.draw_black
 
     def puct(self, is_root: bool) -> tuple[float, float, float]:
-        """Constants of :func:`pydlshogi.uct.selection.select` at the root or below it."""
+        """Constants of :func:`pydlshogi.uct.core.select` at the root or below it."""
         if is_root:
             return self.c_init_root, self.c_base_root, self.fpu_reduction_root
         return self.c_init, self.c_base, self.fpu_reduction
@@ -83,8 +77,4 @@ class Settings:
 
     def tree_bytes(self) -> float:
         """Memory of the tree."""
-        return _TREE_PART * 10**6 * self.megabytes
-
-    def cache_positions(self) -> int:
-        """Number of positions that the cache has memory for."""
-        return int((1 - _TREE_PART) * 10**6 * self.megabytes / _CACHE_ENTRY)
+        return 1e6 * self.megabytes

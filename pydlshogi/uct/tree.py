@@ -1,12 +1,59 @@
-"""The tree: it grows, its root follows the game, and dropped nodes are freed in slices."""
+"""The tree: it grows, its root follows the game, and dropped nodes make room for new ones."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from pydlshogi.uct.node import LISTS_BYTES, NODE_BYTES, Node
-from pydlshogi.uct.policy import Policy
+import numpy
+
+from pydlshogi.uct import core
+from pydlshogi.uct.compiler import IS_COMPILED
+from pydlshogi.uct.core import BLOCK, EDGE, MOVES_IN_BLOCK, NODE, UNKNOWN
+from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import WIN, Proof
+
+#: Memory of a node without its edges, with its places in the table, and of a block of edges.
+NODE_BYTES = NODE.itemsize + 16
+BLOCK_BYTES = BLOCK * EDGE.itemsize
+
+#: Least and largest number of nodes and blocks by which an array grows, and the part by which it
+#: grows between them. To prepare the memory of the largest number takes about 5 ms.
+_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 17, 4
+
+#: Elements of an array that are given back at a time, and the seconds between.
+_GIVEN_BACK, _PAUSE = 1 << 19, 0.002
+
+#: Nodes that a slice of :meth:`Tree.sweep` goes through: less than a millisecond.
+_SLICE = 5000
+
+
+class _NodeFields(NamedTuple):
+    """The fields of the nodes (:mod:`pydlshogi.uct.core`)."""
+
+    key: Any
+    total: Any
+    value: Any
+    visits: Any
+    pending: Any
+    parent: Any
+    first: Any
+    moves: Any
+    children: Any
+    plies: Any
+    mate: Any
+    outcome: Any
+    marks: Any
+
+
+class _EdgeFields(NamedTuple):
+    """The fields of the edges (:mod:`pydlshogi.uct.core`)."""
+
+    child: Any
+    prior: Any
+    move: Any
 
 
 class Tree:
@@ -21,23 +68,55 @@ class Tree:
     The ponder search visits the root and what is below it, but not the anchor. So the anchor lacks
     the visits of this search, and never becomes the root again.
 
+    Args:
+        limit: Memory in bytes from which the evaluations of dropped nodes are given up.
+
     Attributes:
-        root: The position to search.
-        size: Memory in bytes, about, including dropped nodes that are not freed yet.
+        nodes: The fields of the nodes, as memoryviews.
+        edges: The fields of the edges, as memoryviews.
+        pool: The numbers of the room, as a memoryview.
+        arrays: Nodes, edges and pool for the functions of :mod:`pydlshogi.uct.core`.
+        table: The table for these functions.
+        root_index: The number of the root.
+        limit: As above.
     """
 
-    def __init__(self) -> None:
-        self.size = NODE_BYTES
-        self._anchor = self.root = Node()
+    nodes: Any
+    edges: Any
+    pool: Any
+    arrays: tuple[Any, Any, Any]
+    table: Any
+
+    def __init__(self, limit: float = 0.0) -> None:
+        self.limit = limit
         self._start: object = None
         self._moves: list[int] = []  # to the anchor
         self._below: list[int] = []  # from the anchor to the root
-        self._garbage: list[Node] = []
+        self._nodes, self._edges = numpy.zeros(1, NODE), numpy.zeros(BLOCK, EDGE)
+        self.forget()
+
+    @property
+    def root(self) -> Node:
+        """The position to search."""
+        return Node(self, self.root_index)
+
+    @property
+    def size(self) -> int:
+        """Memory of the nodes in use in bytes, and of dropped ones that were not swept yet."""
+        pool = self.pool
+        return NODE_BYTES * pool[core.USED_NODES] + BLOCK_BYTES * pool[core.USED_BLOCKS]
+
+    @property
+    def allocated(self) -> int:
+        """Memory of the arrays in bytes."""
+        return self._nodes.nbytes + self._edges.nbytes + self._table.nbytes
 
     @property
     def can_shrink(self) -> bool:
         """Whether there are nodes that are not below the root."""
-        return bool(self._garbage or self._below)
+        return bool(self.pool[core.GARBAGE] or self._below)
+
+    # The root
 
     def move_to(self, start: object, moves: Sequence[int], keep: bool = False) -> None:
         """Moves the root to a position and keeps the part of the tree below it.
@@ -56,21 +135,48 @@ class Tree:
         known = len(self._moves)
         below = moves[known:]
         goes_on = start == self._start and moves[:known] == self._moves
-        path = self._nodes(below) if goes_on else []
-        mate = _rest_of_mate(path, below)
+        path = self._path(below) if goes_on else []
+        mate = self._rest_of_mate(path, below)
         if len(path) == len(below) + 1 and not self._is_above_root(below):
-            self.root, self._below = path[-1], below
+            self.root_index, self._below = path[-1], below
             # Of the moves, only the last one can be an expected one.
             self._advance(len(below) - (1 if keep and below else 0))
         else:
             self.clear()
             self._start, self._moves = start, moves
-        if mate and not self.root.proof:
-            self.root.mate, self.root.proof = mate, Proof(WIN, len(mate))
+        if mate and not self.proof(self.root_index):
+            self.set_mate(self.root_index, mate)
 
     def drop_unreachable(self) -> None:
         """Drops the nodes that are not below the root: those that :meth:`move_to` has kept."""
         self._advance(len(self._below))
+
+    def clear(self) -> None:
+        """Drops all nodes. Their evaluations stay known while there is room for them."""
+        core.drop(self.arrays[0], self.arrays[2], self._anchor)
+        self._plant()
+        self._start, self._moves = None, []
+
+    def forget_evaluations(self) -> None:
+        """Forgets the evaluations of dropped nodes."""
+        self._table[:] = 0
+
+    def forget(self) -> None:
+        """Drops all nodes with their evaluations, and gives their memory back."""
+        self._give_back()
+        self._nodes, self._edges = numpy.zeros(1, NODE), numpy.zeros(BLOCK, EDGE)
+        self._pool = numpy.zeros(core.POOL_SIZE, numpy.int64)
+        self._pool[[core.FRESH_NODE, core.FRESH_EDGE]] = 1, BLOCK
+        self._table = numpy.zeros(1, numpy.int32)
+        self._allocate(_GROWTH, _GROWTH)
+        self._plant()
+
+    def _plant(self) -> None:
+        """Begins a tree of one node, the root."""
+        self.reserve(1, 0)
+        self._moves, self._below = self._moves + self._below, []
+        self._anchor = self.root_index = core.new_node(self.arrays[0], self.arrays[2], 0)
+        self._mates: dict[int, list[int]] = {}
 
     def _advance(self, count: int) -> None:
         """Moves the anchor towards the root, and drops what does not hang from it any more.
@@ -78,23 +184,25 @@ class Tree:
         Args:
             count: Number of moves.
         """
-        for move in self._below[:count]:
-            kept = self._anchor.child_after(move)
-            assert kept is not None
-            self._discard(self._anchor, kept)
-            self._anchor = kept
+        for node in self._path(self._below[:count])[1:]:
+            for child in Node(self, self._anchor).children:
+                if child.index != node:
+                    core.drop(self.arrays[0], self.arrays[2], child.index)
+            self.nodes.children[self._anchor] = 0
+            core.drop(self.arrays[0], self.arrays[2], self._anchor)
+            self._anchor = node
         self._moves = self._moves + self._below[:count]
         self._below = self._below[count:]
 
-    def _nodes(self, moves: Sequence[int]) -> list[Node]:
+    def _path(self, moves: Sequence[int]) -> list[int]:
         """Lists the anchor and the nodes after moves from there, as far as the tree has them."""
-        nodes = [self._anchor]
+        path = [self._anchor]
         for move in moves:
-            child = nodes[-1].child_after(move)
+            child = Node(self, path[-1]).child_after(move)
             if child is None:
                 break
-            nodes.append(child)
-        return nodes
+            path.append(child.index)
+        return path
 
     def _is_above_root(self, moves: list[int]) -> bool:
         """Says whether a position lies between the anchor and the root of a ponder search.
@@ -103,71 +211,151 @@ class Tree:
         """
         return len(moves) < len(self._below) and moves == self._below[: len(moves)]
 
-    def start_children(self, node: Node, temperature: float) -> None:
-        """Prepares a node for children (:meth:`pydlshogi.uct.node.Node.start_children`)."""
-        node.start_children(temperature)
-        self.size += LISTS_BYTES
-
-    def child(self, node: Node, index: int) -> Node:
-        """Returns a child of a node; adds it if the index is that of the next new child."""
-        children = node.children
-        assert children is not None
-        if index < len(children):
-            return children[index]
-        self.size += NODE_BYTES
-        return node.add_child()
-
-    def expand(self, node: Node, policy: Policy) -> None:
-        """Stores the legal moves of a leaf with their probabilities."""
-        node.policy = policy
-        self.size += policy.size()
-
-    def clear(self) -> None:
-        """Drops all nodes."""
-        self._garbage.append(self._anchor)
-        self._anchor = self.root = Node()
-        self.size += NODE_BYTES
-        self._start, self._moves, self._below = None, [], []
-
-    def free(self, nodes: int) -> None:
-        """Frees some of the dropped nodes: 60,000 at once would take 0.4 s.
+    def _rest_of_mate(self, path: Sequence[int], moves: Sequence[int]) -> Sequence[int]:
+        """Returns the rest of a mate after moves that belong to it; empty if there is none.
 
         Args:
-            nodes: Largest number of nodes to free.
+            path: The anchor and the nodes after the first moves, as far as the tree has them.
+            moves: The moves, from the anchor.
         """
-        garbage = self._garbage
-        while garbage and nodes > 0:
-            node = garbage.pop()
-            garbage.extend(node.children or ())
-            self.size -= size_of(node)
-            nodes -= 1
+        for played, node in enumerate(path):
+            rest, mate = len(moves) - played, self.mate(node)
+            # After an odd number of moves, the other side is to move.
+            if rest > 0 and rest % 2 == 0 and [*mate[:rest]] == [*moves[played:]]:
+                return mate[rest:]
+        return ()
 
-    def _discard(self, node: Node, kept: Node) -> None:
-        """Drops a node and all its children but one."""
-        self.size -= size_of(node)
-        self._garbage += [child for child in node.children or () if child is not kept]
+    # Results of nodes
+
+    def proof(self, node: int) -> Proof | None:
+        """Returns the proven result of a node; None while there is none."""
+        outcome = self.nodes.outcome[node]
+        return None if outcome == UNKNOWN else Proof(outcome, self.nodes.plies[node])
+
+    def derive_proof(self, node: int) -> Proof | None:
+        """Derives the proven result of a node from its children; None while it is unknown."""
+        outcome, plies = core.derive(*self.arrays[:2], node)
+        return None if outcome == UNKNOWN else Proof(outcome, plies)
+
+    def prove(self, node: int, proof: Proof) -> None:
+        """Stores the proven result of a node, and the results that follow for those above it."""
+        core.prove(*self.arrays[:2], self.root_index, node, *proof)
+
+    def mate(self, node: int) -> Sequence[int]:
+        """Returns the mate found at a node: all its moves, or only the first; else empty."""
+        move = self.nodes.mate[node]
+        return self._mates.get(node, [move]) if move else ()
+
+    def set_mate(self, node: int, moves: Sequence[int]) -> None:
+        """Stores a mate that was found, all its moves, and the proof for the nodes above."""
+        self.set_mate_moves(node, moves)
+        self.prove(node, Proof(WIN, len(moves)))
+
+    def set_mate_moves(self, node: int, moves: Sequence[int]) -> None:
+        """Stores the moves of a mate, or only the first of them."""
+        self.nodes.mate[node] = moves[0]
+        if len(moves) > 1:
+            self._mates[node] = list(moves)
+        else:
+            self._mates.pop(node, None)
+
+    def restrict(self, node: int, moves: frozenset[int]) -> None:
+        """Leaves a node some of its moves, at least one. It must not have children."""
+        rows = zip(Node(self, node).moves, Node(self, node).priors)
+        kept = [(move, prior) for move, prior in rows if move in moves]
+        whole = sum(prior for _, prior in kept)
+        self.nodes.moves[node], last = len(kept), 0
+        for last, (move, prior) in zip(Node(self, node).edges(), kept):
+            # At a low temperature the probabilities of all these moves may have become 0.
+            self.edges.prior[last] = prior / whole if whole else 1 / len(kept)
+            self.edges.move[last] = move
+        link = last // BLOCK * BLOCK + MOVES_IN_BLOCK
+        before = self.pool[core.FREE_BLOCKS]
+        core.free_blocks_from(*self.arrays[1:], self.edges.child[link])
+        self.pool[core.USED_BLOCKS] -= self.pool[core.FREE_BLOCKS] - before
+        self.edges.child[link] = 0
+        core.bring_forward(self.arrays[1], self.nodes.first[node], len(kept))
+        self.nodes.marks[node] |= core.RESTRICTED
+
+    # Memory
+
+    def reserve(self, nodes: int, blocks: int) -> None:
+        """Makes room for new nodes and new blocks of edges.
+
+        At the limit of memory, dropped nodes are freed first. If this is not enough, the tree
+        grows beyond the limit.
+        """
+        missing = self._missing(nodes, blocks)
+        if max(missing) <= 0:
+            return
+        if self.allocated >= self.limit:
+            core.reclaim(*self.arrays, nodes, blocks)
+            missing = self._missing(nodes, blocks)
+        self._allocate(*missing)
+
+    def _missing(self, nodes: int, blocks: int) -> tuple[int, int]:
+        """Returns how many nodes and blocks there are too few, or negative numbers."""
+        pool = self.pool
+        return (
+            nodes - pool[core.FREE_NODES] - (len(self._nodes) - pool[core.FRESH_NODE]),
+            blocks
+            - pool[core.FREE_BLOCKS]
+            - (pool[core.EDGE_NUM] - pool[core.FRESH_EDGE]) // BLOCK,
+        )
+
+    def _allocate(self, nodes: int, blocks: int) -> None:
+        """Adds at least so many nodes and blocks to the arrays."""
+        # No view of the arrays may be left when they move.
+        self.nodes = self.edges = self.pool = self.table = None
+        self.arrays = (None, None, None)
+        if nodes > 0:
+            nodes = max(nodes, _growth(len(self._nodes)))
+            # The memory's owner moves the pages, not the bytes: no second array is needed.
+            self._nodes.resize(len(self._nodes) + nodes, refcheck=False)
+        if blocks > 0:
+            blocks = max(blocks, _growth(len(self._edges) // BLOCK))
+            self._edges.resize(len(self._edges) + blocks * BLOCK, refcheck=False)
+            self._pool[core.EDGE_NUM] = len(self._edges)
+        is_outgrown = len(self._table) < 2 * len(self._nodes)
+        if is_outgrown:
+            self._table = numpy.zeros(1 << (2 * len(self._nodes)).bit_length(), numpy.int32)
+        self.nodes = _NodeFields(*(self._nodes[name].data for name in _NodeFields._fields))
+        self.edges = _EdgeFields(*(self._edges[name].data for name in _EdgeFields._fields))
+        self.pool = self._pool.data
+        self.arrays = (self._nodes, self._edges, self._pool)
+        self.table = self._table
+        if not IS_COMPILED:
+            self.arrays = (self.nodes, self.edges, self.pool)
+            self.table = self._table.data
+        if is_outgrown:
+            core.remember_all(self.arrays[0], self.arrays[2], self.table)
+
+    def _give_back(self) -> None:
+        """Gives the memory of the arrays back, in another thread and in slices.
+
+        To free 600 MB at once takes 0.1 s, in which no other code of Python runs.
+        """
+        arrays = [array for array in (self._nodes, self._edges) if len(array) > _GIVEN_BACK]
+        if not arrays:
+            return
+        self.nodes = self.edges = self.pool = self.table = None
+        self.arrays = (None, None, None)
+
+        def shrink() -> None:
+            while arrays:
+                arrays[-1].resize(max(0, len(arrays[-1]) - _GIVEN_BACK), refcheck=False)
+                if not len(arrays[-1]):
+                    arrays.pop()
+                time.sleep(_PAUSE)
+
+        threading.Thread(target=shrink, name="freed tree", daemon=True).start()
+
+    def sweep(self) -> None:
+        """Goes through a slice of the dropped nodes, which do not count as used any more."""
+        if self.pool[core.GARBAGE]:
+            core.sweep(*self.arrays, _SLICE)
 
 
-def _rest_of_mate(path: Sequence[Node], moves: Sequence[int]) -> Sequence[int]:
-    """Returns the rest of a mate after moves that belong to it; empty if there is none.
-
-    Args:
-        path: The anchor and the nodes after the first moves, as far as the tree has them.
-        moves: The moves, from the anchor.
-    """
-    for played, node in enumerate(path):
-        rest = len(moves) - played
-        # After an odd number of moves, the other side is to move.
-        if rest > 0 and rest % 2 == 0 and [*node.mate[:rest]] == [*moves[played:]]:
-            return node.mate[rest:]
-    return ()
-
-
-def size_of(node: Node) -> int:
-    """Memory of a node without its children, in bytes, about."""
-    size = NODE_BYTES
-    if node.policy:
-        size += node.policy.size()
-    if node.children is not None:
-        size += LISTS_BYTES
-    return size
+def _growth(number: int) -> int:
+    """Returns the least number of elements by which an array of a number of them grows."""
+    return min(max(_GROWTH, number // _GROWTH_PART), _MOST_GROWTH)

@@ -182,7 +182,7 @@ def test_a_click_elsewhere_cancels_the_choice(page):
     page.click("8h")
     page.click("3c")
     assert page.driver.find_element(By.ID, "promote").is_displayed()
-    page.click("5e")
+    page.click("9i")
     assert not page.driver.find_element(By.ID, "promote").is_displayed()
     assert len(page.moves()) == 2
 

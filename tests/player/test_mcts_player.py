@@ -3,6 +3,7 @@
 import gc
 import math
 import re
+import sys
 import threading
 import time
 import weakref
@@ -25,13 +26,14 @@ from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_end import is_settled
 from pydlshogi.player.search_info import Reports, info_lines, why_unknown
 from pydlshogi.uct import boards
+from pydlshogi.uct.core import EDGE, USED_BLOCKS, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import Candidate, Line, best_lines
 from pydlshogi.uct.move import from_usi, to_usi
-from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.search import Search
+from pydlshogi.uct.tree import BLOCK_BYTES
 from pydlshogi.usi.protocol import Clock, FatalError, Go
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
@@ -264,13 +266,16 @@ def test_a_limit_of_nothing_still_plays_the_most_probable_move(limit):
     assert asked(player) == 1
 
 
+def fill(tree, size):
+    """Makes a tree believe that it has a size."""
+    tree.pool[USED_BLOCKS] = int(size / BLOCK_BYTES)
+
+
 def test_a_full_tree_does_not_keep_the_network_from_choosing_the_move():
     expected = make_player().choose(Go(depth=1))
     player = make_player(USI_Ponder="false", USI_Hash=16)
     player._begin(Go(nodes=100))
-    tree = player._search.tree
-    tree.free(100)
-    tree.size = 20e6
+    fill(player._search.tree, 20e6)
     assert player._search.is_full()
     assert player.choose(Go(nodes=100)) == expected.split()[0]
     assert asked(player) == 1
@@ -288,7 +293,7 @@ def test_a_position_that_a_search_judged_as_a_repetition_is_searched_at_the_root
     player.set_position(None, cycle * 3)
     player.said.clear()
     legal(player.choose(analyse), moves=cycle * 3)
-    assert player._search.root is child
+    assert player._search.root == child
     assert number(player, "nodes") == 100
 
 
@@ -321,16 +326,24 @@ def test_moves_that_lose_do_not_decide_how_long_to_think():
     player = make_player()
     player.choose(Go(nodes=400))
     root = player._search.root
-    root.child_visits[:3], root.child_totals[:3] = [300, 50, 49], [150.0, 25.0, 24.0]
-    root.child_visits[3:] = [0] * (len(root.child_visits) - 3)
+    nodes = root.tree.nodes
+
+    def set_visits(child, visits, wins):
+        nodes.visits[child.index], nodes.total[child.index] = visits, visits - wins
+
+    for child in root.children:
+        set_visits(child, 0, 0.0)
+    third = root.children[2]
+    for child, visits, wins in zip(root.children, [300, 50, 49], [150.0, 25.0, 24.0]):
+        set_visits(child, visits, wins)
     timer = Timer(go, 0, 0, 0.3)
     timer.spent = lambda: 1.01 * timer.budget().planned
     assert is_settled(root, go, timer, root.visits)
-    root.children[0].proof = Proof(WIN, 5)  # for the opponent
+    root.tree.prove(root.children[0].index, Proof(WIN, 5))  # for the opponent
     assert not is_settled(root, go, timer, root.visits)
-    root.child_visits[2], root.child_totals[2] = 5, 2.0
+    set_visits(third, 5, 2.0)
     assert is_settled(root, go, timer, root.visits)
-    root.child_totals[2] = 4.5  # a higher value than that of the most visited move
+    set_visits(third, 5, 4.5)  # a higher value than that of the most visited move
     assert not is_settled(root, go, timer, root.visits)
 
 
@@ -341,11 +354,11 @@ def test_the_only_move_that_does_not_lose_is_played_at_once(monkeypatch):
         self.step(max_visits, is_stopped)
         while not self.root.children:
             self.step(max_visits, is_stopped)
-        others = len(self.root.policy.moves) - 1
-        self.root.children = [child_of(Proof(WIN, 8)) for _ in range(others)]
-        self.root.child_visits = self.root.child_pending = [1] * others
-        self.root.child_totals = [0.0] * others
-        self.root.child_priors = [-math.inf] * others
+        tree, root = self.tree, self.root
+        tree.reserve(1000, 0)
+        for edge in list(root.edges())[:-1]:
+            child = tree.edges.child[edge] or add_child(*tree.arrays, root.index, edge)
+            tree.nodes.outcome[child] = WIN  # of the opponent
         monkeypatch.setattr(Search, "step", lambda self, *arguments: time.sleep(0.01))
 
     player = make_player(Byoyomi_Margin=0, Mate_Root_Search="false", Mate_PV_Search="false")
@@ -353,12 +366,6 @@ def test_the_only_move_that_does_not_lose_is_played_at_once(monkeypatch):
     start = time.perf_counter()
     player.choose(Go(black=Clock(byoyomi=3000)))
     assert time.perf_counter() - start < 1
-
-
-def child_of(proof):
-    child = Node()
-    child.proof = proof
-    return child
 
 
 def test_the_clock_is_that_of_the_side_to_move():
@@ -627,7 +634,8 @@ def test_the_board_is_named_once_at_isready(monkeypatch):
     player = make_player()
     player.prepare()
     assert player.said.count("info string the search uses the board of cshogi") == 1
-    monkeypatch.setitem(__import__("sys").modules, "pydlshogi.uct.cshogi_board", None)
+    for library in ("cshogi", "rsshogi"):
+        monkeypatch.setitem(sys.modules, f"pydlshogi.uct.{library}_board", None)
     boards._implementation.cache_clear()
     try:
         slow = make_player()
@@ -705,7 +713,6 @@ def test_a_player_that_nobody_refers_to_is_freed_without_the_garbage_collector()
 
 @pytest.mark.parametrize("library", ["cshogi", "python-shogi"])
 def test_no_board_of_an_earlier_search_stays_in_memory(monkeypatch, library):
-    """The collector never looks at what is alive at the end of a search."""
     if library == "python-shogi":
         monkeypatch.setattr(boards, "_implementation", boards._python_shogi)
     threads = set(threading.enumerate())
@@ -716,7 +723,6 @@ def test_no_board_of_an_earlier_search_stays_in_memory(monkeypatch, library):
         player.set_position(f"4k4/9/4P4/9/9/9/9/9/4K4 b - {number}", [])
         player.choose(Go(nodes=5))
         alive.append(CountedBoard.alive)
-    gc.unfreeze()
     player.close()
     for thread in set(threading.enumerate()) - threads:
         thread.join(10)
@@ -760,7 +766,7 @@ def test_an_analysis_does_not_use_the_trees_of_a_game():
 
 def test_a_full_hash_ends_a_game_move_and_is_told():
     player = make_player(USI_Hash=16, PV_Interval=0)
-    player._search.tree.size = 13.9e6
+    fill(player._search.tree, 15.9e6)
     legal(player.choose(Go(black=Clock(byoyomi=10**5))))
     assert number(player, "hashfull") == 1000
 
@@ -776,10 +782,12 @@ def test_a_won_position_is_not_resigned():
     player, go = make_player(resign_threshold=5), Go(nodes=200)
     player.choose(go)
     root, timer = player._search.root, Timer(go, 0, 0, 0.3)
-    root.child_totals = [0.01 * visits for visits in root.child_visits]
+    for child in root.children:
+        root.tree.nodes.total[child.index] = 0.99 * child.visits
     assert player._bestmove(go, timer, 200) == "resign"
-    root.children[1].proof, root.proof = Proof(LOSS, 8), Proof(WIN, 9)
-    assert legal(player._bestmove(go, timer, 200)) == to_usi(root.move(1))
+    root.tree.prove(root.children[1].index, Proof(LOSS, 8))
+    assert root.proof == Proof(WIN, 9)
+    assert legal(player._bestmove(go, timer, 200)) == to_usi(root.moves[1])
     assert " score mate 9 " in player.said[-1]
 
 
@@ -921,11 +929,11 @@ def test_a_random_opening_may_draw_but_not_lose():
     player.choose(Go(nodes=300))
     root = player._search.root
     assert len(root.children) > 2
-    for child in root.children:
-        child.proof = Proof(WIN, 2)  # of the opponent, who is to move there
-    root.children[1].proof = Proof(DRAW, 2)
+    for child in root.children:  # the opponent, who is to move there, wins
+        root.tree.nodes.outcome[child.index] = WIN
+    root.tree.nodes.outcome[root.children[1].index] = DRAW
     picked = {player._picked_by_visits() for _ in range(50)}
-    assert picked == {root.move(1)}
+    assert picked == {root.moves[1]}
 
 
 def test_a_random_move_is_the_first_line_and_is_named_if_another_is_better():
@@ -1075,7 +1083,7 @@ def test_find_mate():
     assert make_player().find_mate(Go(mate=True, mate_ms=1000)) == "nomate"
 
 
-@pytest.mark.parametrize("used, left", [(0.3, 9.2), (0.4375, 7), (0.9, 7), (1.0, 7)])
+@pytest.mark.parametrize("used, left", [(0.3, 5.6), (0.5, 4), (0.9, 4), (1.0, 4)])
 def test_find_mate_has_at_least_half_of_the_memory(monkeypatch, used, left):
     given = []
 
@@ -1084,30 +1092,26 @@ def test_find_mate_has_at_least_half_of_the_memory(monkeypatch, used, left):
             super().__init__(board, memory)
             given.append(memory / 10**6)
 
-    def find_mate(search, is_stopped):
-        while player._search.tree.can_shrink:
-            assert not is_stopped()
-        return []
-
     monkeypatch.setattr("pydlshogi.player.mcts_player.MateSearch", Watched)
-    monkeypatch.setattr("pydlshogi.player.mcts_player.find_mate", find_mate)
+    monkeypatch.setattr("pydlshogi.player.mcts_player.find_mate", lambda *_: [])
     player = make_player(USI_Hash=16)
     player.choose(Go(nodes=100))
     tree = player._search.tree
-    size, root = tree.size, tree.root
-    missing = int(used * 16e6) - size
-    tree.size += missing
+    root = tree.root
+    missing = int(used * 16e6) - tree.allocated
+    tree._edges.resize(len(tree._edges) + missing // EDGE.itemsize, refcheck=False)
     player.find_mate(Go(mate=True))
-    assert given == [left]
-    # A small tree is kept, a large one dropped, and freed during the search.
-    is_kept = used <= 7 / 16  # the tree may use 14 of the 16 MB
-    assert (tree.root is root) == is_kept
-    assert is_kept or tree.size - missing < size / 10
+    assert given == [pytest.approx(left, abs=0.001)]
+    # A small tree is kept, a large one dropped and its memory given back.
+    is_kept = used <= 1 / 2
+    assert root.is_expanded == is_kept
+    assert is_kept or tree.allocated < 16e5
 
 
 def test_a_mate_search_says_that_its_memory_is_full(monkeypatch):
     monkeypatch.setattr("pydlshogi.uct.dfpn._ENTRY_BYTES", 100_000)
     monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], False))
+    monkeypatch.setattr(CshogiBoard, "start_mate_process", lambda self, memory: None)
     many_checks = "4k4/9/9/9/9/9/9/9/4K4 b RB2G2S2N2L9Prb2g2s2n2l9p 1"
     player = make_player(many_checks, USI_Hash=16)
     assert player.find_mate(Go(mate=True)) == "timeout"

@@ -148,7 +148,7 @@ def test_a_training_batch_has_the_targets_of_the_recipe():
     positions = numpy.concatenate(random_games(6))
     recipe = Recipe(value_lambda=0.25, eval_scale=SCALE, td_lambda=0.9)
     rows = numpy.random.RandomState(2).permutation(len(positions))[:30]
-    convert = PlanesConverter(positions, recipe.value_target)
+    convert = PlanesConverter(positions, ValueTarget.of_recipe(recipe))
     _, _, found = convert(rows, CPU)
     expected = ValueTarget(0.25, SCALE, 0.9).of(positions)(rows, positions[rows])
     own = ValueTarget(0.25, SCALE)(positions[rows])

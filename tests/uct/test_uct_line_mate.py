@@ -3,19 +3,18 @@
 import cshogi
 import numpy
 import pytest
-from uct_helpers import make_search, run
+from uct_helpers import BOARDS, make_search, run
 
 from pydlshogi.player.search_info import score_words
+from pydlshogi.uct.core import add_child, add_edge
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.line import best_lines
 from pydlshogi.uct.line_mate import LineMate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.node import Node
-from pydlshogi.uct.policy import Policy
 from pydlshogi.uct.proof import LOSS, WIN, Proof
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.settings import Settings
+from pydlshogi.uct.tree import Tree
 
 #: Each with a move that lets the opponent mate in 11, 13 or 9 plies.
 BLUNDERS = [
@@ -47,10 +46,7 @@ def fond_search(sfen, move, visits=60, **settings):
 def moves_of(search):
     """Maps each visited move of the root to its number of visits and its node."""
     root = search.root
-    return {
-        to_usi(root.move(index)): (visits, child)
-        for index, (visits, child) in enumerate(zip(root.child_visits, root.children))
-    }
+    return {to_usi(move): (child.visits, child) for move, child in zip(root.moves, root.children)}
 
 
 @pytest.mark.parametrize(("sfen", "blunder", "plies"), BLUNDERS)
@@ -96,7 +92,7 @@ def test_a_mate_is_known_when_it_can_be_played(root_mate):
 
 def test_a_line_of_multipv_ends_in_the_mate():
     sfen, blunder, plies = BLUNDERS[0]
-    lines = best_lines(fond_search(sfen, blunder), 100)
+    lines = best_lines(fond_search(sfen, blunder), 600)
     line = next(line for line in lines if line.moves[0] == from_usi(blunder))
     assert score_words(line) == f"mate -{plies + 1}"
     assert len(line.moves) == plies + 1
@@ -106,9 +102,9 @@ def test_the_moves_of_a_mate_are_searched_only_once(monkeypatch):
     sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b 2G 1"
     search = make_search(root_mate=False)
     run(search, 40, sfen)
-    node = Node()
-    node.mate, node.proof = (from_usi("G*5b"),), Proof(WIN, 3)
-    search.tree.root = node
+    root = search.root.index
+    search.tree.set_mate_moves(root, (from_usi("G*5b"),))
+    search.tree.prove(root, Proof(WIN, 3))
     asked = []
     monkeypatch.setattr(
         "pydlshogi.uct.line.mate_line", lambda *args, **options: asked.append(args) or [1, 2, 3]
@@ -129,13 +125,11 @@ def test_the_move_to_play_is_checked_though_it_has_few_visits():
 
 def test_every_move_is_checked_that_may_be_played():
     """The best move is refuted by the last check, and so is the next one."""
-    node, game = Node(), Game(CshogiBoard())
-    node.policy = Policy(game.board.moves()[:3], numpy.zeros(3, numpy.float32), 0.5)
-    node.start_children(1.0)
-    children = [node.add_child() for _ in range(3)]
+    game = Game(CshogiBoard())
+    tree = expanded_tree(game.board.moves()[:3].tolist(), visits=[2, 6, 4])
+    node, children = tree.root, tree.root.children
     for child in children:
-        child.policy = node.policy
-    node.child_visits[:] = [2, 6, 4]
+        add_edge(*tree.arrays, child.index, 0, 1, 1.0)
     searched = []
 
     def search_mate(nodes, plies):
@@ -147,9 +141,9 @@ def test_every_move_is_checked_that_may_be_played():
     line_mate.check_move(node)
     line_mate.check_move(node)
     assert len(searched) == 1
-    children[1].proof = Proof(WIN, 7)
+    tree.prove(children[1].index, Proof(WIN, 7))
     line_mate.check_move(node)
-    children[2].proof = Proof(WIN, 7)
+    tree.prove(children[2].index, Proof(WIN, 7))
     line_mate.check_move(node)
     assert len(set(searched)) == 3
     assert all(child.mate_searched for child in children)
@@ -185,26 +179,45 @@ def test_each_position_is_searched_once_and_one_with_a_step():
     assert 3 < len(keys) == len(set(keys))
 
 
-def test_without_a_mate_search_of_the_board_nothing_changes():
-    sfen, blunder, _ = BLUNDERS[0]
-    search = make_search(Fond(blunder, CshogiBoard(sfen).turn), batch_size=4)
-    run(search, 30, sfen, board=PythonShogiBoard)
-    assert to_usi(best_lines(search, 1)[0].moves[0]) == blunder
+#: A position, and a move that lets the opponent mate in three plies.
+INTO_THREE = (
+    "l2s2+S1l/9/k1ppp1n1p/p5pb1/1n2G4/2N1PG3/PP1P1+bP+pP/1+rPK5/L2G1+p1NL b 2Prg2sp 103",
+    "6i5h",
+)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_move_into_a_mate_in_three_is_given_up_on_every_board(board):
+    sfen, blunder = INTO_THREE
+    for line_mate in (False, True):
+        settings = {"mate_plies": 1, "root_mate": False, "line_mate": line_mate}
+        search = make_search(Fond(blunder, board(sfen).turn), batch_size=4, **settings)
+        run(search, 30, sfen, board=board)
+        assert (to_usi(best_lines(search, 1)[0].moves[0]) == blunder) == (not line_mate)
+
+
+def expanded_tree(moves, visits):
+    """Makes a tree of a root with a child after each move."""
+    tree = Tree()
+    tree.reserve(10, 10)
+    edge = 0
+    for move in moves:
+        edge = add_edge(*tree.arrays, tree.root_index, edge, move, 1 / len(moves))
+    for edge, number in zip(list(tree.root.edges()), visits):
+        tree.nodes.visits[add_child(*tree.arrays, tree.root_index, edge)] = number
+    return tree
 
 
 def test_the_most_visited_child_is_one_without_a_proof():
-    node = Node()
-    assert node.most_visited() is None
-    moves = numpy.arange(4, dtype=numpy.uint16)
-    node.policy = Policy(moves, numpy.zeros(4, numpy.float32), 0.5)
-    node.start_children(1.0)
-    children = [node.add_child() for _ in moves]
-    node.child_visits[:] = [3, 8, 5, 5]
+    assert Tree().root.most_visited() is None
+    tree = expanded_tree(range(4), visits=[3, 8, 5, 5])
+    node, children = tree.root, tree.root.children
     assert node.most_visited() == (1, children[1])
-    children[1].proof = Proof(WIN, 3)
+    tree.prove(children[1].index, Proof(WIN, 3))
     assert node.most_visited() == (2, children[2])  # the more probable one of equals
-    node.child_totals[:] = [3, 8, 2, 2.5]
+    for child, total in zip(children, [0, 0, 3, 2.5]):
+        tree.nodes.total[child.index] = total
     assert node.most_visited() == (3, children[3])
     for child in children:
-        child.proof = Proof(LOSS, 0)
+        tree.prove(child.index, Proof(LOSS, 0))
     assert node.most_visited() is None

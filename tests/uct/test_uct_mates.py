@@ -8,7 +8,7 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uct_helpers import endgames
+from uct_helpers import BOARDS, FAST_BOARDS, endgames
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
@@ -74,6 +74,9 @@ class Graph:
 
     def moves(self):
         return numpy.array(self.checks(), int)
+
+    def mate(self, plies):
+        return None
 
     def push(self, move):
         self._line.append(self._names[move])
@@ -168,10 +171,52 @@ def test_a_mate_found_at_the_root_is_the_shortest_up_to_seven_plies():
     assert len(line) == 7 and is_mating(sfen, line)
 
 
-def test_df_pn_needs_no_fast_board():
-    slow, fast = (MateSearch(board(THREE)) for board in (PythonShogiBoard, CshogiBoard))
-    assert slow.run(never) is fast.run(never) is True
-    assert is_mating(THREE, slow.line())
+def test_the_librarys_no_is_no_proof(monkeypatch):
+    """cshogi's df-pn overlooks mates because of repetitions and of its limit of plies."""
+    monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], True))
+    monkeypatch.setattr(CshogiBoard, "start_mate_process", lambda self, memory: None)
+    assert is_mating(THREE, find_mate(MateSearch(CshogiBoard(THREE)), never))
+    # It says so of this mate.
+    sfen = "7k1/5+Bp2/7Ss/9/9/9/1n7/9/9 b 2rb4g2s3n4l17p 1"
+    end = time.monotonic() + 1
+    line = find_mate(MateSearch(CshogiBoard(sfen)), lambda: time.monotonic() > end)
+    assert line is None or is_mating(sfen, line)
+
+
+#: A mate that cshogi finds in a third of a second, and our own search not in ten.
+LONG = "3+R1gknl/4+B1s2/6pp1/5p3/8p/9/9/9/9 b RSNPb3g2s2n3l13p 1"
+
+
+def test_a_long_mate_is_found_in_a_process_of_its_own():
+    end = time.monotonic() + 60
+    search = MateSearch(CshogiBoard(LONG))
+    line = find_mate(search, lambda: time.monotonic() > end)
+    assert is_mating(LONG, line)
+    assert len(line) >= 15
+
+
+def test_a_search_in_a_process_ends_at_once_when_it_is_stopped():
+    deep = "l2+N2G2/rs7/1p1p1ps2/k3gg2P/2p1P4/6B2/4GPPP1/K1S4R1/LN2N1SNL b BL4P5p 103"
+    process = CshogiBoard(deep).start_mate_process(10**9)
+    time.sleep(0.5)
+    start = time.monotonic()
+    process.close()
+    assert time.monotonic() - start < 0.3
+    assert process.has_ended() and not process.mate()
+
+
+def test_a_mate_is_shortened_before_it_is_shown():
+    sfen = "5pk2/7P1/4+R1+P1+b/8b/6R2/9/9/9/9 b 4g4s4n4l15p 1"
+    assert len(CshogiBoard(sfen).search_mate(1000, 400)[0]) > 5
+    line = find_mate(MateSearch(CshogiBoard(sfen)), never)
+    assert len(line) == 5 and is_mating(sfen, line)
+
+
+@pytest.mark.parametrize("make", BOARDS)
+def test_df_pn_needs_no_fast_board(make):
+    search = MateSearch(make(THREE))
+    assert search.run(never) is True
+    assert is_mating(THREE, search.line())
 
 
 @pytest.fixture(scope="module")
@@ -270,20 +315,22 @@ def test_a_mate_search_stops_between_two_slices():
     assert board.slices == [1000]
 
 
-def test_mates_are_found_with_their_lines():
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_mates_are_found_with_their_lines(make):
     found = 0
     for sfen in endgames(40, plies=5):
-        line = find_mate(MateSearch(CshogiBoard(sfen)), lambda: True)
+        line = find_mate(MateSearch(make(sfen)), lambda: True)
         if line:
             found += 1
             assert is_mating(sfen, line)
     assert found > 5
 
 
-def test_the_root_is_searched_in_slices_that_end():
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_the_root_is_searched_in_slices_that_end(make):
     found = 0
     for sfen in endgames(60, plies=8):
-        board = CshogiBoard(sfen)
+        board = make(sfen)
         search = RootMate(board, 31)
         lines = [search.step() for _ in range(7)]
         assert lines[3:] == [[]] * 4
@@ -293,13 +340,23 @@ def test_the_root_is_searched_in_slices_that_end():
     assert found > 5
 
 
-def test_a_mate_line_is_the_longest_defence():
+@pytest.mark.parametrize("make", BOARDS)
+def test_a_mate_is_found_at_the_root_on_every_board(make):
+    """Its defender has few replies, so a small part of the nodes of a fast library suffices."""
+    sfen = "l2s2+S1l/9/k1ppp1n1p/p5pb1/1n2G4/2N1PG3/PP1P1+bP+pP/1+rPKG4/L4+p1NL w 2Prg2sp 104"
+    search = RootMate(make(sfen), 31)
+    line = next(filter(None, (search.step() for _ in range(3))))
+    assert len(line) == 3 and is_mating(sfen, line)
+
+
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_a_mate_line_is_the_longest_defence(make):
     found = 0
     for sfen in endgames(120, plies=8):
-        mate = CshogiBoard(sfen).mate(5)
+        mate = make(sfen).mate(5)
         if mate:
             found += 1
-            line = mate_line(CshogiBoard(sfen), 5)
+            line = mate_line(make(sfen), 5)
             assert len(line) == mate.plies
             assert is_mating(sfen, line)
     assert found > 5
@@ -315,9 +372,10 @@ DISTANT = [
 
 @pytest.mark.parametrize("sfen", DISTANT)
 @pytest.mark.parametrize("plies", [5, 7])
-def test_a_mate_with_a_distant_check_has_its_shortest_length_and_its_line(sfen, plies):
-    assert CshogiBoard(sfen).mate(plies).plies == 3
-    line = mate_line(CshogiBoard(sfen), plies)
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_a_mate_with_a_distant_check_has_its_shortest_length_and_its_line(sfen, plies, make):
+    assert make(sfen).mate(plies).plies == 3
+    line = mate_line(make(sfen), plies)
     assert len(line) == 3 and is_mating(sfen, line)
 
 
@@ -349,9 +407,11 @@ def test_no_line_where_the_mate_is_longer(plies):
     assert mate_line(CshogiBoard(three), plies) == []
 
 
-def test_mates_are_searched_up_to_any_number_of_plies():
-    board = CshogiBoard(THREE)
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_mates_are_searched_up_to_any_number_of_plies(make):
+    board = make(THREE)
     found = [board.mate(plies) for plies in range(10)]
     assert found[:3] == [None] * 3
     assert {mate.plies for mate in found[3:]} == {3}
-    assert [len(board.search_mate(1000, plies)[0]) for plies in range(1, 6)] == [0, 0, 3, 3, 3]
+    nodes = 1000 if make is CshogiBoard else 4000
+    assert [len(board.search_mate(nodes, plies)[0]) for plies in range(1, 6)] == [0, 0, 3, 3, 3]

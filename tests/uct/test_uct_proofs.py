@@ -4,12 +4,28 @@ import cshogi
 import pytest
 from uct_helpers import endgames, make_search, nodes_of, run, searched
 
+from pydlshogi.uct.core import add_child, add_edge
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import best_lines
-from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof, combine
+from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
+from pydlshogi.uct.tree import Tree
 
 WINS = (Proof(LOSS, 4), Proof(LOSS, 2), Proof(WIN, 1), None)
+
+
+def combine(proofs, all_moves):
+    """Returns the result of a node whose children have certain results."""
+    tree = Tree()
+    tree.reserve(100, 100)
+    root, edge = tree.root_index, 0
+    for number in range(len(proofs) + (not all_moves)):
+        edge = add_edge(*tree.arrays, root, edge, number, 0.5)
+    for edge, proof in zip(list(tree.root.edges()), proofs):
+        child = add_child(*tree.arrays, root, edge)
+        if proof:
+            tree.nodes.outcome[child], tree.nodes.plies[child] = proof
+    return tree.root.derive_proof()
 
 
 def test_the_shortest_win_and_the_longest_loss_count():
@@ -82,8 +98,8 @@ def check_certificate(board, node):
 
 
 def check_below(board, node):
-    for index, child in enumerate(node.children or ()):
-        board.push_move16(node.move(index))
+    for move, child in zip(node.moves, node.children):
+        board.push_move16(move)
         yield check_certificate(board, child)
         board.pop()
 
@@ -220,7 +236,7 @@ def test_the_game_is_drawn_after_its_last_ply(left):
 
 def depths(node, depth=0):
     yield depth
-    for child in node.children or ():
+    for child in node.children:
         yield from depths(child, depth + 1)
 
 
@@ -240,6 +256,6 @@ def test_draw_values_are_those_of_the_sides():
     kings = "4k4/9/9/9/9/9/9/9/4K4"
     for turn, draw_black, value in (("b", 0.9, 0.9), ("b", 0.2, 0.2), ("w", 0.9, 0.1)):
         root = searched(200, f"{kings} {turn} - 1", draw_ply=1, draw_black=draw_black).root
-        means = [t / v for t, v in zip(root.child_totals, root.child_visits)]
+        means = [1 - child.value() for child in root.children]
         assert means == pytest.approx([value] * len(means))
         assert means

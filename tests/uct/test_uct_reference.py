@@ -72,9 +72,9 @@ def compare(node, plain):
     assert node.visits == plain.visits
     assert node.total == pytest.approx(plain.total, abs=1e-4)
     visited = {move & 0x7FFF: child for move, child in plain.children.items() if child.visits}
-    assert {node.move(index) for index in range(len(node.children or ()))} == set(visited)
-    for index, child in enumerate(node.children or ()):
-        compare(child, visited[node.move(index)])
+    assert set(node.moves[: len(node.children)]) == set(visited)
+    for move, child in zip(node.moves, node.children):
+        compare(child, visited[move])
 
 
 @pytest.mark.parametrize("sfen", POSITIONS)

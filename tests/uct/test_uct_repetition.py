@@ -1,13 +1,13 @@
 """Repetitions inside the tree and of the game."""
 
 import pytest
-from uct_helpers import FakeNetwork, make_search, shape
+from uct_helpers import BOARDS, FakeNetwork, make_search, shape
 
+from pydlshogi.uct.core import find
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game, Repetition
 from pydlshogi.uct.move import from_usi
 from pydlshogi.uct.proof import DRAW, LOSS, WIN
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 
 SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"]
 #: White's king runs from the checks of Black's rook, and back.
@@ -19,7 +19,7 @@ def played(moves, sfen=None, board=CshogiBoard):
     return Game(board(sfen), list(map(from_usi, moves)))
 
 
-@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("board", BOARDS)
 def test_a_position_counts_from_the_occurrence_that_is_asked_for(board):
     for times in range(5):
         game = played(SHUFFLE * times, board=board)
@@ -30,7 +30,7 @@ def test_a_position_counts_from_the_occurrence_that_is_asked_for(board):
                 assert found == Repetition(DRAW, is_final=times >= 3)
 
 
-@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("board", BOARDS)
 def test_perpetual_check_loses(board):
     game = played(CHASE, CHECKS, board)
     assert game.repetition(2) is None  # the rook came from another square
@@ -78,7 +78,7 @@ def visit_all_moves(moves, sfen=None, **settings):
 
 def test_in_a_game_the_second_occurrence_is_worth_a_draw_and_proves_nothing():
     node = child(visit_all_moves(SHUFFLE[:3]), "7b8b")
-    assert node.children is None
+    assert not node.is_expanded
     assert node.value() == 0.5
     assert node.proof is None
 
@@ -88,7 +88,7 @@ def test_in_an_analysis_only_the_fourth_occurrence_counts():
     third = child(visit_all_moves(SHUFFLE + SHUFFLE[:3], **settings), "7b8b")
     assert third.children
     fourth = child(visit_all_moves(SHUFFLE * 2 + SHUFFLE[:3], **settings), "7b8b")
-    assert fourth.children is None
+    assert not fourth.is_expanded
     assert fourth.proof == (DRAW, 0)
     assert fourth.value() == 0.75  # Black is to move there
 
@@ -115,7 +115,7 @@ def test_a_root_that_was_judged_as_a_repetition_is_searched_like_a_new_one():
         judged = search.root.visits  # as a repetition, by the search before
         while search.root.visits < visits:
             search.step(visits)
-    assert search.root.policy is not None
+    assert search.root.is_expanded
     assert shape(search.root) == shape(search_after(SHUFFLE, 200, **settings).root), judged
 
 
@@ -123,8 +123,8 @@ def test_a_forecast_is_not_kept_for_other_ways_to_the_position():
     search = visit_all_moves(SHUFFLE[:3])
     forecast = child(search, "7b8b")
     assert forecast.visits > 1
-    assert forecast.policy is None
+    assert not forecast.is_expanded
     assert not any(node.proof for node in (forecast, search.root))
     key = played(SHUFFLE).input_key(search.plane_num)
-    assert search._cache.get(key) is None
-    assert len(search._cache) > 100
+    assert not find(search.tree.arrays[0], search.tree.table, key)
+    assert find(search.tree.arrays[0], search.tree.table, played(SHUFFLE[:3]).input_key(104))

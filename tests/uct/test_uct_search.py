@@ -16,14 +16,15 @@ from uct_helpers import (
     shape,
 )
 
+from pydlshogi.uct.core import select
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.evaluation import Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.node import Node
+from pydlshogi.uct.proof import WIN
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.search import Search
-from pydlshogi.uct.selection import select
+from pydlshogi.uct.tree import Tree
 
 #: Positions from the middle of real games.
 MIDDLE = [list(sfens_of(moves))[60] for _, moves in zip(range(4), games())]
@@ -33,19 +34,19 @@ def check_statistics(root):
     """Checks the sums of a tree without pending visits."""
     for node in nodes_of(root):
         assert not node.pending
-        assert not any(node.child_pending)
         if node.visits:
             assert 0 <= node.value() <= 1
-        if node.children is None:
+        assert 0 <= node.total <= node.visits
+        if not node.children:
             continue
-        assert sum(node.child_visits) == node.visits - 1
-        for child, visits, total in zip(node.children, node.child_visits, node.child_totals):
-            assert child.visits == visits
-            assert 0 <= total <= visits
-            assert total == pytest.approx(visits - child.total)
+        assert visits_below(node) == node.visits - 1
         # The first visit brought the network's own value, the others those of the children.
-        own = node.total - sum(node.child_totals)
-        assert own == pytest.approx(node.policy.value, abs=1e-6)
+        own = node.total - sum(child.visits - child.total for child in node.children)
+        assert own == pytest.approx(node.network_value, abs=1e-6)
+
+
+def visits_below(node):
+    return sum(child.visits for child in node.children)
 
 
 @pytest.mark.parametrize("sfen", [None, *MIDDLE])
@@ -115,22 +116,19 @@ def test_the_sums_are_right_near_the_end_of_games():
         root = searched(150, sfen).root
         for node in nodes_of(root):
             assert 0 <= node.total <= node.visits
-            if node.children is not None:
-                assert sum(node.child_visits) == node.visits - 1
+            if node.children:
+                assert visits_below(node) == node.visits - 1
 
 
-def test_the_roots_value_is_the_mean_of_what_was_backed_up(monkeypatch):
-    from pydlshogi.uct import search as module
+def test_the_roots_value_is_the_mean_of_what_was_backed_up():
+    def values(node, is_roots_turn=True):
+        yield node.network_value if is_roots_turn else 1 - node.network_value
+        for child in node.children:
+            yield from values(child, not is_roots_turn)
 
-    backed_up = []
-
-    def noting(path, leaf, value):
-        backed_up.append(value if len(path) % 2 == 0 else 1 - value)
-        back_up(path, leaf, value)
-
-    back_up = module.back_up
-    monkeypatch.setattr(module, "back_up", noting)
-    root = searched(300, MIDDLE[1]).root
+    settings = dict.fromkeys(("mate_plies", "root_mate", "line_mate"), False)
+    root = searched(300, MIDDLE[1], **settings).root
+    backed_up = list(values(root))
     assert len(backed_up) == root.visits == 300
     assert root.value() == pytest.approx(numpy.mean(backed_up))
 
@@ -163,7 +161,7 @@ def test_the_largest_batch_grows_in_groups_of_four():
     search = make_search(batch_size=18)
     sizes = []
     for visits in range(200):
-        search.root.visits = visits
+        search.tree.nodes.visits[search.root.index] = visits
         sizes.append(search._next_size())
     assert sizes == sorted(sizes)
     assert sorted(set(sizes)) == [1, 2, 3, 4, 8, 12, 16, 18]
@@ -182,7 +180,7 @@ def test_a_stopped_batch_leaves_no_pending_visit():
     network = FakeNetwork()
     release = threading.Event()
     slow = make_search(lambda planes: release.wait(60) and network(planes))
-    slow.tree.root = slow.tree._anchor = search.root
+    slow.tree = search.tree
     slow.begin(Game(CshogiBoard(MIDDLE[0])))
     slow.step(400, is_stopped=lambda: True)
     slow.give_up()
@@ -193,13 +191,13 @@ def test_a_stopped_batch_leaves_no_pending_visit():
     assert slow.root.visits == 400
     for node in nodes_of(slow.root):
         assert not node.pending
-        if node.children is not None:
-            assert sum(node.child_visits) == node.visits - 1
+        if node.children:
+            assert visits_below(node) == node.visits - 1
 
 
 def shape_of_visits(node):
     """Describes a tree without the children that have no visits."""
-    children = [shape_of_visits(child) for child in node.children or () if child.visits]
+    children = [shape_of_visits(child) for child in node.children if child.visits]
     return node.visits, round(node.total, 9), children
 
 
@@ -245,41 +243,46 @@ def test_an_error_of_the_board_leaves_no_pending_visit(method, calls):
 def check_statistics_after_error(root):
     for node in nodes_of(root):
         assert not node.pending
-        assert not any(node.child_pending)
-        if node.children is not None:
-            assert sum(node.child_visits) == node.visits - 1
+        if node.children:
+            assert visits_below(node) == node.visits - 1
 
 
 def test_children_stand_in_the_order_of_their_probabilities():
     for node in nodes_of(searched(300, MIDDLE[3]).root):
-        if node.children is None:
+        if not node.is_expanded:
             continue
-        priors = node.policy.priors
-        assert (numpy.diff(priors) <= 0).all()
-        assert priors.sum() == pytest.approx(1, abs=1e-5)
-        assert node.prior_sum == pytest.approx(priors[: len(node.children)].sum(), abs=1e-5)
+        priors, number = node.priors, len(node.children)
+        assert priors[: number + 1] == sorted(priors, reverse=True)[: number + 1]
+        assert sum(priors) == pytest.approx(1, abs=1e-5)
 
 
 def best_by_formula(node, c_init, c_base, reduction):
-    """The formula over all children, visited or not."""
+    """The formula over all moves, visited or not; returns the index of the best one."""
     begun = node.visits + node.pending
     c = numpy.log((begun + c_base + 1) / c_base) + c_init
-    first_play = node.total / node.visits - reduction * numpy.sqrt(node.prior_sum)
-    means = numpy.full(len(node.policy.priors), first_play)
+    priors, number = numpy.array(node.priors), len(node.children)
+    first_play = node.total / node.visits - reduction * numpy.sqrt(priors[:number].sum())
+    means = numpy.full(len(priors), first_play)
     counts = numpy.zeros(len(means))
-    priors = node.policy.priors.astype(numpy.float64)
-    for index, visits in enumerate(node.child_visits):
-        if visits:
-            means[index] = node.child_totals[index] / visits
-        counts[index] = visits + node.child_pending[index]
-        priors[index] = node.child_priors[index]  # −∞ where proven
+    for index, child in enumerate(node.children):
+        if child.visits:
+            means[index] = 1 - child.total / child.visits
+        counts[index] = child.visits + child.pending
+        if child.proof and child.proof.outcome == WIN:
+            priors[index] = -numpy.inf
     return int(numpy.argmax(means + c * priors * numpy.sqrt(begun) / (1 + counts)))
+
+
+def selected(node):
+    """Returns the index of the edge that is selected."""
+    edge = select(*node.tree.arrays[:2], node.index, 0.9, 28288, 0.27)
+    return list(node.edges()).index(edge)
 
 
 def test_selection_looks_at_one_unvisited_child_and_misses_nothing():
     for node in nodes_of(searched(600, MIDDLE[0], batch_size=1).root):
         if node.children and not node.proof:
-            assert select(node, 0.9, 28288, 0.27) == best_by_formula(node, 0.9, 28288, 0.27)
+            assert selected(node) == best_by_formula(node, 0.9, 28288, 0.27)
 
 
 def test_a_pending_visit_lowers_the_exploration_and_not_the_mean():
@@ -290,10 +293,9 @@ def test_a_pending_visit_lowers_the_exploration_and_not_the_mean():
     waiting = [node for node in nodes_of(search.root) if node.children and node.pending]
     assert len(waiting) > 5
     for node in waiting:
-        assert sum(node.child_visits) == node.visits - 1
-        assert sum(node.child_pending) == node.pending
-        assert node.child_pending == [child.pending for child in node.children]
-        assert select(node, 0.9, 28288, 0.27) == best_by_formula(node, 0.9, 28288, 0.27)
+        assert visits_below(node) == node.visits - 1
+        assert sum(child.pending for child in node.children) == node.pending
+        assert selected(node) == best_by_formula(node, 0.9, 28288, 0.27)
     search.give_up()
     check_statistics_after_error(search.root)
 
@@ -301,16 +303,16 @@ def test_a_pending_visit_lowers_the_exploration_and_not_the_mean():
 def test_only_the_moves_asked_for_are_visited():
     only = frozenset(map(from_usi, ["7g7f", "9g9f", "1i1h"]))
     root = run(make_search(), 200, only=only)
-    assert {root.move(index) for index in range(len(root.policy.moves))} == only
-    assert root.policy.priors.sum() == pytest.approx(1)
+    assert set(root.moves) == only
+    assert sum(root.priors) == pytest.approx(1)
     check_statistics(root)
 
 
 def test_moves_to_choose_from_without_any_probability_are_all_visited():
     only = frozenset(map(from_usi, ["9g9f", "1g1f"]))
     root = run(make_search(temperature=0.001), 50, only=only)
-    assert sorted(root.policy.priors.tolist()) == [0.5, 0.5]
-    assert min(root.child_visits) > 5
+    assert sorted(root.priors) == [0.5, 0.5]
+    assert min(child.visits for child in root.children) > 5
 
 
 def test_a_mate_is_not_played_where_its_move_is_excluded():
@@ -331,21 +333,17 @@ def test_transpositions_share_an_evaluation():
     search = make_search(network)
     root = run(search, 2000)
     assert sum(network.batches) == search.evaluations < root.visits
-    cold = make_search(network)
-    cold._cache.resize(0)
-    run(cold, 500)
-    assert cold.evaluations == 500
 
 
 def values_along(node, game, network):
     """Yields for each evaluated node its value and that of the network for its path."""
-    if node.policy is not None:
+    if node.is_expanded:
         planes = numpy.empty((1, 106, 9, 9), numpy.float32)
         game.board.write_planes(planes[0, :104])
         planes[0, 104:] = game.history_planes()
-        yield node.policy.value, network(planes)[1][0]
-    for index, child in enumerate(node.children or ()):
-        game.push(node.move(index))
+        yield node.network_value, network(planes)[1][0]
+    for move, child in zip(node.moves, node.children):
+        game.push(move)
         yield from values_along(child, game, network)
         game.pop()
 
@@ -361,8 +359,8 @@ def test_a_network_with_a_history_is_asked_about_each_order_of_the_moves():
 
 
 def test_a_new_node_knows_nothing():
-    node = Node()
-    assert (node.visits, node.value(), node.children, node.proof) == (0, 0.5, None, None)
+    node = Tree().root
+    assert (node.visits, node.value(), node.children, node.proof) == (0, 0.5, [], None)
 
 
 @pytest.mark.parametrize("mate_plies, most", [(5, 4), (7, 1)])

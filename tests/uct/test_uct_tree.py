@@ -1,19 +1,15 @@
 """The tree follows the game, keeps what it knows and stays within its memory."""
 
-import gc
-import time
-import tracemalloc
-
 import pytest
 from uct_helpers import FakeNetwork, make_search, nodes_of, run, shape
 
-from pydlshogi.uct.cache import Cache
+from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, add_edge, blocks_of, reclaim
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
-from pydlshogi.uct.garbage_collector import no_garbage_collection
 from pydlshogi.uct.move import to_usi
+from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import WIN, Proof
-from pydlshogi.uct.tree import Tree, size_of
+from pydlshogi.uct.tree import BLOCK_BYTES, NODE_BYTES, Tree
 
 
 def searched_tree(visits=600, **settings):
@@ -25,12 +21,20 @@ def searched_tree(visits=600, **settings):
 
 def best(node):
     """Gives the most visited move and its node."""
-    index = max(range(len(node.children)), key=node.child_visits.__getitem__)
-    return node.move(index), node.children[index]
+    index = max(range(len(node.children)), key=lambda index: node.children[index].visits)
+    return node.moves[index], node.children[index]
 
 
 def all_bytes(tree):
-    return sum(map(size_of, nodes_of(tree._anchor)))
+    """Memory of the nodes that hang from the anchor."""
+    nodes = list(nodes_of(Node(tree, tree._anchor)))
+    blocks = sum(blocks_of(len(node.moves)) for node in nodes)
+    return NODE_BYTES * len(nodes) + BLOCK_BYTES * blocks
+
+
+def sweep(tree):
+    while tree.pool[GARBAGE]:
+        tree.sweep()
 
 
 def test_a_reused_tree_is_the_subtree_that_it_came_from():
@@ -40,20 +44,20 @@ def test_a_reused_tree_is_the_subtree_that_it_came_from():
     before = shape(grandchild)
     assert before[0] > 20
     search.tree.move_to("start", [first, second])
-    assert search.root is grandchild
+    assert search.root == grandchild
     assert shape(search.root) == before
     # The search goes on with it.
     moves = [to_usi(first), to_usi(second)]
     run(search, before[0] + 100, moves=moves)
     assert search.root.visits == before[0] + 100
     for node in nodes_of(search.root):
-        if node.children is not None:
-            assert sum(node.child_visits) == node.visits - 1
+        if node.children:
+            assert sum(child.visits for child in node.children) == node.visits - 1
 
 
 def test_a_move_that_was_not_searched_starts_an_empty_tree():
     search = searched_tree(3)
-    unvisited = int(search.root.policy.moves[-1])
+    unvisited = search.root.moves[-1]
     search.tree.move_to("start", [unvisited])
     assert search.root.visits == 0
 
@@ -64,7 +68,7 @@ def test_another_game_starts_an_empty_tree(start, moves):
     tree.move_to("start", [7, 8])
     old = tree.root
     tree.move_to(start, moves)
-    assert tree.root is not old
+    assert tree.root != old
     assert tree.can_shrink
 
 
@@ -78,10 +82,9 @@ def test_the_rest_of_a_mate_is_kept(keep, is_in_tree):
     if not is_in_tree:
         tree.clear()
         tree.move_to("start", [])
-    tree.root.mate = [first, answer, 7, 8, 9]
-    tree.root.proof = Proof(WIN, 5)
+    tree.set_mate(tree.root_index, [first, answer, 7, 8, 9])
     tree.move_to("start", [first, answer], keep=keep)
-    assert (tree.root is grandchild) == is_in_tree
+    assert (tree.root == grandchild) == is_in_tree
     assert (list(tree.root.mate), tree.root.proof) == ([7, 8, 9], Proof(WIN, 3))
     tree.move_to("start", [first, answer, 7, 8])
     assert (list(tree.root.mate), tree.root.proof) == ([9], Proof(WIN, 1))
@@ -91,7 +94,7 @@ def test_the_rest_of_a_mate_is_kept(keep, is_in_tree):
 def test_a_mate_that_is_not_played_is_forgotten(moves):
     tree = Tree()
     tree.move_to("start", [])
-    tree.root.mate, tree.root.proof = (1, 2, 3, 4, 5), Proof(WIN, 5)
+    tree.set_mate(tree.root_index, (1, 2, 3, 4, 5))
     tree.move_to("start", moves)
     assert not tree.root.mate and not tree.root.proof
 
@@ -99,7 +102,7 @@ def test_a_mate_that_is_not_played_is_forgotten(moves):
 def test_a_mate_of_another_game_is_forgotten():
     tree = Tree()
     tree.move_to("start", [])
-    tree.root.mate, tree.root.proof = (1, 2, 3), Proof(WIN, 3)
+    tree.set_mate(tree.root_index, (1, 2, 3))
     tree.move_to("other", [1, 2])
     assert not tree.root.mate and not tree.root.proof
 
@@ -115,19 +118,20 @@ def test_a_return_from_ponder_starts_a_new_tree():
         old = search.root
         search.tree.move_to("start", [own, guess], keep=True)
         search.tree.move_to("start", moves)
-        assert search.root is not old and search.root.visits == 0
+        assert search.root != old and search.root.visits == 0
 
 
 def test_a_wrong_guess_at_the_answer_loses_nothing():
     search = searched_tree()
     own, child = best(search.root)
     guess, expected = best(child)
-    others = [i for i in range(len(child.children)) if child.children[i] is not expected]
-    surprise = max(others, key=child.child_visits.__getitem__)
+    others = [i for i in range(len(child.children)) if child.children[i] != expected]
+    surprise = max(others, key=lambda index: child.children[index].visits)
+    move = child.moves[surprise]
     known = shape(child.children[surprise])
     search.tree.move_to("start", [own, guess], keep=True)  # ponder
-    assert search.root is expected
-    search.tree.move_to("start", [own, child.move(surprise)])
+    assert search.root == expected
+    search.tree.move_to("start", [own, move])
     assert shape(search.root) == known
 
 
@@ -151,15 +155,15 @@ def test_a_tree_drops_what_lies_above_the_game_though_every_guess_is_right():
         guess, _ = best(child)
         game += [own, guess]
         tree.move_to("start", game, keep=True)
-        while tree._garbage:
-            tree.free(100)
+        sweep(tree)
         assert tree.size == all_bytes(tree)
         # The other replies to the own move are still there.
-        assert tree._anchor is child
+        assert tree._anchor == child.index
         run(search, tree.root.visits + 300, moves=list(map(to_usi, game)))
 
 
-def test_the_size_is_that_of_the_nodes_and_what_is_dropped_is_freed_in_slices():
+def test_the_size_is_that_of_the_nodes_and_what_is_dropped_counts_until_it_is_swept(monkeypatch):
+    monkeypatch.setattr("pydlshogi.uct.tree._SLICE", 100)
     search = searched_tree(1500)
     tree = search.tree
     assert tree.size == all_bytes(tree)
@@ -169,15 +173,59 @@ def test_the_size_is_that_of_the_nodes_and_what_is_dropped_is_freed_in_slices():
     steps = 0
     while tree.can_shrink:
         before = tree.size
-        tree.free(100)
+        tree.sweep()
         assert tree.size < before
         steps += 1
     assert steps > 3
     assert tree.size == all_bytes(tree)
     tree.clear()
-    while tree.can_shrink:
-        tree.free(100)
-    assert tree.size == all_bytes(tree) == size_of(tree.root)
+    sweep(tree)
+    assert tree.size == all_bytes(tree) == NODE_BYTES
+
+
+def test_a_tree_at_its_limit_takes_the_room_of_dropped_nodes():
+    search = searched_tree(3000)
+    search.settings = search.settings.__class__(megabytes=1)
+    search.tree.clear()
+    search.begin(Game(CshogiBoard()))
+    allocated = search.tree.allocated
+    for _ in range(3):
+        run(search, 2500)
+        assert search.tree.allocated == allocated
+        search.tree.clear()
+    # What is left of the memory is still that of whole blocks, and of no node twice.
+    run(search, 1000)
+    for node in nodes_of(search.root):
+        if node.children:
+            assert sum(child.visits for child in node.children) == node.visits - 1
+
+
+def test_dropped_nodes_are_remembered_until_their_room_is_needed():
+    search = searched_tree(1500, batch_size=1, root_mate=False, line_mate=False)
+    asked = search.evaluations
+    search.tree.clear()
+    run(search, 1500)
+    assert search.evaluations < asked / 20
+    search.forget()
+    run(search, 1500)
+    assert search.evaluations == asked
+
+
+def test_restricted_moves_give_their_room_back():
+    tree = Tree()
+    tree.reserve(1, 30)
+    edge = 0
+    for move in range(1, 101):
+        edge = add_edge(*tree.arrays, tree.root_index, edge, move, 0.01)
+    tree.restrict(tree.root_index, frozenset(range(50, 60)))
+    assert tree.root.moves == list(range(50, 60))
+    assert sum(tree.root.priors) == pytest.approx(1)
+    assert tree.size == all_bytes(tree)
+    tree.clear()
+    sweep(tree)
+    assert tree.size == NODE_BYTES
+    reclaim(*tree.arrays, 10**6, 10**6)
+    assert tree.pool[FREE_BLOCKS] == blocks_of(100)
 
 
 def test_a_search_stops_growing_at_its_limit():
@@ -190,55 +238,18 @@ def test_a_search_stops_growing_at_its_limit():
     assert 1 <= search.fullness() < 1.1
 
 
-@pytest.mark.long
-def test_the_estimate_of_memory_is_near_the_truth():
-    searched_tree(10)  # tables that are made once
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        search = searched_tree(4000)
-        used = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
-    assert 0.8 < search.tree.size / used < 1.25
-    assert used / search.evaluations < 2500
-
-
-def test_the_cache_forgets_the_oldest():
-    cache = Cache(3)
-    for key in range(5):
-        cache.put(key, str(key))
-    assert [cache.get(key) for key in range(5)] == [None, None, "2", "3", "4"]
-    cache.resize(1)
-    cache.trim(1)
-    assert [cache.get(key) for key in range(2, 5)] == [None, "3", "4"]
-    cache.trim(5)
-    assert (len(cache), cache.get(4)) == (1, "4")
-    cache.clear()
-    assert len(cache) == 0
-    Cache(0).put(1, "1")
-
-
-def test_a_cache_that_is_made_smaller_is_emptied_in_slices():
-    search = searched_tree(1500)
-    cache = search._cache
-    known = len(cache)
-    cache.resize(10)
-    assert len(cache) == known > 720
-    search.step(10**9)
-    assert known - len(cache) <= 700
-    while len(cache) > 10:
-        before = len(cache)
-        search.step(10**9)
-        assert len(cache) < before
-    assert len(cache) == 10
+def test_the_memory_of_the_arrays_is_little_more_than_that_in_use():
+    search = searched_tree(6000)
+    tree = search.tree
+    assert tree.size < tree.allocated < 1.4 * tree.size
+    assert tree.allocated / search.evaluations < 900
 
 
 def test_a_guess_that_was_not_searched_starts_a_tree_whose_memory_is_counted():
     search = searched_tree()
     tree = search.tree
     first, child = best(search.root)
-    surprise = int(child.policy.moves[-1])
+    surprise = child.moves[-1]
     assert child.child_after(surprise) is None
     moves = [to_usi(first), to_usi(surprise)]
     for _ in range(3):
@@ -247,9 +258,8 @@ def test_a_guess_that_was_not_searched_starts_a_tree_whose_memory_is_counted():
     assert tree.root.visits == 192
     pondered = tree.root
     tree.move_to("start", [first, surprise])
-    assert tree.root is pondered
-    while tree.can_shrink:
-        tree.free(100)
+    assert tree.root == pondered
+    sweep(tree)
     assert tree.size == all_bytes(tree)
 
 
@@ -258,7 +268,7 @@ def test_a_full_tree_drops_what_ponder_has_kept():
     own, child = best(search.root)
     guess, expected = best(child)
     search.tree.move_to("start", [own, guess], keep=True)
-    search.settings = search.settings.__class__(megabytes=1)
+    search.settings = search.settings.__class__(megabytes=0.6)
     moves = [to_usi(own), to_usi(guess)]
     search.begin(Game(CshogiBoard(None, moves)))
     assert search.fullness() > 1
@@ -266,23 +276,7 @@ def test_a_full_tree_drops_what_ponder_has_kept():
     visits = expected.visits
     while search.fullness() > 1 and not search.is_full():
         search.step(10**9)
-    assert search.root is expected
+    assert search.root == expected
     assert search.root.visits > visits
-    while search.tree.can_shrink:
-        search.tree.free(100)
+    sweep(search.tree)
     assert search.tree.size == all_bytes(search.tree)
-
-
-def test_the_collector_stays_away_from_the_tree():
-    with no_garbage_collection():
-        assert not gc.isenabled()
-        search = searched_tree(6000)
-    assert gc.isenabled()
-    start = time.perf_counter()
-    gc.collect()
-    frozen = time.perf_counter() - start
-    gc.unfreeze()
-    start = time.perf_counter()
-    gc.collect()
-    assert frozen < time.perf_counter() - start
-    assert search.root.visits == 6000

@@ -81,7 +81,7 @@ function listen() {
   });
   events.addEventListener("lines", (event) => { lines = JSON.parse(event.data); drawLines(); });
   events.onerror = () => {
-    if (events && events.readyState === EventSource.CLOSED) complain(word("offline"));
+    if (events) complain(word("offline"));
   };
 }
 
