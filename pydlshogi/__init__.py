@@ -46,7 +46,7 @@ def show(position, opinion=None, arrows=5, language="en"):
     """Draws a position, with the arrows and the value of an opinion if there is one.
 
     Args:
-        position: An SFEN, ``startpos moves …``, a board of python-shogi, or a part of a game.
+        position: An SFEN, ``startpos moves ...``, a board of python-shogi, or a part of a game.
         arrows: Most arrows.
         language: Language of the words: ``en`` or ``ja``.
 

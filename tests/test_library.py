@@ -54,7 +54,9 @@ def test_the_import_is_light():
 
 def test_every_old_python_can_read_the_package():
     """No syntax is newer than Python 2.7: no annotations, keyword-only arguments or f-strings."""
-    tree = ast.parse((ROOT / "pydlshogi/__init__.py").read_text(encoding="utf-8"))
+    text = (ROOT / "pydlshogi/__init__.py").read_text(encoding="utf-8")
+    assert text.isascii()  # else, Python 2 would ask for the encoding
+    tree = ast.parse(text)
     for node in ast.walk(tree):
         assert not isinstance(node, (ast.AnnAssign, ast.JoinedStr, ast.AsyncFunctionDef))
         if isinstance(node, ast.arguments):
