@@ -63,6 +63,7 @@ from pydlshogi.uct.evaluation import Answer  # noqa: E402
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game  # noqa: E402
 from pydlshogi.uct.line import best_lines, candidates  # noqa: E402
 from pydlshogi.uct.move import label_table  # noqa: E402
+from pydlshogi.uct.proof import LOSS  # noqa: E402
 from pydlshogi.uct.search import Search, compile_search  # noqa: E402
 from pydlshogi.uct.settings import Settings  # noqa: E402
 
@@ -73,6 +74,9 @@ OPENING, MOST_PLIES = 12, 320
 UNLIMITED = 10**9
 
 RANDOM = "random"
+
+#: The whole numbers of a level.
+WHOLE = ("visits", "mate_plies")
 
 #: Positions in a batch, at most.
 BATCH = 64
@@ -116,6 +120,7 @@ class Evaluations:
             self.number += size
             try:
                 logits, wins = self._evaluator.evaluate(numpy.concatenate([p for p, _ in tasks]))
+                assert logits is not None  # by main
             except BaseException as error:
                 for _, future in tasks:
                     future.set_exception(error)
@@ -219,7 +224,7 @@ class Table:
             if mate:
                 index = int((legal == mate.move).argmax())
             elif level.temperature:
-                index = level.pick(probabilities, self._rng)
+                index = level.draw(probabilities, self._rng)
             else:
                 index = int(probabilities.argmax())
         return int(legal[index]), float(probabilities[index])
@@ -240,6 +245,9 @@ class Table:
         search.finish()
         move = best_lines(search, 1)[0].moves[0]
         rows = candidates(search.root)
+        kept = [row for row in rows if row.visits and not (row.proof and row.proof.outcome == LOSS)]
+        if level.temperature and kept and not search.root.proof:
+            move = kept[level.draw([row.visits for row in kept], self._rng)].move
         # Priors are those of the search's temperature. A mate at the root needs none.
         priors = numpy.array([row.prior for row in rows]) ** settings.temperature
         places = [row.move for row in rows]
@@ -309,9 +317,11 @@ def read_player(text: str) -> Player:
     if text.isdecimal() and int(text) in LEVELS:
         return Player(text, LEVELS[int(text)])
     try:
-        numbers = {name: float(value) for name, value in (n.split("=") for n in text.split(","))}
-        whole = {name: int(numbers.pop(name)) for name in ("visits", "mate_plies") & numbers.keys()}
-        return Player(text, Level(**numbers, **whole))
+        words = dict(word.split("=") for word in text.split(","))
+        numbers: dict[str, Any] = {
+            name: (int if name in WHOLE else float)(value) for name, value in words.items()
+        }
+        return Player(text, Level(**numbers))
     except (ValueError, TypeError):
         raise UserError(
             f"the player {text!r} is unknown. Write a level (1 to {FULL_LEVEL}), {RANDOM}, or the "
@@ -343,7 +353,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if tasks:
         compute_with(processors())
         model = arguments.model or files.best_shipped_model()
-        evaluations = Evaluations(Evaluator(model, select_device(-1), "auto"))
+        evaluator = Evaluator(model, select_device(-1), "auto")
+        if not (evaluator.has_policy and evaluator.has_value):
+            raise UserError(f"{model} lacks a policy or a value. Choose a model with both.")
+        evaluations = Evaluations(evaluator)
         compile_search()
         label_table()
         with open(path, "a", encoding="utf-8") as file:
@@ -387,9 +400,9 @@ def play_all(
     """Plays pairs of games in threads; yields each that is finished."""
     stop = threading.Event()
 
-    def work(meeting: Meeting, seed: int) -> dict[str, Any] | None:
+    def work(meeting: Meeting, seed: int) -> dict[str, Any]:
         if stop.is_set():
-            return None
+            raise concurrent.futures.CancelledError
         return {**Table(evaluations, seed, seconds).play(meeting), "seed": seed}
 
     with concurrent.futures.ThreadPoolExecutor(parallel) as pool:

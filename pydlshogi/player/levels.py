@@ -1,12 +1,14 @@
 """The levels of play: what the option ``Level`` changes.
 
-Levels 1 to 10 choose one of the policy's moves at random, without a search. A high temperature
-makes the moves of a low level nearly equal. Levels 11 to 19 search few visits.
+Levels 1 to 10 draw one of the policy's moves, without a search. A high temperature makes the moves
+of a low level nearly equal. Levels 11 to 19 search few visits. The lower of them draw one of the
+visited moves.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -26,9 +28,10 @@ class Level:
     """What makes a player weaker.
 
     Attributes:
-        temperature: Divides the policy's logits before a random choice; 0 for the best move.
-        bound: Moves with a lower probability are not chosen at random.
-        visits: Most visits of the search; with 1 the policy chooses.
+        temperature: Divides the logarithms of the shares by which a move is drawn; 0 for the best
+            move. The shares are the policy's probabilities, after a search the visits.
+        bound: Moves with a smaller share are not drawn.
+        visits: Most visits of the search; with 1 there is none.
         mate_plies: Longest mate that is searched, in plies; 0 for none.
     """
 
@@ -41,28 +44,29 @@ class Level:
         """Returns the settings of a search at this level."""
         return dataclasses.replace(
             settings,
-            # The random choice needs the policy as it is.
-            temperature=1.0 if self.temperature else settings.temperature,
+            # A draw from the policy needs it as it is.
+            temperature=1.0 if self.visits == 1 else settings.temperature,
             mate_plies=min(self.mate_plies, settings.mate_plies),
             root_mate=False,
             line_mate=False,
         )
 
-    def pick(self, probabilities: numpy.ndarray, rng: Any) -> int:
+    def draw(self, shares: Sequence[float] | numpy.ndarray, rng: Any) -> int:
         """Draws the index of a move.
 
         Args:
-            probabilities: (n,) those of the policy, at least one above 0.
+            shares: (n,) at least one above 0.
             rng: Has numpy's ``choice``.
         """
-        order = numpy.argsort(-probabilities, kind="stable")
-        best = probabilities[order] / probabilities.sum()
+        weights = numpy.asarray(shares, numpy.float64)
+        order = numpy.argsort(-weights, kind="stable")
+        best = weights[order] / weights.sum()
         are_forced = numpy.cumsum(best[:_MOST_FORCED]) >= _FORCED
         number = int(are_forced.argmax()) + 1 if are_forced.any() else (best >= self.bound).sum()
         chosen = best[: max(1, number)]
         with numpy.errstate(divide="ignore"):
-            shares = softmax(numpy.log(chosen), self.temperature)
-        return int(order[rng.choice(len(shares), p=shares)])
+            probabilities = softmax(numpy.log(chosen), self.temperature)
+        return int(order[rng.choice(len(chosen), p=probabilities)])
 
 
 #: The levels below full strength.

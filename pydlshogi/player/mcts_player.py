@@ -38,6 +38,7 @@ from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
+from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.search import Search, compile_search, must_compile
 from pydlshogi.uct.settings import Settings
@@ -51,8 +52,6 @@ _OCCURRENCE_IN_GAME = 2
 
 #: More visits than any search makes.
 _UNLIMITED = 10**12
-
-_PICKED_BY_VISITS = "random_plies: {} is picked by the visits"
 
 #: Number of visits if a move has no limits, as in the book's players.
 _DEFAULT_PLAYOUTS = 300
@@ -301,8 +300,9 @@ class MCTSPlayer(NetworkPlayer):
         resigns = self._evaluator.has_value and best.expected() < threshold
         if picked is not None and picked != best.moves[0] and not resigns:
             is_level = self._level and self._level.temperature
-            reason = "Level: {} is picked by the policy" if is_level else _PICKED_BY_VISITS
-            self.send(f"info string {reason.format(to_usi(picked))}")
+            name = f"Level {self.options['Level']}" if is_level else "random_plies"
+            source = "policy" if is_level and nodes == 1 else "visits"
+            self.send(f"info string {name}: {to_usi(picked)} is picked by the {source}")
             best = played_first(self._search, picked, 1)[0]
         # Some programs take the score from the line before bestmove.
         self._report(timer, nodes, picked)
@@ -318,19 +318,16 @@ class MCTSPlayer(NetworkPlayer):
         root, level = self._search.root, self._level
         if not (level and level.temperature):
             return self._picked_by_visits()
-        if root.proof:
-            return None
-        rows = candidates(root)
-        return rows[level.pick(numpy.array([row.prior for row in rows]), self.random())].move
+        rows = _not_lost(root)
+        shares = [row.prior if level.visits == 1 else row.visits for row in rows]
+        return rows[level.draw(shares, self.random())].move if any(shares) else None
 
     def _picked_by_visits(self) -> int | None:
         """Picks a random move, in proportion to the visits; None after ``random_plies`` moves."""
         root = self._search.root
         if self._ply() >= self.options["random_plies"] or root.proof:
             return None
-        rows: list[Candidate] = [
-            row for row in candidates(root) if not (row.proof and row.proof.outcome == LOSS)
-        ]
+        rows = _not_lost(root)
         shares = numpy.array([row.visits for row in rows], numpy.float64)
         if not shares.any():  # after a single visit
             shares = numpy.array([row.prior for row in rows], numpy.float64)
@@ -438,3 +435,10 @@ class MCTSPlayer(NetworkPlayer):
         if self.options["USI_Ponder"] and move.answer:
             return f"{move.move} ponder {move.answer}"
         return move.move
+
+
+def _not_lost(root: Node) -> list[Candidate]:
+    """Lists the moves of a root without those that are proven to lose; none if it is proven."""
+    if root.proof:
+        return []
+    return [row for row in candidates(root) if not (row.proof and row.proof.outcome == LOSS)]
