@@ -15,7 +15,7 @@ from pydlshogi.analysis.pictures import page_of_record
 from pydlshogi.analysis.record import checked_game
 from pydlshogi.drawing.page import write_page
 from pydlshogi.kifu.csa import parse_game
-from pydlshogi.kifu.game import RecordError
+from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
 from pydlshogi.player.strategy import PONANZA_CONSTANT
 
