@@ -5,23 +5,21 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import shogi
 
-from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.errors import UserError
 from pydlshogi.files import plain_file
+from pydlshogi.kifu.details import Details
 from pydlshogi.kifu.formats import is_binary, records_of
-from pydlshogi.kifu.game import DRAW, END_MARKS_FOR_BLACK, Game, Move, NoMovesError, RecordError
-from pydlshogi.kifu.legality import board_of
+from pydlshogi.kifu.kif_text import handicap_of
+from pydlshogi.kifu.legality import board_of, possible_move
+from pydlshogi.kifu.parsed_game import DRAW, FOULS, Game, NoMovesError, RecordError
 from pydlshogi.player.position import make_board
-from pydlshogi.rules import is_possible
+from pydlshogi.rules import is_legal
 from pydlshogi.text import counted
 from pydlshogi.usi.protocol import CommandError
-
-# End marks of games that an illegal move decided.
-_ILLEGAL_MARKS = ("%ILLEGAL_MOVE", *END_MARKS_FOR_BLACK)
 
 
 class AnalysisError(UserError):
@@ -36,6 +34,7 @@ class GameRecord:
         names: Names of Black and White, empty if unknown.
         end_mark: The end mark of CSA, such as ``%TORYO``; None if there is none.
         winner: ``shogi.BLACK``, ``shogi.WHITE``, or None.
+        details: What the record says besides.
     """
 
     names: tuple[str, str]
@@ -44,6 +43,7 @@ class GameRecord:
     end_mark: str | None = None
     winner: int | None = None
     is_drawn: bool = False
+    details: Details = field(default_factory=Details)
 
     def board(self, ply: int | None = None) -> shogi.Board:
         """Sets up the position after ``ply`` moves; None: after all.
@@ -62,6 +62,15 @@ class GameRecord:
         for move in self.moves[:ply]:
             board.push(move)
         return board
+
+    def seconds(self) -> list[float | None]:
+        """Lists the time of each move; None where it is unknown."""
+        return [self.details.seconds.get(number) for number in range(1, len(self.moves) + 1)]
+
+    @property
+    def handicap(self) -> str:
+        """The handicap of the start position, such as ``二枚落ち``; empty without one."""
+        return handicap_of(self.start.sfen())
 
     def boards(self) -> Iterator[shogi.Board]:
         """Yields the same board in each position, from the start to the end of the game."""
@@ -98,6 +107,13 @@ def read_record(
         raise AnalysisError(
             f"record {name} cannot be read ({error.strerror}). Check its path."
         ) from None
+    return parse_record(name, data, number, needs_moves=needs_moves)
+
+
+def parse_record(
+    name: str, data: bytes, number: int = 1, *, needs_moves: bool = True
+) -> GameRecord:
+    """Reads a game from the content of a file, as :func:`read_record`."""
     # No file has more records than bytes; islice refuses huge numbers.
     first = min(number - 1, len(data))
     record = next(itertools.islice(records_of(name, data), first, None), None)
@@ -110,7 +126,7 @@ def read_record(
             if needs_moves or error.game is None:
                 raise
             game = error.game
-        return checked_game(game)
+        return replace(checked_game(game), details=record.details())
     except RecordError as error:
         note = record.note(error.line, error.reason)
         remedy = "Correct that line, or choose" if error.line else "Choose"
@@ -120,8 +136,8 @@ def read_record(
 def checked_game(game: Game) -> GameRecord:
     """Plays the moves of a parsed game.
 
-    If the end mark says that an illegal move decided the game, the last move may be that
-    move. It is then left out, and its side loses.
+    If a foul decided the game, the last move may be the foul. It is then left out, and its
+    side loses.
 
     Raises:
         RecordError: another move is impossible.
@@ -130,10 +146,11 @@ def checked_game(game: Game) -> GameRecord:
     board = copy_of(start)
     end_mark, winner = game.end_mark, game.winner
     for number, parsed in enumerate(game.moves, 1):
-        move = _move(board, parsed)
-        if _is_named_piece(board, move, parsed) and is_possible(board, move):
+        move = possible_move(board, parsed)
+        may_be_foul = 1 < number == len(game.moves) and end_mark in FOULS
+        if move and not (may_be_foul and not is_legal(board, move)):
             board.push(move)
-        elif 1 < number == len(game.moves) and end_mark in _ILLEGAL_MARKS:
+        elif may_be_foul:
             end_mark, winner = "%ILLEGAL_MOVE", board.turn ^ 1
         else:
             raise RecordError(parsed.line, f"move {number} cannot be played")
@@ -141,27 +158,6 @@ def checked_game(game: Game) -> GameRecord:
     is_drawn = winner is None and game.result == DRAW
     moves = tuple(board.move_stack)
     return GameRecord((black, white), start, moves, end_mark, winner, is_drawn)
-
-
-def _move(board: shogi.Board, parsed: Move) -> shogi.Move:
-    """Converts a parsed move, which is seen from its side."""
-    origin, target = parsed.origin, parsed.target
-    is_drop = origin >= SQUARE_NUM
-    if board.turn == shogi.WHITE:
-        target = SQUARES_R180[target]
-        origin = origin if is_drop else SQUARES_R180[origin]
-    if is_drop:
-        return shogi.Move(None, target, drop_piece_type=origin - SQUARE_NUM + 1)
-    return shogi.Move(origin, target, promotion=board.piece_type_at(origin) != parsed.piece)
-
-
-def _is_named_piece(board: shogi.Board, move: shogi.Move, parsed: Move) -> bool:
-    """Says whether the record names the piece that moves, before and after the move."""
-    if move.drop_piece_type:
-        return True
-    piece = board.piece_type_at(move.from_square)
-    after = shogi.PIECE_PROMOTED[piece] if move.promotion else piece
-    return after == parsed.piece and parsed.claimed in (0, piece)
 
 
 def read_position(text: str) -> GameRecord:

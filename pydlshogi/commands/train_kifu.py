@@ -57,15 +57,15 @@ RECIPES = {
     ),
     # The book's recipe is the default of train_policy.
     "book": Recipe("book", "-book", "train_policy", "policy", "--eval_interval 100"),
-    # Few games have few results: mirrored positions and decay keep the value from learning them by
-    # heart.
+    # Few games have few results, and a value learns them by heart. So it learns the evaluations in
+    # the records, with mirrored positions and decay. Games without evaluations give their results.
     "value": Recipe(
         "value",
         "-value",
         "train_policy_value",
         "policy_value",
         f"--network policy_value_hand1x1_resnet --channels 64 --blocks 4 --dirac {_SGD} "
-        "--mirror --weight_decay 5e-3",
+        "--mirror --weight_decay 5e-3 --value_lambda 0",
     ),
 }
 
@@ -129,8 +129,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if status:
             return status
     print(f"Model: {model}. Log: {log}. Curve: {curve}.")
-    print(f"To play with it, set the engine's option modelfile to {model.resolve()}")
+    print(f"In a GUI, set the engine's option modelfile to {model.resolve()}")
+    print(f"To play against it: {subprocess.list2cmdline(_play(model))}")
     return 0
+
+
+def _play(model: Path) -> list[str]:
+    """Returns the command that opens the board with a model."""
+    return ["python", "-m", "pydlshogi", "play", "--model", str(model)]
 
 
 def _name(folder: Path | None, recipe: Recipe) -> str:

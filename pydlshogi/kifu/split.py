@@ -50,15 +50,9 @@ def find_records(folder: Path) -> Found:
 
 
 def split(records: Sequence[Path], ratio: float, seed: int) -> tuple[list[Path], list[Path]]:
-    """Splits records at random. The same records and seed give the same parts.
+    """Splits records at random into training and test records, both shuffled.
 
-    Args:
-        records: The records in a fixed order.
-        ratio: Proportion of training records, 0..1.
-        seed: Seed of the shuffle.
-
-    Returns:
-        The training and the test records, both shuffled.
+    The same records, proportion of training records (0..1) and seed give the same parts.
     """
     shuffled = list(records)
     random.Random(seed).shuffle(shuffled)
@@ -67,14 +61,10 @@ def split(records: Sequence[Path], ratio: float, seed: int) -> tuple[list[Path],
 
 
 def write_lists(lists: Mapping[Path, Sequence[Path]], absolute: bool = False) -> None:
-    """Writes kifu lists. If one cannot be written, none is replaced.
+    """Writes the records of each list, one a line. If one cannot be written, none is replaced.
 
-    Args:
-        lists: The records of each list. A list is UTF-8 with one record a line; undecodable
-            file names keep their bytes.
-        absolute: Whether to write absolute paths. Relative paths start from the folder of the
-            list and use ``/`` on every system. A record on another Windows drive always
-            has an absolute path.
+    Relative paths start from the folder of the list and use ``/`` on every system; a record on
+    another Windows drive has an absolute path. Undecodable file names keep their bytes.
 
     Raises:
         OSError: a list cannot be written.

@@ -163,7 +163,7 @@ def test_it_is_made_without_arguments():
 def test_the_default_model_is_the_policy_model_until_there_is_one_with_two_heads(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": tmp_path / name)
+    monkeypatch.setattr(files, "shipped_file", lambda name: tmp_path / name)
     player = MCTSPlayer()
     assert player.model_path() == tmp_path / "model_policy"
     (tmp_path / "model_policy_value").touch()
