@@ -60,8 +60,9 @@ gpu:
 	run ""; \
 	exit 1
 
-# On these processors, OpenVINO makes the search much faster (docs/search.md). All else works without.
-HAS_AVX2 := $(shell grep -q avx2 /proc/cpuinfo 2>/dev/null && echo yes)
+# On processors with AVX2, OpenVINO makes the search much faster (docs/search.md); it has wheels for
+# Macs with ARM, too. All else works without.
+FITS_OPENVINO := $(shell { grep -q avx2 /proc/cpuinfo 2>/dev/null || test "`uname -sm`" = "Darwin arm64"; } && echo yes)
 NO_OPENVINO = OpenVINO could not be installed. The search works without it, but is slower.
 
 # numba and the fast board have no wheels for some systems.
@@ -72,6 +73,9 @@ ADD_SEARCH = @$(BIN)/python -m pip install $(PIP) --only-binary numba,llvmlite,r
 # pip leaves out a package whose condition does not hold.
 CSHOGI := cshogi>=1.1; python_version == '3.12' and sys_platform != 'darwin' and platform_machine in 'x86_64 AMD64'
 ADD_CSHOGI = $(BIN)/python -m pip install --quiet --no-deps "$(CSHOGI)"
+
+# numba's compiled functions stay on the disk. So the first start of an engine need not wait for them.
+COMPILE_SEARCH := $(BIN)/python -c "from pydlshogi.uct.search import compile_search; compile_search()" 2>/dev/null || true
 
 # Chainer has no pyproject.toml. Without --use-pep517, pip announces the end of its old way to build.
 PIP := --quiet --no-build-isolation --use-pep517
@@ -146,10 +150,11 @@ $(VENV)/.setuptools: | $(BIN)/python
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
 	$(BIN)/python -m pip install $(PIP) -e ".[plot,board,7z]"
 	$(ADD_SEARCH)
-ifneq ($(HAS_AVX2),)
+ifneq ($(FITS_OPENVINO),)
 	@$(BIN)/python -m pip install $(PIP) -e ".[openvino]" || echo "$(NO_OPENVINO)"
 endif
 	@$(ADD_CSHOGI)
+	@$(COMPILE_SEARCH)
 	@touch $@
 
 # Not the extra test: it installs much that the tests marked gpu do not need.

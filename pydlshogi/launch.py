@@ -61,6 +61,13 @@ PROGRAMS = (
         ),
     ),
     (
+        "Learn from own games",
+        (
+            ("self_play", "play games of a network against itself, as training data"),
+            ("reinforce", "the loop: self-play, training, a match, again"),
+        ),
+    ),
+    (
         "Look at games",
         (
             ("analyze_kifu", "analyze a game: comments, a graph and a page"),

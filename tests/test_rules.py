@@ -7,6 +7,7 @@ import random
 import cshogi
 import pytest
 import shogi
+from uct_helpers import BOARDS
 
 from pydlshogi import rules
 from pydlshogi.player.position import make_board
@@ -307,4 +308,5 @@ def test_random_declarations_agree_with_the_judge():
         with contextlib.suppress(CommandError):
             found.append(rules.can_declare_win(make_board(sfen, [])))
             assert found[-1] == cshogi.Board(sfen).is_nyugyoku(), sfen
+            assert {board(sfen).can_declare() for board in BOARDS} == {found[-1]}, sfen
     assert 0.1 < sum(found) / len(found) < 0.9

@@ -6,9 +6,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
 
-from pydlshogi import launch
 from pydlshogi.commands.arguments import (
     ArgumentParser,
     engine_spec,
@@ -17,6 +15,7 @@ from pydlshogi.commands.arguments import (
     whole_number,
 )
 from pydlshogi.commands.program import program
+from pydlshogi.files import games_folder
 
 
 def build_parser() -> ArgumentParser:
@@ -67,13 +66,6 @@ def build_parser() -> ArgumentParser:
     )
     add("--no_browser", action="store_true", help="do not open a browser; print the address only")
     return parser
-
-
-def games_folder() -> Path:
-    """Returns the folder of the games: in a clone run/games, else one in the home folder."""
-    if Path(launch.ROOT, "pyproject.toml").exists():
-        return Path(launch.ROOT, "run", "games")
-    return Path.home() / "pydlshogi-games"
 
 
 @program("play")

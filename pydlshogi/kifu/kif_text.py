@@ -12,6 +12,7 @@ Shogi, Shogi Club 24, IS-SHOGI and Kifu Database.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from typing import NamedTuple
@@ -89,6 +90,26 @@ HANDICAPS = {
     "八枚落ち": "82 22 11 91 21 81 31 71",
     "十枚落ち": "82 22 11 91 21 81 31 71 41 61",
 }
+
+
+@functools.lru_cache(maxsize=1)
+def _handicaps_by_sfen() -> dict[str, str]:
+    found = {}
+    for name, squares in HANDICAPS.items():
+        board = shogi.Board()
+        for square in squares.split():
+            board.remove_piece_at(square_of(*map(int, square)))
+        board.turn = shogi.WHITE
+        found[board.sfen().rsplit(" ", 1)[0]] = name
+    del found[shogi.STARTING_SFEN.rsplit(" ", 1)[0].replace(" b ", " w ")]
+    return found
+
+
+def handicap_of(sfen: str) -> str:
+    """Names the handicap of a start position; empty for any other position."""
+    return _handicaps_by_sfen().get(sfen.rsplit(" ", 1)[0], "")
+
+
 # Other names of some of them.
 _OTHER_HANDICAP_NAMES = {"": "平手", "なし": "平手", "互先": "平手", "飛落ち": "飛車落ち"}
 
