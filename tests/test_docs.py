@@ -35,7 +35,7 @@ PAGES = [*ENGLISH, *JAPANESE, *REPORTS]
 MOST_LINES = 150
 
 #: Most words of all English pages together, and of some pages.
-MOST_WORDS_IN_ALL = 27_000
+MOST_WORDS_IN_ALL = 31_000
 MOST_WORDS = {"model/README.md": 1300, "model/HISTORY.md": 2500, "benchmarks/RESULTS.md": 2800}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
