@@ -50,13 +50,21 @@ PROGRAMS = (
         ),
     ),
     (
-        "Play (USI engines; register them in a GUI)",
+        "Play (the board in the browser; USI engines, to register in a GUI)",
         (
+            ("play", "play on a board in the browser, and see what the network thinks"),
             ("mcts_player_usi", "the engine that searches: the strongest"),
             ("policy_player_usi", "the engine that plays the most probable move"),
             ("search1_player_usi", "the engine that looks one move ahead"),
             ("match", "play games between engines and print the results"),
             ("make_opening_book", "make an opening book from games"),
+        ),
+    ),
+    (
+        "Learn from own games",
+        (
+            ("self_play", "play games of a network against itself, as training data"),
+            ("reinforce", "the loop: self-play, training, a match, again"),
         ),
     ),
     (

@@ -7,15 +7,13 @@ import random
 import cshogi
 import pytest
 import shogi
-from uct_helpers import ENTERED, TWO_PIECES
+from uct_helpers import BOARDS, ENTERED, TWO_PIECES
 
 from pydlshogi import rules
 from pydlshogi.match import referee
 from pydlshogi.player.position import make_board
 from pydlshogi.rules import Repetition
-from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.usi.protocol import CommandError
 
 
@@ -312,6 +310,7 @@ def test_random_declarations_agree_with_the_judge():
         with contextlib.suppress(CommandError):
             found.append(rules.can_declare_win(make_board(sfen, [])))
             assert found[-1] == cshogi.Board(sfen).is_nyugyoku(), sfen
+            assert {board(sfen).can_declare() for board in BOARDS} == {found[-1]}, sfen
     assert 0.1 < sum(found) / len(found) < 0.9
 
 
@@ -382,7 +381,7 @@ def test_missing_pieces_do_not_count_for_black():
         assert not rules.can_declare_win(make_board(sfen, []), 18)
 
 
-@pytest.mark.parametrize("make", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("make", BOARDS)
 def test_the_boards_of_the_search_count_missing_pieces_as_the_rules_do(make):
     board = make(TWO_PIECES)
     reference = make_board(TWO_PIECES, [])

@@ -10,8 +10,18 @@ from cshogi import CSA
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
+
+try:
+    from pydlshogi.uct.rsshogi_board import RsshogiBoard
+except ImportError:
+    RsshogiBoard = None
+
+#: The boards that this machine has, and those with a fast mate search.
+BOARDS = [board for board in (CshogiBoard, RsshogiBoard, PythonShogiBoard) if board]
+FAST_BOARDS = BOARDS[:-1]
 
 KIFU = Path(__file__).resolve().parents[1] / "kifu"
 

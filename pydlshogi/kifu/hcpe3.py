@@ -22,7 +22,7 @@ dlshogi's ``cppshogi.h``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 import numpy
@@ -52,6 +52,27 @@ _GAME = struct.Struct("<32sHBB")
 _MOVE = struct.Struct("<HhH")
 # The largest number of legal moves that a position can have, a known fact.
 _MOST_CANDIDATES = 593
+
+
+#: The bits of ``result`` that say how a game ended.
+REPETITION, DECLARATION = 4, 8
+
+
+def encode(
+    hcp: bytes, result: int, moves: Sequence[tuple[int, int, Sequence[tuple[int, int]]]]
+) -> bytes:
+    """Encodes a game.
+
+    Args:
+        hcp: The first board.
+        result: The byte ``result`` of the table above.
+        moves: The move played, the evaluation and the candidates with their visits, of each move.
+    """
+    parts = [_GAME.pack(hcp, len(moves), result, 0)]
+    for move, evaluation, candidates in moves:
+        parts.append(_MOVE.pack(move, evaluation, len(candidates)))
+        parts.append(numpy.array(candidates, _CANDIDATE).tobytes())
+    return b"".join(parts)
 
 
 class Layout(NamedTuple):

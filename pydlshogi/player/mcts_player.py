@@ -30,7 +30,7 @@ from pydlshogi.player.search_info import (
     ordered,
     why_unknown,
 )
-from pydlshogi.uct.boards import board_library, make_search_board
+from pydlshogi.uct.boards import board_library, libraries_passed_over, make_search_board
 from pydlshogi.uct.compiler import IS_COMPILED
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
@@ -112,6 +112,8 @@ class MCTSPlayer(NetworkPlayer):
             self.send("info string the search is compiled; only the first start takes so long")
         compile_search()
         if not self._has_told_board:
+            for sentence in libraries_passed_over():
+                self.send(f"info string {sentence}")
             self.send(f"info string the search uses the board of {board_library()}")
             if not IS_COMPILED:
                 self.send("info string numba is not installed: the search takes more time")

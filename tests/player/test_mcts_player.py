@@ -3,6 +3,7 @@
 import gc
 import math
 import re
+import sys
 import threading
 import time
 import weakref
@@ -163,7 +164,7 @@ def test_it_is_made_without_arguments():
 def test_the_default_model_is_the_policy_model_until_there_is_one_with_two_heads(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": tmp_path / name)
+    monkeypatch.setattr(files, "shipped_file", lambda name: tmp_path / name)
     player = MCTSPlayer()
     assert player.model_path() == tmp_path / "model_policy"
     (tmp_path / "model_policy_value").touch()
@@ -634,7 +635,8 @@ def test_the_board_is_named_once_at_isready(monkeypatch):
     player = make_player()
     player.prepare()
     assert player.said.count("info string the search uses the board of cshogi") == 1
-    monkeypatch.setitem(__import__("sys").modules, "pydlshogi.uct.cshogi_board", None)
+    for library in ("cshogi", "rsshogi"):
+        monkeypatch.setitem(sys.modules, f"pydlshogi.uct.{library}_board", None)
     boards._implementation.cache_clear()
     try:
         slow = make_player()

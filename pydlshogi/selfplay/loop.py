@@ -1,0 +1,290 @@
+"""The loop: games by the best network, training on them, a match, and again.
+
+=====================  ======================================================================
+``reinforce.json``     the configuration (:mod:`pydlshogi.selfplay.loop_settings`)
+``best``               the best network, which the generators use
+``games/``             the games (:mod:`pydlshogi.selfplay.folder`)
+``cycles/0001/``       a cycle: its lists, the new network, the log, the match, ``result.json``
+``table.tsv``          a line for each cycle; ``table.md`` and ``index.html`` show the same
+``progress.png``       Elo and losses
+=====================  ======================================================================
+
+Each step of a cycle leaves a file, and begins or goes on if that is missing. So the loop can be
+killed at any time. Other generators may play into ``games/`` with the network ``best``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import random
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydlshogi import table
+from pydlshogi.errors import UserError
+from pydlshogi.figure import new_figure, save_figure
+from pydlshogi.files import write_beside
+from pydlshogi.model_files.model_file import load_network
+from pydlshogi.network.registry import name_of
+from pydlshogi.selfplay.duel import play_duel
+from pydlshogi.selfplay.folder import GameFolder
+from pydlshogi.selfplay.generate import Generator, Model
+from pydlshogi.selfplay.loop_settings import LoopSettings
+from pydlshogi.training.end import Interruption
+from pydlshogi.training.log import read_log
+from pydlshogi.training.log_file import log_to
+from pydlshogi.training.recipe import Options, Settings
+from pydlshogi.training.run import CONTINUE, run
+
+TITLES = (
+    *("cycle", "games", "rows", "train rows", "policy loss", "value loss"),
+    *("match games", "score", "taken", "elo", "elo low", "elo high", "hours"),
+)
+
+
+class Loop:
+    """The loop of a folder.
+
+    Args:
+        folder: The folder, locked, with the file ``best``.
+        settings: The parameters.
+        device: The ``chainer.backend.Device``.
+        backend: What computes the networks of the games on a CPU.
+        gpu: Number of the GPU for the training, as in its options.
+        end: Time, as by ``time.monotonic``, at which to end.
+    """
+
+    def __init__(
+        self, folder: Path, settings: LoopSettings, device: Any, backend: str,
+        gpu: int | None, end: float,
+    ) -> None:  # fmt: skip
+        self._folder, self._settings, self._gpu = folder, settings, gpu
+        self._device, self._backend, self._end = device, backend, end
+
+    def run(self) -> None:
+        """Makes cycles until the time is over.
+
+        Raises:
+            UserError, OSError: a step failed. The next call goes on with it.
+            KeyboardInterrupt: a signal came during a training.
+        """
+        settings = self._settings
+        os.environ.setdefault(CONTINUE, "the same command")  # a finished training counts as such
+        a_file = max(1, settings.games // 10)
+        with GameFolder(self._folder / "games", settings.seed, a_file) as games:
+            best = Model(self._folder / "best", self._device, self._backend)
+            generator = Generator(best, games, settings.self_play, settings.seed, settings.batch)
+            cycle = 1 + len(self._results())
+            while time.monotonic() < self._end:
+                if not self._cycle(cycle, games, generator):
+                    return
+                cycle += 1
+
+    def _cycle(self, cycle: int, games: GameFolder, generator: Generator) -> bool:
+        """Makes a cycle, or goes on with it; returns whether it is complete."""
+        settings, start = self._settings, time.monotonic()
+        path = self._folder / "cycles" / f"{cycle:04}"
+        path.mkdir(parents=True, exist_ok=True)
+        wanted = cycle * settings.games
+        while not (path / "train.txt").exists():
+            self._play(wanted, games, generator)
+            if time.monotonic() >= self._end:
+                return False
+            self._write_lists(path, games)
+            wanted = len(games.rows()) + 1 + settings.games // 4  # if all were used too often
+        self._train(path)
+        new = Model(path / "model", self._device, self._backend)
+        spent = time.monotonic() - start
+        share = settings.match_share
+        score = play_duel(
+            new, generator.model, path / "match.tsv", settings.self_play,
+            games=settings.match_games, batch=settings.batch, seed=settings.seed + cycle,
+            end=time.monotonic() + max(60.0, spent * share / (1 - share)),
+        )  # fmt: skip
+        self._note(cycle, path, games, score, (time.monotonic() - start) / 3600)
+        generator.look_for_model()
+        return True
+
+    def _play(self, wanted: int, games: GameFolder, generator: Generator) -> None:
+        """Plays until the folder has so many games, and the least number of positions."""
+        least = self._settings.least_rows
+
+        def is_enough() -> bool:
+            rows = games.rows()
+            has_rows = sum(row.targets for row in rows) >= least
+            return len(rows) >= wanted and has_rows or time.monotonic() >= self._end
+
+        while not is_enough():
+            generator.run(10**9, is_enough)
+        games.finish_file()
+
+    def _write_lists(self, path: Path, games: GameFolder) -> None:
+        """Writes the lists of games for a training, unless there are too few files."""
+        settings = self._settings
+        files = [
+            (min(row.game for row in rows), sum(row.targets for row in rows), file)
+            for file, rows in games.tables.of_files().items()
+        ]
+        files.sort(reverse=True)  # the newest first
+        whole = max(settings.least_rows, settings.window * sum(rows for _, rows, _ in files))
+        uses = self._uses()
+        generator = random.Random(f"{settings.seed} {path.name}")
+        chosen, age = [], 0
+        for _, rows, file in files[1:]:
+            probability = 1 - (1 - settings.fading) * age / whole
+            age += rows
+            if uses.get(file.name, 0) < settings.most_uses and generator.random() < probability:
+                chosen.append(file)
+            if age > whole:
+                break
+        if chosen:
+            # The newest file, which no training has used, tests the network.
+            _write_list(path / "test.txt", [files[0][2]])
+            _write_list(path / "train.txt", chosen)
+
+    def _uses(self) -> dict[str, int]:
+        """Counts the trainings that used each file."""
+        uses: dict[str, int] = {}
+        for train in self._folder.glob("cycles/*/train.txt"):
+            for name in train.read_text(encoding="utf-8").split("\n"):
+                uses[Path(name).name] = uses.get(Path(name).name, 0) + 1
+        return uses
+
+    def _train(self, path: Path) -> None:
+        """Trains the new network, or goes on with its training."""
+        settings, model, state = self._settings, path / "model", path / "state"
+        if (path / "trained").exists():
+            return
+        goes_on = state.exists()
+        start = model if goes_on else self._folder / "best"
+        options = Options(
+            str(path / "train.txt"),
+            str(path / "test.txt"),
+            Settings(model, state, batchsize=settings.batchsize, epoch=1, recipe=settings.recipe),
+            network=name_of(load_network(start)) or "",
+            initmodel=str(start),
+            resume=str(state) if goes_on else "",
+            gpu=self._gpu,
+            seed=None if goes_on else settings.seed,
+        )
+        with log_to(path / "log.txt"):
+            logging.getLogger(__name__).info("cycle %s", path.name)
+            if run(options, interruption=Interruption()):
+                raise KeyboardInterrupt
+        (path / "trained").touch()
+        for pickle in path.glob("*.pickle"):
+            pickle.unlink()  # they are large, and no other cycle has the same lists
+
+    def _note(self, cycle: int, path: Path, games: GameFolder, score: Any, hours: float) -> None:
+        """Takes the new network if it has won, and writes the results of the cycle."""
+        taken = score.share >= self._settings.take_at
+        earlier = self._results()
+        before = earlier[-1]["elo"] if earlier else 0.0
+        elo, low, high = (_finite(value) for value in score.elo())
+        log = (path / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+        epoch = read_log(log)[-1].epochs[-1]
+        rows = games.rows()
+        result = {
+            "cycle": cycle,
+            "games": len(rows),
+            "rows": sum(row.targets for row in rows),
+            "train rows": epoch.positions,
+            "policy loss": epoch.test_policy_loss,
+            "value loss": epoch.test_value_loss,
+            "match games": score.games,
+            "score": score.share,
+            "taken": "yes" if taken else "no",
+            "elo": before + elo if taken else before,
+            "elo low": before + low,
+            "elo high": before + high,
+            "hours": round(hours, 3),
+        }
+        if taken:
+            with (path / "model").open("rb") as new, write_beside(self._folder / "best") as file:
+                shutil.copyfileobj(new, file)
+        with write_beside(path / "result.json") as file:
+            file.write(json.dumps(result, indent=2).encode() + b"\n")
+        (path / "state").unlink()  # as large as the network, or larger
+        write_pages(self._folder, self._results())
+
+    def _results(self) -> list[dict[str, Any]]:
+        """Returns the results of the complete cycles."""
+        paths = sorted(self._folder.glob("cycles/*/result.json"))
+        return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def _finite(elo: float) -> float:
+    """Limits an Elo difference: there is no bound if one side has won all games."""
+    return math.copysign(min(abs(elo), 800.0), elo)
+
+
+def _write_list(path: Path, files: Sequence[Path]) -> None:
+    """Writes a kifu list."""
+    with write_beside(path) as file:
+        file.write("".join(f"{name.resolve()}\n" for name in files).encode())
+
+
+def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
+    """Writes the table, the plot and the page of a loop."""
+    rows = [[result[title] for title in TITLES] for result in results]
+    shown = table.markdown(TITLES, rows, texts=(8,))
+    for name, text in (("table.tsv", table.tsv(TITLES, rows)), ("table.md", shown)):
+        with write_beside(folder / name) as file:
+            file.write(text.encode())
+    figure = new_figure(8, 7)
+    above, below = figure.subplots(2, sharex=True)
+    cycles = [result["cycle"] for result in results]
+    above.plot(cycles, [result["elo"] for result in results], marker="o", label="best network")
+    lows, highs = ([result[name] for result in results] for name in ("elo low", "elo high"))
+    above.fill_between(cycles, lows, highs, alpha=0.2, label="new network, 95 % interval")
+    above.set_ylabel("Elo against the start")
+    for name in ("policy loss", "value loss"):
+        below.plot(cycles, [result[name] for result in results], marker="o", label=name)
+    below.set_xlabel("cycle")
+    for axes in (above, below):
+        axes.legend()
+        axes.grid(alpha=0.3)
+    save_figure(figure, folder / "progress.png")
+    pages = sorted((folder / "games" / "records").glob("*.html"))[-10:]
+    links = "".join(f'<li><a href="games/records/{page.name}">{page.stem}</a>' for page in pages)
+    cells = "".join(f"<tr><td>{row[2:-2].replace(' | ', '<td>')}" for row in shown.splitlines()
+                    if not row.startswith("|:") and not row.startswith("|-"))  # fmt: skip
+    page = (
+        "<!DOCTYPE html><meta charset=utf-8><title>Self-play</title>"
+        "<style>body{font-family:sans-serif}td{padding:2px 8px;text-align:right}</style>"
+        f"<h1>Self-play</h1><img src=progress.png width=800><table>{cells}</table>"
+        f"<h2>The newest games</h2><ul>{links}</ul>"
+    )
+    with write_beside(folder / "index.html") as file:
+        file.write(page.encode())
+
+
+class LoopError(UserError):
+    """The loop cannot begin."""
+
+
+def prepare(folder: Path, model: str) -> None:
+    """Makes the folder of a loop with its first network, unless it is there.
+
+    Raises:
+        LoopError: the folder has other files.
+        OSError: a file cannot be read or written.
+    """
+    best = folder / "best"
+    if best.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    foreign = [path.name for path in folder.iterdir() if path.name[0] != "."]
+    if foreign and not {*foreign} <= {"reinforce.json", "start"}:
+        raise LoopError(
+            f"{folder} has files of something else, such as {min(foreign)}. Choose a new folder."
+        )
+    for name in ("start", "best"):
+        with open(model, "rb") as source, write_beside(folder / name) as file:
+            shutil.copyfileobj(source, file)

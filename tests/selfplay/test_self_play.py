@@ -1,0 +1,220 @@
+"""The program self_play: its games, its folder, kills, and wrong input."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cshogi
+import numpy
+import pytest
+
+from pydlshogi.commands.self_play import main
+from pydlshogi.kifu.hcpe3 import decode_games, scan
+from pydlshogi.model_files.model_file import save_model
+from pydlshogi.network.registry import make_network
+from pydlshogi.selfplay.folder import GameFolder, Tables
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+#: Fast games.
+FAST = ["--visits", "6", "--considered", "4", "--cheap_visits", "2", "--batch", "6"]
+FAST += ["--max_plies", "40", "--games_a_file", "4", "--backend", "own", "--gpu", "-1"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model file with random weights."""
+    numpy.random.seed(1)
+    path = tmp_path_factory.mktemp("model") / "small"
+    save_model(path, make_network("policy_value_small"))
+    return path
+
+
+def command(model, folder, *options):
+    """Returns the command of another process."""
+    words = [str(model), str(folder), *FAST, *options]
+    return [sys.executable, "-m", "pydlshogi", "self_play", *words]
+
+
+def start(*words):
+    """Starts the program in another process."""
+    return subprocess.Popen(
+        command(*words), cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def play(model, folder, *options):
+    """Plays games here; returns the exit status."""
+    return main([str(model), str(folder), *FAST, *options])
+
+
+def replayed(data):
+    """Replays the games of a file by cshogi; returns the final boards and the results."""
+    games = []
+    for layout in scan(data):
+        hcp, number, result, _ = layout.head
+        board = cshogi.Board()
+        board.set_hcp(numpy.frombuffer(hcp, numpy.uint8))
+        for (move16, _, count), place in zip(layout.moves, layout.candidates):
+            candidates = numpy.frombuffer(data, "<u2", 2 * count, place).reshape(-1, 2)
+            for candidate, visits in candidates.tolist():
+                assert board.is_legal(board.move_from_move16(candidate)) and visits
+            move = board.move_from_move16(move16)
+            assert board.is_legal(move)
+            board.push(move)
+        games.append((board, result, number))
+    return games
+
+
+def check(folder, games):
+    """Checks that the folder has exactly some games, all readable by cshogi and by us."""
+    files = Tables(folder).of_files()
+    rows = [row for found in files.values() for row in found]
+    assert sorted(row.game for row in rows) == list(range(1, games + 1))
+    for path, found in files.items():
+        data = path.read_bytes()
+        assert len(data) == found[-1].end_byte
+        for (board, result, number), row in zip(replayed(data), found, **STRICT):
+            assert number == row.plies
+            assert result & 3 == {"draw": 0, "black": 1, "white": 2}[row.winner]
+            if row.end == "mate":
+                assert board.is_game_over() and result & 3 == 2 - board.turn
+        decoded = decode_games(data, strict=True)
+        assert not decoded.left_out
+        assert len(decoded.positions) == sum(row.targets for row in found)
+    assert not list(folder.glob("*.part"))
+
+
+STRICT = {"strict": True} if sys.version_info >= (3, 10) else {}
+
+
+def test_games_are_legal_and_the_table_is_that_of_the_files(model, tmp_path, capsys):
+    options = ["--handicap_share", "0.5", "--full_share", "0.5"]
+    assert play(model, tmp_path / "games", "--games", "9", *options) == 0
+    check(tmp_path / "games", 9)
+    assert "Wrong resignations" in capsys.readouterr().out
+
+
+def test_games_are_read_by_the_training(model, tmp_path):
+    play(model, tmp_path / "games", "--games", "2", "--full_share", "1")
+    (path,) = (tmp_path / "games").glob("*.hcpe3")
+    decoded = decode_games(path.read_bytes())
+    assert len(decoded.visits.labels) >= len(decoded.positions) > 0
+
+
+def test_the_same_command_plays_only_missing_games(model, tmp_path):
+    for games in (3, 3, 5):
+        assert play(model, tmp_path / "games", "--games", str(games)) == 0
+        check(tmp_path / "games", games)
+
+
+def test_seed_and_number_determine_the_start(model, tmp_path):
+    firsts = []
+    for name in ("a", "b"):
+        play(model, tmp_path / name, "--games", "6", "--batch", "4" if name == "a" else "6")
+        (path, *_) = (tmp_path / name).glob("*.0001.hcpe3")
+        rows = Tables(tmp_path / name).of_files()[path]
+        games = {row.game: layout for row, layout in zip(rows, scan(path.read_bytes()))}
+        firsts.append({number: layout.moves[0][0] for number, layout in games.items()})
+    common = firsts[0].keys() & firsts[1].keys()
+    assert common and all(firsts[0][number] == firsts[1][number] for number in common)
+
+
+def test_kill_loses_only_games_in_flight(model, tmp_path):
+    folder = tmp_path / "games"
+    kept = 0
+    for _ in range(2):
+        process = start(model, folder, "--games", "30")
+        end = time.monotonic() + 120
+        while len(Tables(folder).rows()) <= kept and time.monotonic() < end:
+            time.sleep(0.05)
+        process.kill()
+        process.communicate()
+        rows = Tables(folder).rows()
+        assert len(rows) > kept
+        kept = len(rows)
+    part = next(iter(folder.glob("*.part")), None)
+    if part:  # a game that was not written to its end
+        with part.open("ab") as file:
+            file.write(b"half a game")
+    games = max(row.game for row in rows)
+    assert play(model, folder, "--games", str(games)) == 0
+    check(folder, games)
+
+
+def test_two_processes_share_a_folder(model, tmp_path):
+    folder = tmp_path / "games"
+    processes = [start(model, folder, "--games", "24") for _ in range(2)]
+    for process in processes:
+        assert process.wait(300) == 0, process.stderr.read()
+        process.communicate()
+    check(folder, 24)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
+def test_an_interrupted_run_leaves_whole_files(model, tmp_path):
+    folder = tmp_path / "games"
+    process = start(model, folder, "--games", "1000")
+    end = time.monotonic() + 120
+    while not Tables(folder).rows() and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 143 and b"The same command goes on" in errors
+    rows = Tables(folder).rows()
+    assert rows and not list(folder.glob("*.part")) and not list((folder / "claims").glob("vm*"))
+
+
+def test_a_number_is_claimed_once_until_its_process_is_dead(tmp_path):
+    with GameFolder(tmp_path / "games", 0) as first, GameFolder(tmp_path / "games", 0) as second:
+        assert first.claim(3, 10) == [1, 2, 3]
+        assert second.claim(3, 5) == [4, 5]
+    with GameFolder(tmp_path / "games", 0) as third:
+        assert third.claim(9, 4) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [
+        (lambda folder: (folder / "notes.txt").write_text("mine"), "something else"),
+        (lambda folder: (folder / "selfplay.json").write_text('{"seed": 7}'), "Give --seed 7"),
+        (lambda folder: (folder / "selfplay.json").write_text("{"), "cannot be read"),
+    ],
+)
+def test_a_folder_of_something_else_is_refused(model, tmp_path, capsys, prepare, words):
+    folder = tmp_path / "games"
+    folder.mkdir()
+    prepare(folder)
+    assert play(model, folder, "--games", "1") == 1
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+def test_a_file_that_is_cut_short_is_named(model, tmp_path, capsys):
+    folder = tmp_path / "games"
+    play(model, folder, "--games", "2")
+    (path,) = folder.glob("*.hcpe3")
+    path.write_bytes(path.read_bytes()[:-5])
+    assert play(model, folder, "--games", "3") == 1
+    assert f"{path} is cut short" in capsys.readouterr().err
+
+
+def test_a_model_without_a_value_is_refused(tmp_path, capsys):
+    path = tmp_path / "policy"
+    save_model(path, make_network("policy", channels=8))
+    assert play(path, tmp_path / "games", "--games", "1") == 1
+    assert "has no value head" in capsys.readouterr().err
+    assert not (tmp_path / "games").exists()
+
+
+def test_values_that_are_not_finite_are_refused(tmp_path, capsys):
+    network = make_network("policy_value_small")
+    for parameter in network.params():
+        parameter.array[...] = 3e38
+    path = tmp_path / "large"
+    save_model(path, network)
+    assert play(path, tmp_path / "games", "--games", "1") == 1
+    assert "not finite" in capsys.readouterr().err
