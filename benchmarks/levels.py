@@ -78,6 +78,12 @@ RANDOM = "random"
 #: The whole numbers of a level.
 WHOLE = ("visits", "mate_plies")
 
+#: The columns of the table. The probability is that of the moves under the policy, on average.
+COLUMNS = (
+    *("level", "visits", "temperature", "bound", "mate"),
+    *("probability", "rating", "step", "score", "games"),
+)
+
 #: Positions in a batch, at most.
 BATCH = 64
 
@@ -95,17 +101,24 @@ class Player(NamedTuple):
 
 
 class Evaluations:
-    """An evaluator for many threads: the positions that wait are evaluated in one batch."""
+    """An evaluator for many threads: the positions that wait are evaluated in one batch.
+
+    Attributes:
+        plane_num: Number of planes of a position.
+        stop: Ends the games: their next evaluation raises CancelledError.
+    """
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.plane_num = evaluator.plane_num
-        self.number = 0
+        self.stop = threading.Event()
         self._evaluator = evaluator
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._work, daemon=True).start()
 
     def evaluate(self, planes: numpy.ndarray) -> Answer:
         """Evaluates positions, (n, plane_num, 9, 9) float32."""
+        if self.stop.is_set():
+            raise concurrent.futures.CancelledError
         future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
         self._waiting.put((planes.copy(), future))
         return future.result()
@@ -117,7 +130,6 @@ class Evaluations:
             while size < BATCH and not self._waiting.empty():
                 tasks.append(self._waiting.get())
                 size += len(tasks[-1][0])
-            self.number += size
             try:
                 logits, wins = self._evaluator.evaluate(numpy.concatenate([p for p, _ in tasks]))
                 assert logits is not None  # by main
@@ -398,11 +410,8 @@ def play_all(
     tasks: Sequence[tuple[Meeting, int]], evaluations: Evaluations, seconds: float, parallel: int
 ) -> Iterable[dict[str, Any]]:
     """Plays pairs of games in threads; yields each that is finished."""
-    stop = threading.Event()
 
     def work(meeting: Meeting, seed: int) -> dict[str, Any]:
-        if stop.is_set():
-            raise concurrent.futures.CancelledError
         return {**Table(evaluations, seed, seconds).play(meeting), "seed": seed}
 
     with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
@@ -413,7 +422,7 @@ def play_all(
                     yield job.result()
                     progress.update()
         finally:
-            stop.set()
+            evaluations.stop.set()
 
 
 def print_table(meetings: Sequence[Meeting], lines: Sequence[dict[str, Any]]) -> None:
@@ -433,26 +442,33 @@ def print_table(meetings: Sequence[Meeting], lines: Sequence[dict[str, Any]]) ->
         for name, number, mean in zip(line["players"], line["moves"], line["probability"]):
             moves[name] += number
             likely[name] += number * mean
-    print("| player | rating | against | games | score | Elo | probability of its moves |")
-    print("|:--|--:|:--|--:|--:|--:|--:|")
+    print(f"| {' | '.join(COLUMNS)} |\n|:--{(len(COLUMNS) - 1) * '|--:'}|")
     for n, player in enumerate(players):
         name = player.describe()
-        mean = f"{likely[name] / max(1, moves[name]):.2f}"
-        before = [(a, b) for a, b in meetings if b == player and a != player]
-        for low, _ in before or [(None, None)]:
-            words = ["", "", "", ""]
-            if low:
-                met = [line["points"] for line in rows if line["players"] == [low.describe(), name]]
-                games = sum(map(len, met))
-                score = 1 - sum(map(sum, met)) / games if games else math.nan
+        mean = f"{likely[name] / moves[name]:.2f}" if moves[name] else ""
+        row = [player.name, *numbers_of(player.level), mean, f"{rating.elo[n]:.0f}"]
+        for low in [a for a, b in meetings if b == player and a != player] or [None]:
+            met = [
+                line["points"] for line in rows if low and line["players"] == [low.describe(), name]
+            ]
+            games = sum(map(len, met))
+            words = ["", "", ""]
+            if low and games:
                 step, margin = rating.step(players.index(low), n)
-                words = [
-                    low.name,
-                    str(games),
-                    f"{100 * score:.1f} %",
-                    f"{step:+.0f} ± {margin:.0f}",
-                ]
-            print(f"| {player.name} | {rating.elo[n]:.0f} | {' | '.join(words)} | {mean} |")
+                score = 1 - sum(map(sum, met)) / games
+                words = [f"{step:+.0f} ± {margin:.0f}", f"{100 * score:.1f} %", str(games)]
+            print(f"| {' | '.join([*row, *words])} |")
+
+
+def numbers_of(level: Level | None) -> list[str]:
+    """Writes the visits, the temperature, the bound and the mate of a level, where they count."""
+    if level is None:
+        return [""] * 4
+    visits = "" if level.visits == UNLIMITED else str(level.visits)
+    return [
+        visits,
+        *(f"{x:g}" if x else "" for x in (level.temperature, level.bound, level.mate_plies)),
+    ]
 
 
 if __name__ == "__main__":

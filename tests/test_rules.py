@@ -13,9 +13,7 @@ from pydlshogi import rules
 from pydlshogi.match import referee
 from pydlshogi.player.position import make_board
 from pydlshogi.rules import Repetition
-from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.usi.protocol import CommandError
 
 
@@ -383,7 +381,7 @@ def test_missing_pieces_do_not_count_for_black():
         assert not rules.can_declare_win(make_board(sfen, []), 18)
 
 
-@pytest.mark.parametrize("make", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("make", BOARDS)
 def test_the_boards_of_the_search_count_missing_pieces_as_the_rules_do(make):
     board = make(TWO_PIECES)
     reference = make_board(TWO_PIECES, [])

@@ -78,6 +78,7 @@ class RsshogiBoard:
     def __init__(self, sfen: str | None = None, moves: Sequence[str] = ()) -> None:
         board = Board(sfen)
         self._board = board
+        self._missing = rules.missing_points(sfen)
         self._legal: list[int] = []
         self._legal_key: int | None = None
         self._tries = 0
@@ -134,7 +135,7 @@ class RsshogiBoard:
             return False
         board = shogi.Board(self._board.to_sfen())
         rules.untie(board)
-        return rules.can_declare_win(board)
+        return rules.can_declare_win(board, self._missing)
 
     def mate(self, plies: int) -> Mate | None:
         """Finds the shortest mate in at most ``plies`` plies, unless there are too many moves."""

@@ -1,6 +1,7 @@
 """benchmarks/levels.py: the games between levels, and their rating."""
 
 import sys
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import numpy
@@ -98,3 +99,13 @@ def test_the_last_line_of_an_interrupted_run_is_left_out(tmp_path):
     path.write_text('{"seed": 1}\n{"see')
     assert ladder.read_lines(path) == [{"seed": 1}]
     assert path.read_text() == '{"seed": 1}\n'
+
+
+def test_an_interrupt_ends_the_games_under_way():
+    evaluations = ladder.Evaluations(FakeEvaluator())
+    meeting = ladder.read_player("1"), ladder.read_player("2")
+    games = ladder.play_all([(meeting, seed) for seed in range(40)], evaluations, 1.0, 2)
+    assert next(games)["seed"] in (0, 1)
+    games.close()
+    with pytest.raises(CancelledError):
+        ladder.Table(evaluations, 1, 1.0).play(meeting)

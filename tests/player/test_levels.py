@@ -1,5 +1,8 @@
 """The levels: the random choice among the policy's moves, and the table."""
 
+import re
+from pathlib import Path
+
 import numpy
 import pytest
 
@@ -74,3 +77,17 @@ def test_from_level_8_on_a_mate_in_one_is_seen():
 
 def test_a_level_does_not_lengthen_the_mate_search_of_the_options():
     assert Level(mate_plies=5).settings(Settings(mate_plies=3)).mate_plies == 3
+
+
+@pytest.mark.parametrize("page", ["playing.md", "playing.ja.md"])
+def test_the_table_of_the_docs_has_the_numbers_of_the_levels(page):
+    text = (Path(__file__).resolve().parents[2] / "docs" / page).read_text(encoding="utf-8")
+    rows = [row.split(" | ") for row in re.findall(r"^\| (\d+ \| .*) \|$", text, re.M)]
+    table = {
+        int(level): Level(
+            float(temperature or 0), float(bound or 0), int(visits or 1), int(mate or 0)
+        )
+        for level, visits, temperature, bound, mate, *_ in rows
+        if int(level) < FULL_LEVEL
+    }
+    assert table == LEVELS
