@@ -180,7 +180,7 @@ def _move_lines(
     shown = [
         f"{marked_move_text(board, row.move)} {100 * row.probability:.1f}%{_found(row)}"
         for row in opinion.candidates[:_SHOWN]
-        if row.probability is not None
+        if row.probability is not None and (row.value is not None or not opinion.nodes)
     ]
     if shown:
         yield "*候補手：" + "、".join(shown)

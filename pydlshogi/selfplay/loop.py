@@ -58,17 +58,19 @@ class Loop:
         backend: What computes the networks of the games on a CPU.
         gpu: Number of the GPU for the training, as in its options.
         end: Time, as by ``time.monotonic``, at which to end.
+        cycles: Number of cycles that the folder is to have.
     """
 
     def __init__(
         self, folder: Path, settings: LoopSettings, device: Any, backend: str,
-        gpu: int | None, end: float,
+        gpu: int | None, end: float, cycles: float = math.inf,
     ) -> None:  # fmt: skip
         self._folder, self._settings, self._gpu = folder, settings, gpu
         self._device, self._backend, self._end = device, backend, end
+        self._cycles = cycles
 
     def run(self) -> None:
-        """Makes cycles until the time is over.
+        """Makes cycles until the time is over, or there are enough.
 
         Raises:
             UserError, OSError: a step failed. The next call goes on with it.
@@ -81,7 +83,7 @@ class Loop:
             best = Model(self._folder / "best", self._device, self._backend)
             generator = Generator(best, games, settings.self_play, settings.seed, settings.batch)
             cycle = 1 + len(self._results())
-            while time.monotonic() < self._end:
+            while time.monotonic() < self._end and cycle <= self._cycles:
                 if not self._cycle(cycle, games, generator):
                     return
                 cycle += 1
