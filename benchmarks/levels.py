@@ -55,7 +55,7 @@ from pydlshogi.errors import UserError  # noqa: E402
 from pydlshogi.inference.evaluator import Evaluator  # noqa: E402
 from pydlshogi.layers.cpu.threads import compute_with  # noqa: E402
 from pydlshogi.player.engine_options import FULL_LEVEL  # noqa: E402
-from pydlshogi.player.levels import LEVELS, Level  # noqa: E402
+from pydlshogi.player.levels import LEVELS, Level, shares  # noqa: E402
 from pydlshogi.player.strategy import softmax  # noqa: E402
 from pydlshogi.processors import processors  # noqa: E402
 from pydlshogi.uct.boards import make_search_board  # noqa: E402
@@ -257,9 +257,10 @@ class Table:
         search.finish()
         move = best_lines(search, 1)[0].moves[0]
         rows = candidates(search.root)
-        kept = [row for row in rows if row.visits and not (row.proof and row.proof.outcome == LOSS)]
-        if level.temperature and kept and not search.root.proof:
-            move = kept[level.draw([row.visits for row in kept], self._rng)].move
+        kept = [row for row in rows if not (row.proof and row.proof.outcome == LOSS)]
+        if level.temperature and not search.root.proof:
+            parts = shares([row.prior for row in kept], [row.visits for row in kept])
+            move = kept[level.draw(parts, self._rng)].move
         # Priors are those of the search's temperature. A mate at the root needs none.
         priors = numpy.array([row.prior for row in rows]) ** settings.temperature
         places = [row.move for row in rows]
@@ -364,7 +365,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     tasks = [(m, seed) for m, seed in missing(meetings, lines, -(-arguments.games // 2))]
     if tasks:
         compute_with(processors())
-        model = arguments.model or files.best_shipped_model()
+        model = arguments.model or files.shipped_model()
         evaluator = Evaluator(model, select_device(-1), "auto")
         if not (evaluator.has_policy and evaluator.has_value):
             raise UserError(f"{model} lacks a policy or a value. Choose a model with both.")
@@ -467,7 +468,10 @@ def numbers_of(level: Level | None) -> list[str]:
     visits = "" if level.visits == UNLIMITED else str(level.visits)
     return [
         visits,
-        *(f"{x:g}" if x else "" for x in (level.temperature, level.bound, level.mate_plies)),
+        *(
+            numpy.format_float_positional(x, trim="-") if x else ""
+            for x in (level.temperature, level.bound, level.mate_plies)
+        ),
     ]
 
 

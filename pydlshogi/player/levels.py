@@ -1,8 +1,8 @@
 """The levels of play: what the option ``Level`` changes.
 
 Levels 1 to 10 draw one of the policy's moves, without a search. A high temperature makes the moves
-of a low level nearly equal. Levels 11 to 19 search few visits. The lower of them draw one of the
-visited moves.
+of a low level nearly equal. Levels 11 to 19 search few visits. The lower of them draw their move,
+too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Level:
 
     Attributes:
         temperature: Divides the logarithms of the shares by which a move is drawn; 0 for the best
-            move. The shares are the policy's probabilities, after a search the visits.
+            move (:func:`shares`).
         bound: Moves with a smaller share are not drawn.
         visits: Most visits of the search; with 1 there is none.
         mate_plies: Longest mate that is searched, in plies; 0 for none.
@@ -55,7 +55,7 @@ class Level:
         """Draws the index of a move.
 
         Args:
-            shares: (n,) at least one above 0.
+            weights: (n,) at least one above 0.
             rng: Has numpy's ``choice``.
         """
         weights = numpy.asarray(shares, numpy.float64)
@@ -69,25 +69,35 @@ class Level:
         return int(order[rng.choice(len(chosen), p=probabilities)])
 
 
+def shares(priors: Sequence[float], visits: Sequence[int]) -> numpy.ndarray:
+    """Returns the shares by which a move is drawn: the probability, plus the part of the visits.
+
+    Args:
+        priors: (n,) the probabilities of the moves.
+        visits: (n,) their visits; all 0 without a search.
+    """
+    return numpy.add(priors, numpy.divide(visits, max(1, sum(visits))))
+
+
 #: The levels below full strength.
 LEVELS = {
-    1: Level(11, 0),
-    2: Level(6, 0),
-    3: Level(5.8, 0.00002),
-    4: Level(5.6, 0.0001),
-    5: Level(5.2, 0.0003),
-    6: Level(4.2, 0.0005),
-    7: Level(3.4, 0.001),
-    8: Level(2.9, 0.002, mate_plies=1),
-    9: Level(2.05, 0.003, mate_plies=1),
-    10: Level(1.4, 0.005, mate_plies=1),
-    11: Level(4, visits=8, mate_plies=1),
-    12: Level(1.1, visits=8, mate_plies=1),
-    13: Level(0.3, visits=8, mate_plies=3),
-    14: Level(visits=8, mate_plies=3),
-    15: Level(visits=14, mate_plies=3),
-    16: Level(visits=22, mate_plies=3),
-    17: Level(visits=40, mate_plies=5),
-    18: Level(visits=75, mate_plies=5),
-    19: Level(visits=140, mate_plies=5),
+    1: Level(10.0),
+    2: Level(6.5),
+    3: Level(4.95),
+    4: Level(4.85, 0.00001),
+    5: Level(4.6, 0.00005),
+    6: Level(3.95, 0.0001),
+    7: Level(3.35, 0.0002),
+    8: Level(3.0, 0.0005, mate_plies=1),
+    9: Level(2.5, 0.001, mate_plies=1),
+    10: Level(2.0, 0.002, mate_plies=1),
+    11: Level(1.6, 0.002, visits=8, mate_plies=1),
+    12: Level(1.2, 0.002, visits=8, mate_plies=1),
+    13: Level(0.85, 0.002, visits=8, mate_plies=1),
+    14: Level(0.5, 0.002, visits=8, mate_plies=3),
+    15: Level(0.25, 0.002, visits=8, mate_plies=3),
+    16: Level(visits=8, mate_plies=3),
+    17: Level(visits=16, mate_plies=3),
+    18: Level(visits=36, mate_plies=5),
+    19: Level(visits=100, mate_plies=5),
 }

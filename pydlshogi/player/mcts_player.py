@@ -18,7 +18,7 @@ from pydlshogi.inference.backend import OWN
 from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.player.clock import Delays, Timer
 from pydlshogi.player.engine_options import mcts_options, search_numbers
-from pydlshogi.player.levels import LEVELS, SECONDS, Level
+from pydlshogi.player.levels import LEVELS, SECONDS, Level, shares
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.opening_book import BookError, BookMove, OpeningBook
 from pydlshogi.player.search_end import is_done, is_settled
@@ -320,9 +320,11 @@ class MCTSPlayer(NetworkPlayer):
         root, level = self._search.root, self._level
         if not (level and level.temperature):
             return self._picked_by_visits()
+        if level.visits > 1 and not self._evaluator.has_value:
+            return None
         rows = _not_lost(root)
-        shares = [row.prior if level.visits == 1 else row.visits for row in rows]
-        return rows[level.draw(shares, self.random())].move if any(shares) else None
+        parts = shares([row.prior for row in rows], [row.visits for row in rows])
+        return rows[level.draw(parts, self.random())].move if rows else None
 
     def _picked_by_visits(self) -> int | None:
         """Picks a random move, in proportion to the visits; None after ``random_plies`` moves."""

@@ -7,12 +7,12 @@ import numpy
 import pytest
 
 from pydlshogi.player.engine_options import FULL_LEVEL, mcts_options
-from pydlshogi.player.levels import LEVELS, Level
+from pydlshogi.player.levels import LEVELS, Level, shares
 from pydlshogi.player.strategy import softmax
 from pydlshogi.uct.settings import Settings
 
 
-def shares(level, probabilities, draws=4000):
+def drawn(level, probabilities, draws=4000):
     """How often each move is picked."""
     rng = numpy.random.default_rng(1)
     picked = [level.draw(numpy.array(probabilities), rng) for _ in range(draws)]
@@ -20,40 +20,45 @@ def shares(level, probabilities, draws=4000):
 
 
 def test_a_move_is_picked_as_often_as_its_probability_says_at_temperature_1():
-    assert shares(Level(1.0), [0.2, 0.5, 0.3]) == pytest.approx([0.2, 0.5, 0.3], abs=0.03)
+    assert drawn(Level(1.0), [0.2, 0.5, 0.3]) == pytest.approx([0.2, 0.5, 0.3], abs=0.03)
 
 
 def test_a_high_temperature_makes_the_moves_nearly_equal_and_a_low_one_picks_the_best():
-    assert shares(Level(1000.0), [0.2, 0.5, 0.3]) == pytest.approx([1 / 3] * 3, abs=0.03)
-    assert shares(Level(0.05), [0.2, 0.5, 0.3]) == pytest.approx([0, 1, 0], abs=0.01)
+    assert drawn(Level(1000.0), [0.2, 0.5, 0.3]) == pytest.approx([1 / 3] * 3, abs=0.03)
+    assert drawn(Level(0.05), [0.2, 0.5, 0.3]) == pytest.approx([0, 1, 0], abs=0.01)
 
 
 def test_the_temperature_divides_the_logits():
     logits = numpy.array([0.3, 1.2, -0.5])
-    found = shares(Level(2.0), softmax(logits))
+    found = drawn(Level(2.0), softmax(logits))
     assert found == pytest.approx(softmax(logits, 2.0), abs=0.03)
 
 
 def test_moves_below_the_bound_are_not_picked():
-    found = shares(Level(1000.0, bound=0.2), [0.1, 0.5, 0.21, 0.19])
+    found = drawn(Level(1000.0, bound=0.2), [0.1, 0.5, 0.21, 0.19])
     assert found == pytest.approx([0, 0.5, 0.5, 0], abs=0.03)
 
 
 def test_the_best_move_is_picked_if_the_bound_excludes_all():
-    assert shares(Level(1000.0, bound=0.6), [0.2, 0.5, 0.3])[1] == 1
+    assert drawn(Level(1000.0, bound=0.6), [0.2, 0.5, 0.3])[1] == 1
 
 
 def test_a_nearly_forced_move_is_picked_even_at_a_high_temperature():
-    assert shares(Level(1000.0), [0.05, 0.92, 0.03])[1] == 1
+    assert drawn(Level(1000.0), [0.05, 0.92, 0.03])[1] == 1
 
 
 def test_of_two_moves_that_are_all_but_forced_together_no_third_one_is_picked():
-    found = shares(Level(1000.0), [0.08, 0.5, 0.42])
+    found = drawn(Level(1000.0), [0.08, 0.5, 0.42])
     assert found == pytest.approx([0, 0.5, 0.5], abs=0.03)
 
 
 def test_the_probabilities_need_not_sum_to_1_and_may_be_0():
-    assert shares(Level(1000.0), [0.0, 0.02, 0.02]) == pytest.approx([0, 0.5, 0.5], abs=0.03)
+    assert drawn(Level(1000.0), [0.0, 0.02, 0.02]) == pytest.approx([0, 0.5, 0.5], abs=0.03)
+
+
+def test_the_visits_of_a_search_count_as_much_as_the_policy():
+    assert shares([0.2, 0.7, 0.1], [0, 0, 0]) == pytest.approx([0.2, 0.7, 0.1])
+    assert shares([0.2, 0.7, 0.1], [3, 1, 0]) == pytest.approx([0.95, 0.95, 0.1])
 
 
 def test_there_is_a_level_for_each_value_of_the_option_but_the_last():
