@@ -35,7 +35,7 @@ from pydlshogi.commands.arguments import (  # noqa: E402
 )
 from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.errors import UserError  # noqa: E402
-from pydlshogi.kifu.game import RecordError  # noqa: E402
+from pydlshogi.kifu.parsed_game import RecordError  # noqa: E402
 from pydlshogi.match.openings import first_moves, shuffled_records, unread  # noqa: E402
 from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
 

@@ -43,8 +43,7 @@ from pydlshogi.commands.arguments import (  # noqa: E402
 from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.errors import UserError  # noqa: E402
 from pydlshogi.files import write_beside  # noqa: E402
-from pydlshogi.match.engine_spec import EngineSpec  # noqa: E402
-from pydlshogi.match.limit import Limit  # noqa: E402
+from pydlshogi.match.engine_spec import EngineSpec, Limit  # noqa: E402
 from pydlshogi.match.openings import draw_openings  # noqa: E402
 from pydlshogi.match.usi_client import UsiClient  # noqa: E402
 

@@ -43,6 +43,12 @@ def is_utf_16(data: bytes) -> bool:
     return data.startswith(_UTF16)
 
 
+def looks_like_utf_16(data: bytes) -> bool:
+    """Tests whether a text without a byte order mark is UTF-16: it has line ends of two bytes."""
+    beginning = data[:1024]
+    return b"\0" in beginning and any(end in beginning for end in (b"\n\0", b"\0\n", b"\0\r"))
+
+
 def decode(data: bytes) -> str:
     """Decodes a text file: UTF-8, UTF-16 with a BOM (PowerShell's ``>``), otherwise CP932.
 

@@ -28,6 +28,9 @@ WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
 if WORKERS > 1:
     os.environ.setdefault(THREADS_VARIABLE, str(max(1, processors() // WORKERS)))
 
+# What an earlier process has found out about a network is not remembered.
+os.environ["PYDLSHOGI_CACHE"] = os.devnull
+
 # A background job of a shell ignores Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 
-from pydlshogi.kifu import hcpe, psv
+from pydlshogi.kifu.fixed import HCPE, PSV
 
 ROOT = Path(__file__).resolve().parents[1]
 EMBEDDED = sorted((ROOT / "kifu" / "train").glob("*.csa"))
@@ -29,7 +29,7 @@ def write_records(paths):
 
     board = cshogi.Board()
     black, white = [], []
-    one = numpy.zeros(1, hcpe.RECORD), numpy.zeros(1, psv.RECORD)
+    one = numpy.zeros(1, HCPE.record), numpy.zeros(1, PSV.record)
     packed = numpy.zeros(32, numpy.uint8)
     for game in _games(paths):
         board.set_sfen(game.sfen)

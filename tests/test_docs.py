@@ -163,7 +163,13 @@ def environment() -> dict[str, str]:
 def scripts() -> list[str]:
     """The scripts that take options: those of the programs, and those that measure."""
     own = [ROOT / folder / f"{program}.py" for folder in ("", "utils") for program in NAMES]
-    helpers = {"sides.py", "openblas.py", "gpu_worker.py", "network_worker.py"}
+    helpers = {
+        "sides.py",
+        "openblas.py",
+        "gpu_worker.py",
+        "network_worker.py",
+        "overhead_worker.py",
+    }
     others = [path for path in ROOT.glob("benchmarks/*.py") if path.name not in helpers]
     return sorted(name(path) for path in own + others if path.exists())
 

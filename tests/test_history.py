@@ -14,8 +14,7 @@ from pydlshogi.features import (
     make_input_planes,
 )
 from pydlshogi.inference.evaluator import Evaluator
-from pydlshogi.kifu.fixed import decode_records, encode_records
-from pydlshogi.kifu.hcpe import HCPE
+from pydlshogi.kifu.fixed import HCPE, decode_records, encode_records
 from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.positions import WIN

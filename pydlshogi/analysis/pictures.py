@@ -13,7 +13,7 @@ from pydlshogi.drawing.board import Arrow, Diagram
 from pydlshogi.drawing.graph import Course
 from pydlshogi.drawing.notation import SIDES, line_text, marked_move_text
 from pydlshogi.drawing.page import GamePage, PageCandidate, PageMove, PagePosition
-from pydlshogi.drawing.words import word
+from pydlshogi.drawing.words import end_reason, word
 
 #: Less probable moves get no arrow.
 _LEAST = 0.005
@@ -157,11 +157,12 @@ def summary_text(summary: Summary, color: int, language: str) -> str:
 
 
 def end_text(record: GameRecord, language: str) -> str:
-    """Says how the game ended: the end mark, and who won."""
-    mark = f" ({record.end_mark})" if record.end_mark else ""
+    """Says who won, and how the game ended."""
+    reason = end_reason(record.end_mark, language)
+    in_brackets = word("reason", language, reason=reason) if reason else ""
     if record.is_drawn:
-        return word("draw", language) + mark
+        return word("draw", language) + in_brackets
     if record.winner is None:
-        return record.end_mark or ""
+        return reason
     side = word(("black", "white")[record.winner], language)
-    return word("wins", language, side=side) + mark
+    return word("wins", language, side=side) + in_brackets

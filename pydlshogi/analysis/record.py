@@ -9,19 +9,15 @@ from dataclasses import dataclass
 
 import shogi
 
-from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.errors import UserError
 from pydlshogi.files import plain_file
 from pydlshogi.kifu.formats import is_binary, records_of
-from pydlshogi.kifu.game import DRAW, END_MARKS_FOR_BLACK, Game, Move, NoMovesError, RecordError
-from pydlshogi.kifu.legality import board_of
+from pydlshogi.kifu.legality import board_of, possible_move
+from pydlshogi.kifu.parsed_game import DRAW, FOULS, Game, NoMovesError, RecordError
 from pydlshogi.player.position import make_board
-from pydlshogi.rules import is_possible
+from pydlshogi.rules import is_legal
 from pydlshogi.text import counted
 from pydlshogi.usi.protocol import CommandError
-
-# End marks of games that an illegal move decided.
-_ILLEGAL_MARKS = ("%ILLEGAL_MOVE", *END_MARKS_FOR_BLACK)
 
 
 class AnalysisError(UserError):
@@ -120,8 +116,8 @@ def read_record(
 def checked_game(game: Game) -> GameRecord:
     """Plays the moves of a parsed game.
 
-    If the end mark says that an illegal move decided the game, the last move may be that
-    move. It is then left out, and its side loses.
+    If a foul decided the game, the last move may be the foul. It is then left out, and its
+    side loses.
 
     Raises:
         RecordError: another move is impossible.
@@ -130,10 +126,11 @@ def checked_game(game: Game) -> GameRecord:
     board = copy_of(start)
     end_mark, winner = game.end_mark, game.winner
     for number, parsed in enumerate(game.moves, 1):
-        move = _move(board, parsed)
-        if _is_named_piece(board, move, parsed) and is_possible(board, move):
+        move = possible_move(board, parsed)
+        may_be_foul = 1 < number == len(game.moves) and end_mark in FOULS
+        if move and not (may_be_foul and not is_legal(board, move)):
             board.push(move)
-        elif 1 < number == len(game.moves) and end_mark in _ILLEGAL_MARKS:
+        elif may_be_foul:
             end_mark, winner = "%ILLEGAL_MOVE", board.turn ^ 1
         else:
             raise RecordError(parsed.line, f"move {number} cannot be played")
@@ -141,27 +138,6 @@ def checked_game(game: Game) -> GameRecord:
     is_drawn = winner is None and game.result == DRAW
     moves = tuple(board.move_stack)
     return GameRecord((black, white), start, moves, end_mark, winner, is_drawn)
-
-
-def _move(board: shogi.Board, parsed: Move) -> shogi.Move:
-    """Converts a parsed move, which is seen from its side."""
-    origin, target = parsed.origin, parsed.target
-    is_drop = origin >= SQUARE_NUM
-    if board.turn == shogi.WHITE:
-        target = SQUARES_R180[target]
-        origin = origin if is_drop else SQUARES_R180[origin]
-    if is_drop:
-        return shogi.Move(None, target, drop_piece_type=origin - SQUARE_NUM + 1)
-    return shogi.Move(origin, target, promotion=board.piece_type_at(origin) != parsed.piece)
-
-
-def _is_named_piece(board: shogi.Board, move: shogi.Move, parsed: Move) -> bool:
-    """Says whether the record names the piece that moves, before and after the move."""
-    if move.drop_piece_type:
-        return True
-    piece = board.piece_type_at(move.from_square)
-    after = shogi.PIECE_PROMOTED[piece] if move.promotion else piece
-    return after == parsed.piece and parsed.claimed in (0, piece)
 
 
 def read_position(text: str) -> GameRecord:

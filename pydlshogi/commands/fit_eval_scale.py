@@ -37,7 +37,7 @@ def build_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
-    from pydlshogi.kifu import eval_scale
+    from pydlshogi.training import eval_scale
 
     if args.output is not None:
         check_picture_output(args.output, args.kifulist)

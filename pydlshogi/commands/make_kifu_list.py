@@ -38,7 +38,7 @@ def build_parser() -> ArgumentParser:
         "kept as NAME_train.txt.old",
     )
     parser.add_argument(
-        "--ratio", type=proportion, default=0.9, help="proportion of training games (default: 0.9)"
+        "--ratio", type=proportion, default=0.9, help="proportion of training files (default: 0.9)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the random split (default: 0)")
     parser.add_argument(
@@ -61,6 +61,7 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
     from pydlshogi.errors import UserError
     from pydlshogi.kifu.formats import RECORD_SUFFIXES
     from pydlshogi.kifu.split import find_records, split, write_lists
+    from pydlshogi.text import counted
 
     if not os.path.isdir(folder):
         raise UserError(f"{folder} is not a folder. Check its path.")
@@ -73,24 +74,24 @@ def make_lists(folder: Path, name: Path, ratio: float, seed: int, absolute: bool
             "Unpack archives first."
         )
     lists = {}
-    for part, games in zip(("train", "test"), split(records, ratio, seed)):
+    for part, files in zip(("train", "test"), split(records, ratio, seed)):
         path = name.with_name(f"{name.name}_{part}.txt")
-        lists[path] = games
-        if not games:
+        lists[path] = files
+        if not files:
             warn(
                 "make_kifu_list",
-                f"no game is left for {part}: {path} is empty. "
-                "Choose another --ratio, or give more games.",
+                f"no file is left for {part}: {path} is empty. "
+                "Choose another --ratio, or give more files.",
             )
     try:
         name.parent.mkdir(parents=True, exist_ok=True)
-        for path, games in lists.items():
-            keep_list("make_kifu_list", path, games, absolute)
+        for path, files in lists.items():
+            keep_list("make_kifu_list", path, files, absolute)
         write_lists(lists, absolute)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}.") from error
-    for path, games in lists.items():
-        print(f"{path}: {len(games)} games")
+    for path, files in lists.items():
+        print(f"{path}: {counted(len(files), 'file')}")
     if others:
         print(f"{others} files that are not game records were left out")
     return 0

@@ -54,8 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit status."""
     args = build_parser().parse_args(argv)
     # numpy is imported after the options have been checked.
-    from pydlshogi.kifu.shard_progress import PROGRESS, lists_shards
-    from pydlshogi.kifu.sharding import LIST, make_shards
+    from pydlshogi.kifu.sharding import LIST, PROGRESS, lists_shards, make_shards
     from pydlshogi.kifu.sources import read_list
     from pydlshogi.lock import lock_outputs
     from pydlshogi.outputs import check_report, prepare_outputs

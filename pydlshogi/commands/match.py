@@ -19,8 +19,7 @@ from pydlshogi.commands.arguments import (
 )
 from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
-from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
-from pydlshogi.match.limit import MOST
+from pydlshogi.match.engine_spec import MOST, USUAL_OPPONENTS, EngineSpec, parse_engine
 
 #: Largest number of moves of an opening: longer games of random moves end too early.
 _MOST_OPENING_MOVES = 200
@@ -193,7 +192,7 @@ def _check_output(output: Path) -> None:
 
 def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> Tournament:
     """Makes the match of the options."""
-    from pydlshogi.match.limit import Limit
+    from pydlshogi.match.engine_spec import Limit
     from pydlshogi.match.series import Conditions
     from pydlshogi.match.tournament import Tournament
 

@@ -57,15 +57,15 @@ RECIPES = {
     ),
     # The book's recipe is the default of train_policy.
     "book": Recipe("book", "-book", "train_policy", "policy", "--eval_interval 100"),
-    # Few games have few results: mirrored positions and decay keep the value from learning them by
-    # heart.
+    # Few games have few results, and a value learns them by heart. So it learns the evaluations in
+    # the records, with mirrored positions and decay. Games without evaluations give their results.
     "value": Recipe(
         "value",
         "-value",
         "train_policy_value",
         "policy_value",
         f"--network policy_value_hand1x1_resnet --channels 64 --blocks 4 --dirac {_SGD} "
-        "--mirror --weight_decay 5e-3",
+        "--mirror --weight_decay 5e-3 --value_lambda 0",
     ),
 }
 

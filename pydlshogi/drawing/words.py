@@ -53,12 +53,33 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{side}：{total}手中{count}手がモデルの第1候補と一致（{share:.0%}）",
     ),
     "draw": ("draw", "引き分け"),
+    "%TORYO": ("resignation", "投了"),
+    "%TSUMI": ("checkmate", "詰み"),
+    "%TIME_UP": ("time", "時間切れ"),
+    "%ILLEGAL_MOVE": ("illegal move", "反則"),
+    "%+ILLEGAL_ACTION": ("illegal move", "反則"),
+    "%-ILLEGAL_ACTION": ("illegal move", "反則"),
+    "%KACHI": ("declaration", "入玉宣言"),
+    "%SENNICHITE": ("repetition", "千日手"),
+    "%JISHOGI": ("impasse", "持将棋"),
+    "%MAX_MOVES": ("limit of moves", "最大手数"),
+    "%CHUDAN": ("interrupted", "中断"),
+    "%MATTA": ("a move was taken back", "待った"),
+    "%FUZUMI": ("no mate", "不詰"),
+    "%ERROR": ("error", "エラー"),
+    "reason": (" ({reason})", "（{reason}）"),
     "wins": ("{side} wins", "{side}の勝ち"),
     "loss": ("mean loss of winning probability {loss:.1%}", "勝率の低下は1手平均{loss:.1%}"),
     "and": ("; ", "、"),
     "model": ("model {name}", "モデル：{name}"),
     "searched": ("{seconds:g} s of search a position", "探索：1局面{seconds:g}秒"),
 }
+
+
+def end_reason(mark: str | None, language: str) -> str:
+    """Says how a game ended, given CSA's end mark; empty where the mark gives no reason."""
+    words = _WORDS.get(mark or "")
+    return words[LANGUAGES.index(language)] if words else ""
 
 
 def word(key: str, language: str, **values: object) -> str:

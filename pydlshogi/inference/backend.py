@@ -14,6 +14,7 @@ can record it (:mod:`pydlshogi.layers.gpu.recording`).
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ from pydlshogi.inference.openvino_program import (
     OpenVINOError,
     OpenVINOProgram,
 )
+from pydlshogi.inference.remembered import recall, remember
 from pydlshogi.layers.gpu.recording import can_record
 from pydlshogi.network.network import Network
 
@@ -101,16 +103,31 @@ def _openvino(name: str, network: Network) -> Compute:
         BackendError: OpenVINO cannot compute here.
     """
     try:
-        return OpenVINOProgram(network, _PRECISIONS[name])
+        compiled = recall(network, name)
+        if compiled:
+            with contextlib.suppress(OpenVINOError):
+                return OpenVINOProgram(compiled, _PRECISIONS[name])
+        program = OpenVINOProgram(network, _PRECISIONS[name])
+        remember(network, name, program.compiled())
+        return program
     except OpenVINOError as error:
         raise BackendError(name, str(error)) from None
 
 
 def _fastest(network: Network) -> tuple[str, Compute]:
-    """Chooses the backend that is much faster than the more exact ones, and makes its function."""
+    """Chooses the backend that is much faster than the more exact ones, and makes its function.
+
+    The choice of an earlier process is kept.
+    """
+    remembered = (recall(network, AUTO) or b"").decode(errors="replace")
+    if remembered in _PRECISIONS:
+        with contextlib.suppress(BackendError):
+            return remembered, _openvino(remembered, network)
     own = compile_network(network)
     if own is None:  # the network may compute what no conversion knows
         return OWN, None
+    if remembered == OWN:
+        return OWN, own
     candidates: dict[str, Any] = {OWN: own}
     for name in (OPENVINO_BFLOAT16, OPENVINO_INT8):
         try:
@@ -122,6 +139,7 @@ def _fastest(network: Network) -> tuple[str, Compute]:
     for name in candidates:
         if seconds[name] < limit:
             chosen, limit = name, seconds[name] / _FASTER
+    remember(network, AUTO, chosen.encode())
     return chosen, candidates[chosen]
 
 

@@ -61,7 +61,8 @@ class OpenVINOProgram:
     """A network in OpenVINO, on the CPU. Several threads may call it.
 
     Args:
-        network: The network; not changed. Later changes of its arrays have no effect.
+        network: The network; not changed. Later changes of its arrays have no effect. Or what
+            :meth:`compiled` has returned in an earlier process, on the same kind of processor.
         precision: One of the table above.
 
     Raises:
@@ -69,11 +70,18 @@ class OpenVINOProgram:
             bfloat16, or the network cannot be converted or is not computed exactly enough.
     """
 
-    def __init__(self, network: Network, precision: str = FLOAT32) -> None:
+    def __init__(self, network: Network | bytes, precision: str = FLOAT32) -> None:
         self._lock = threading.Lock()
         try:
             self._core = _only_core(_import("openvino").Core)
-            self._prepare(network, precision)
+            if isinstance(network, bytes):
+                has_bfloat16 = precision != FLOAT32 and self._has_bfloat16()
+                settings = _settings(has_bfloat16)
+                model = self._core.import_model(io.BytesIO(network), "CPU", settings)
+                self._outputs = range(len(model.outputs))
+                self._request = model.create_infer_request()
+            else:
+                self._prepare(network, precision)
         except OpenVINOError:
             raise
         except QuantizationError as error:
@@ -93,13 +101,19 @@ class OpenVINOProgram:
             self._request.infer({0: planes}, share_inputs=True)
             return [self._request.get_output_tensor(n).data.copy() for n in self._outputs]
 
+    def compiled(self) -> bytes:
+        """Returns the compiled network, from which another process can make a program."""
+        stream = io.BytesIO()
+        self._request.get_compiled_model().export_model(stream)
+        return stream.getvalue()
+
     def _prepare(self, network: Network, precision: str) -> None:
         """Converts the network, and checks the answers of OpenVINO.
 
         Fewer bits round so much that a small fault would not be noticed. So float32 is always
         checked first.
         """
-        has_bfloat16 = "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        has_bfloat16 = self._has_bfloat16()
         if precision == BFLOAT16 and not has_bfloat16:
             raise OpenVINOError("this processor has no fast bfloat16.")
         _import("onnx")
@@ -118,9 +132,11 @@ class OpenVINOProgram:
 
     def _compile(self, model: Any, bfloat16: bool = False) -> Any:
         """Returns an inference request of a model."""
-        # Without the hint, OpenVINO computes in bfloat16 where the processor has it.
-        settings = {**_settings(), "INFERENCE_PRECISION_HINT": "bf16" if bfloat16 else "f32"}
-        return self._core.compile_model(model, "CPU", settings).create_infer_request()
+        return self._core.compile_model(model, "CPU", _settings(bfloat16)).create_infer_request()
+
+    def _has_bfloat16(self) -> bool:
+        """Says whether the processor has fast bfloat16."""
+        return "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
     def _largest_inputs(self, plane_num: int) -> list[float]:
         """Returns the largest input of each convolution that int8 changes.
@@ -150,9 +166,11 @@ class OpenVINOProgram:
                 )
 
 
-def _settings() -> dict[str, Any]:
-    """Returns the settings of OpenVINO, except the precision."""
+def _settings(bfloat16: bool) -> dict[str, Any]:
+    """Returns the settings of OpenVINO."""
     return {
+        # Without the hint, OpenVINO computes in bfloat16 where the processor has it.
+        "INFERENCE_PRECISION_HINT": "bf16" if bfloat16 else "f32",
         "INFERENCE_NUM_THREADS": get_threads(),
         "PERFORMANCE_HINT": "LATENCY",
         # Two programs with a thread each would be bound to the same core.

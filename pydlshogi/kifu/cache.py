@@ -29,7 +29,7 @@ from pydlshogi.files import write_beside
 from pydlshogi.positions import POSITION, Positions, raw_bytes, unpickled
 
 #: Changes whenever the layout of the file, or the parsing of records, changes.
-CACHE_VERSION = 11
+CACHE_VERSION = 12
 
 # Opcodes of pickle protocol 4: the call of a function with two byte strings.
 _START = b"\x80\x04" + b"cpydlshogi.kifu.cache\nfrom_pickle\n"
@@ -78,13 +78,9 @@ def cache_path(kifu_list_file: str | os.PathLike[str]) -> Path:
 
 
 def with_caches(lists: Mapping[str, str]) -> dict[str, str]:
-    """Adds the caches of some lists to them.
+    """Adds the caches of some lists, by their names in messages, as ``the cache of NAME``.
 
-    Args:
-        lists: Paths of lists, by their names in messages. Empty paths have no cache.
-
-    Returns:
-        The lists, and their caches as ``the cache of NAME``.
+    Empty paths have no cache.
     """
     caches = {
         f"the cache of {name}": str(cache_path(path))
@@ -96,11 +92,7 @@ def with_caches(lists: Mapping[str, str]) -> dict[str, str]:
 
 
 def fingerprint(parts: Iterable[bytes]) -> str:
-    """Returns a hexadecimal digest of everything that a cache is made from.
-
-    Args:
-        parts: The list, sizes and times of the files, options, as bytes.
-    """
+    """Returns a hexadecimal digest of everything that a cache is made from."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
@@ -109,16 +101,10 @@ def fingerprint(parts: Iterable[bytes]) -> str:
 
 
 def save_cache(path: Path, mark: str, positions: numpy.ndarray, report: dict[str, Any]) -> None:
-    """Writes a cache atomically.
+    """Writes a cache atomically; may raise ``OSError``.
 
-    Args:
-        path: The file to create or replace.
-        mark: The fingerprint of what the positions were made from.
-        positions: ``POSITION`` array, (n,).
-        report: Plain objects only.
-
-    Raises:
-        OSError: the folder cannot be written.
+    ``mark`` is the fingerprint of what the positions were made from. The report has plain
+    objects only.
     """
     content = raw_bytes(positions).data
     fields = (CACHE_VERSION, mark, len(positions), zlib.crc32(content), report)
@@ -131,11 +117,7 @@ def save_cache(path: Path, mark: str, positions: numpy.ndarray, report: dict[str
 
 
 def load_cache(path: Path, mark: str) -> Cached:
-    """Reads a cache directly into the array, without a second copy.
-
-    Args:
-        path: The file.
-        mark: The expected fingerprint.
+    """Reads a cache directly into the array; ``mark`` is the expected fingerprint.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -151,20 +133,13 @@ def load_cache(path: Path, mark: str) -> Cached:
 
 
 def map_cache(path: Path, mark: str) -> numpy.ndarray:
-    """Maps the positions of a cache into memory, which several processes then share.
+    """Maps the positions of a cache into memory, read-only; several processes share them.
 
     The checksum is not tested: another process has just read or written the cache.
 
-    Args:
-        path: The file.
-        mark: The expected fingerprint.
-
-    Returns:
-        A read-only ``POSITION`` array, (n,).
-
     Raises:
         OSError: the file cannot be read.
-        CacheError: the file is not this cache.
+        CacheError: the file is not the cache with this fingerprint.
     """
     with open(path, "rb") as file:
         count, _, _ = _read_fields(file, mark)
@@ -174,10 +149,6 @@ def map_cache(path: Path, mark: str) -> numpy.ndarray:
 
 def from_pickle(header: bytes, content: bytes) -> Positions:
     """Returns the positions of a cache that a script loads with ``pickle.load``.
-
-    Args:
-        header: The pickled header.
-        content: The bytes of the positions.
 
     Raises:
         UserError: another version of the package wrote the file, or it is damaged.

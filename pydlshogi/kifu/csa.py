@@ -28,6 +28,7 @@ from typing import NoReturn
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa_board import (
     NO_SQUARE,
     PIECE_CODES,
@@ -35,11 +36,12 @@ from pydlshogi.kifu.csa_board import (
     SQUARES,
     StartPosition,
 )
-from pydlshogi.kifu.game import Game, Move, NoMovesError, RecordError, end_result
+from pydlshogi.kifu.parsed_game import Game, Move, NoMovesError, RecordError, end_result
 from pydlshogi.positions import DRAW, EVALUATION_MAX, HAND_NUM, LOSS, UNKNOWN, WIN
-from pydlshogi.text import UTF_16_REASON, is_utf_16, shown, without_end_of_file
+from pydlshogi.text import UTF_16_REASON, is_utf_16, looks_like_utf_16, shown, without_end_of_file
 
 _MOVE = re.compile(rf"([+-])(00|[1-9][1-9])([1-9][1-9])({'|'.join(PIECE_NAMES)})")
+_MOVE_SIZE = len("+7776FU")
 _TIME = re.compile(r"T[0-9.]*")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _RECORD_SEPARATOR = re.compile(rb"(?<![^\r\n])/[ \t]*(?=[\r\n]|\Z)")
@@ -55,7 +57,7 @@ _SUMMARY_RESULTS = {
     (b"draw", b"draw"): DRAW,
 }
 # An evaluation, perhaps followed by the principal variation.
-_EVALUATION = re.compile(r"'\*\*[ \t]+([+-]?)0*([0-9]+)(?:[ \t]|\Z)")
+_EVALUATION = re.compile(r"'\*\*[ \t]+([+-]?)([0-9]+)(?![^ \t])")
 _ENCODING = re.compile(rb"^'CSA encoding=([-\w]+)", re.MULTILINE)
 # Tried in this order: a text rarely decodes by accident in the first two. Other declared names
 # are ignored, because Python also has codecs that are not for text or that always fail.
@@ -79,19 +81,14 @@ def summary_result(black: bytes, white: bytes) -> int:
 
 
 def evaluation_of(comment: str) -> int | None:
-    """Reads the evaluation in one of floodgate's comments.
+    """Reads the evaluation in a comment such as ``'** -120 -3334FU``.
 
-    Args:
-        comment: A line such as ``'** -120 -3334FU +2726FU``.
-
-    Returns:
-        Centipawns seen from Black, limited to ``±EVALUATION_MAX``; None if the line is another
-        comment.
+    It is in centipawns seen from Black, limited to ``±EVALUATION_MAX``; None for another comment.
     """
     match = _EVALUATION.match(comment)
     if not match:
         return None
-    sign, digits = match.groups()
+    sign, digits = match[1], match[2].lstrip("0") or "0"
     # int() refuses thousands of digits.
     value = min(int(digits), EVALUATION_MAX) if len(digits) < 10 else EVALUATION_MAX
     return -value if sign == "-" else value
@@ -132,18 +129,12 @@ def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_game(record: bytes) -> Game:
-    """Parses one record.
-
-    Args:
-        record: Its text without ``/`` lines, in any encoding that contains ASCII.
-
-    Returns:
-        The game. Its moves may still be impossible on the board.
+    """Parses one record, in any encoding that contains ASCII and without ``/`` lines.
 
     Raises:
         RecordError: a part of the record is not CSA. ``NoMovesError`` if there is no move.
     """
-    if is_utf_16(record):
+    if is_utf_16(record) or looks_like_utf_16(record):
         raise RecordError(0, UTF_16_REASON)
     return _Parser(record).game
 
@@ -172,6 +163,7 @@ class _Parser:
         self._apply_summary()
 
     def _read_line(self, line: str) -> None:
+        stopping.check()
         if not line or line[0] in "V$":
             return
         if line[0] == "'":
@@ -268,7 +260,7 @@ class _Parser:
         moves[-1] = moves[-1]._replace(evaluation=value if by_black else -value)
 
     def _apply_summary(self) -> None:
-        """Takes the result from the summary if the end mark does not give it, or a wrong one.
+        """Takes the result from the summary where the end mark does not give it.
 
         After a repetition, a time-out or an illegal move the server writes only the summary.
         Otherwise the end mark decides. But ``%KACHI`` is only the declaration of the mover, and
@@ -292,12 +284,14 @@ def _read_rating(line: str) -> float | None:
     return rating if math.isfinite(rating) else None
 
 
-@functools.lru_cache(maxsize=1 << 14)
 def _read_move(statement: str) -> tuple[int, int, int, int] | None:
-    """Parses a move; returns mover, origin, target and piece, or None for another statement.
+    """Parses a move; returns mover, origin, target and piece, or None for another statement."""
+    return _known_move(statement) if len(statement) == _MOVE_SIZE else None
 
-    The same moves occur in many games, so the cache saves most of the work.
-    """
+
+@functools.lru_cache(maxsize=1 << 14)
+def _known_move(statement: str) -> tuple[int, int, int, int] | None:
+    """Parses a move. The same moves occur in many games, so the cache saves most of the work."""
     match = _MOVE.fullmatch(statement)
     if not match:
         return None

@@ -161,14 +161,7 @@ def _type_of(code: int) -> int:
 
 
 def require_one_set(placement: bytes) -> None:
-    """Checks that a placement needs only one shogi set.
-
-    Args:
-        placement: ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
-
-    Raises:
-        ValueError: there are too many pieces of a type, or two kings of one side.
-    """
+    """Checks that a placement needs only one shogi set, or else raises ``ValueError``."""
     if max(placement[:SQUARE_NUM].count(king) for king in (_KING, _KING + PIECE_NUM)) > 1:
         raise ValueError("the start position has two kings of one side")
     counts = _count_pieces(placement)

@@ -17,9 +17,10 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, evaluation_of, summary_result
 from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
-from pydlshogi.kifu.game import END_MARKS_FOR_BLACK, end_result
+from pydlshogi.kifu.parsed_game import FOULS, end_result
 from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import (
     EVALUATION_MAX,
@@ -55,6 +56,8 @@ _EVEN_ROWS = tuple(_even_rows())
 
 # Evaluations with more digits are parsed one by one. Engines write mates with at most six.
 _DIGITS = 6
+# A record with a longer time, or a longer line of an end mark, is parsed alone.
+_LONGEST_TIME, _LONGEST_END = 20, 200
 
 
 class Scanned(NamedTuple):
@@ -73,11 +76,7 @@ class Scanned(NamedTuple):
 
 
 def scan(records: list[bytes]) -> Scanned:
-    """Reads the plain records of a batch.
-
-    Args:
-        records: Text of each record, without ``/`` lines; at least one record.
-    """
+    """Reads the plain records of a batch: at least one text without ``/`` lines."""
     records = [_with_short_start(record) for record in records]
     # Every record ends with a line end. The padding allows reading 8 bytes anywhere.
     joined = b"\n".join(records) + b"\n" + bytes(8)
@@ -103,6 +102,7 @@ def scan(records: list[bytes]) -> Scanned:
     plain[record_of_move[~good]] = False
     plain &= lengths > 0
 
+    stopping.check()
     line = numpy.flatnonzero(~is_move)
     lines = _Lines(
         joined,
@@ -114,6 +114,7 @@ def scan(records: list[bytes]) -> Scanned:
         (numpy.cumsum(is_move) - 1)[line],
     )
     results, summaries, end_line = _read_other_lines(lines, plain, move_line, move_number, lengths)
+    stopping.check()
     evaluation = _read_evaluations(lines, move_number, end_line, ply)
     keep = plain[record_of_move]
     games = None
@@ -162,11 +163,9 @@ def _find_lines(
 def _read_moves(
     text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray, white: numpy.ndarray
 ) -> tuple[numpy.ndarray, ...]:
-    """Reads lines that begin like moves.
+    """Reads lines that begin like moves: origin, target and piece, seen from the mover.
 
-    Returns:
-        Origin, target and piece as uint8, seen from the mover; and whether the line is a
-        move, perhaps with its time and a comment, and nothing else.
+    The last column says whether the line is a move, perhaps with its time and a comment.
     """
     squares, pieces, turned = _number_tables()
     word = numpy.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))[start]
@@ -258,7 +257,8 @@ def _read_other_lines(
     results = numpy.full(len(plain), UNKNOWN, dtype=numpy.uint8)
     for index in numpy.flatnonzero(is_end):
         record = lines.record[index]
-        mark = _end_mark(lines.joined[lines.start[index] : lines.end[index]])
+        line = lines.joined[lines.start[index] : lines.end[index]]
+        mark = _end_mark(line) if len(line) <= _LONGEST_END else None
         if mark is None:
             plain[record] = False
         else:
@@ -277,17 +277,11 @@ def _read_other_lines(
 def _read_evaluations(
     lines: _Lines, move_number: numpy.ndarray, end_line: numpy.ndarray, ply: numpy.ndarray
 ) -> numpy.ndarray:
-    """Reads floodgate's evaluations, ``'** 120 …`` after a move.
+    """Reads floodgate's evaluations, ``'** 120 …`` after a move, for the mover: (moves,) int16.
 
-    Args:
-        lines: The lines that are not moves.
-        move_number: Number of each record's first move.
-        end_line: Number of each record's line with the end mark, -1 if there is none.
-        ply: Number of each move in its record, from 0; Black makes move 0.
-
-    Returns:
-        The evaluation of each move for its mover, (moves,) int16. Of several evaluations after
-        a move the last one counts.
+    ``move_number`` is the number of each record's first move, ``end_line`` that of its line with
+    the end mark or -1, ``ply`` that of each move in its record, from 0. Of several evaluations
+    after a move the last one counts.
     """
     evaluation = numpy.full(len(ply), NO_EVALUATION, dtype=numpy.int16)
     text, start, record = lines.text, lines.start, lines.record
@@ -315,9 +309,7 @@ def _read_numbers(
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Reads a blank and a whole number of few digits at the start of parts of the text.
 
-    Returns:
-        The numbers, int32, and whether each part has such a number, followed by its end or by
-        a blank.
+    The second array says where such a number is, followed by the part's end or by a blank.
     """
     negative = text[start + 1] == _MINUS
     first = start + 1 + negative
@@ -345,10 +337,12 @@ def _place_in_record(
 
 
 def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray) -> numpy.ndarray:
-    """Finds the end of the digits and dots at the start of each part of the text."""
+    """Finds the end of the digits and dots at the start of each part, but not of a long time."""
     place = start.copy()
     left = numpy.flatnonzero(start < end)
-    while len(left):
+    for _ in range(_LONGEST_TIME):
+        if not len(left):
+            break
         byte = text[place[left]]
         left = left[((byte >= ord("0")) & (byte <= ord("9"))) | (byte == _DOT)]
         place[left] += 1
@@ -360,12 +354,12 @@ def _after_digits(text: numpy.ndarray, start: numpy.ndarray, end: numpy.ndarray)
 def _end_mark(line: bytes) -> tuple[int, int] | None:
     """Returns the result for Black of an end mark, with Black and with White to move.
 
-    None also for a mark that blames a side: the last move may be illegal, so it needs care.
+    None also for a mark that names a foul: the last move may be illegal, so it needs care.
     """
     mark, comma, rest = line.partition(b",'")[0].decode("latin-1").partition(",")
     if comma and (rest[:1] != "T" or rest[1:].strip("0123456789.")):
         return None
-    if mark in END_MARKS_FOR_BLACK:
+    if mark in FOULS:
         return None
     results = end_result(mark, True), end_result(mark, False)
     return None if None in results else results  # type: ignore[return-value]
@@ -373,12 +367,10 @@ def _end_mark(line: bytes) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=1)
 def _number_tables() -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
-    """Builds the tables of squares and pieces.
+    """Builds the tables of squares and pieces by their two letters as a little-endian integer.
 
-    Returns:
-        The square and the piece with a name of two letters, indexed by the letters as a
-        little-endian integer; ``_BAD`` for other letters, ``SQUARE_NUM`` for 00. And the square
-        seen from the mover, indexed by [mover is White, square].
+    Other letters have ``_BAD``, 00 has ``SQUARE_NUM``. The third table has the square seen from the
+    mover, by [mover is White, square].
     """
     squares = numpy.full(1 << 16, _BAD, dtype=numpy.uint8)
     pieces = numpy.full(1 << 16, _BAD, dtype=numpy.uint8)

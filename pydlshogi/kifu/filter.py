@@ -17,7 +17,7 @@ from pydlshogi.bar import bar
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa import parse_game, split_records
-from pydlshogi.kifu.game import END_MARKS, END_MARKS_FOR_BLACK, Game, RecordError
+from pydlshogi.kifu.parsed_game import END_MARKS, END_MARKS_FOR_BLACK, Game, RecordError
 
 #: Names of the end marks, without ``%``.
 END_MARK_NAMES = tuple(mark.lstrip("%") for mark in (*END_MARKS, *END_MARKS_FOR_BLACK))
@@ -142,16 +142,7 @@ def select(files: Sequence[Path], criteria: Criteria) -> Selection:
 
 
 def examine(path: Path, criteria: Criteria) -> Misfit | None:
-    """Examines the records of one CSA file.
-
-    Args:
-        path: A CSA file with one or several records.
-        criteria: Conditions for each of its games.
-
-    Returns:
-        Why the file does not fit: a record that cannot be parsed, or a game that does not fit. None
-        if all games fit.
-    """
+    """Examines the records of one CSA file: says why it does not fit, or None if all games fit."""
     objections: list[str] = []
     games = 0
     try:
@@ -176,14 +167,9 @@ def examine(path: Path, criteria: Criteria) -> Misfit | None:
 
 
 def copy_files(files: Sequence[Path], source: Path, target: Path) -> None:
-    """Copies files to the same relative paths in another folder. Each copy is atomic.
+    """Copies files below ``source`` to the same relative paths below ``target``, each atomically.
 
     Nothing is copied if that would replace a file with another content.
-
-    Args:
-        files: Files below ``source``.
-        source: The folder in which they were found.
-        target: The folder to copy to. Missing folders are created.
 
     Raises:
         UserError: the folder holds another file of the same name.

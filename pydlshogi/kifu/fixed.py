@@ -1,7 +1,30 @@
 """Files of records of a fixed size, one position each: HCPE and PSV.
 
-What differs between the formats is in :mod:`pydlshogi.kifu.hcpe` and
-:mod:`pydlshogi.kifu.psv`. A record that cannot be used is left out, with the reason.
+HCPE, as Apery and dlshogi train on. The number of the move is not known:
+
+==============  =====  ==================================================================
+``hcp``            32  the board (:data:`pydlshogi.kifu.hcp.HCP`)
+``eval``            2  centipawns for the side to move, int16
+``bestMove16``      2  the move (:data:`pydlshogi.kifu.move16.APERY`)
+``gameResult``      1  bits 0 and 1: 0 draw, 1 Black won, 2 White won; other bits: how the
+                       game ended, as in HCPE3
+unused              1
+==============  =====  ==================================================================
+
+PSV, as YaneuraOu trains on:
+
+===============  =====  =================================================================
+``sfen``            32  the board (:data:`pydlshogi.kifu.hcp.PACKED_SFEN`)
+``score``            2  centipawns for the side to move, int16
+``move``             2  the move (:data:`pydlshogi.kifu.move16.YANEURAOU`)
+``gamePly``          2  number of the move, from 1
+``game_result``      1  for the side to move: 1 won, 0 draw, −1 lost
+unused               1
+===============  =====  =================================================================
+
+Integers are little-endian. A record that cannot be used is left out, with the reason. Sources of
+the facts: cshogi's ``HuffmanCodedPosAndEval`` and ``PackedSfenValue``, dlshogi's ``cppshogi.h`` and
+YaneuraOu's ``extra/sfen_packer.cpp``.
 """
 
 from __future__ import annotations
@@ -12,9 +35,18 @@ from typing import NamedTuple
 import numpy
 import shogi
 
-from pydlshogi.kifu.hcp import FAULTS, Boards, Code, pack, unpack
+from pydlshogi.kifu.hcp import (
+    FAULTS,
+    HCP,
+    PACKED_SFEN,
+    PACKED_SIZE,
+    Boards,
+    Code,
+    pack,
+    unpack,
+)
 from pydlshogi.kifu.legality import first_illegal
-from pydlshogi.kifu.move16 import Layout, pack_moves, unpack_moves
+from pydlshogi.kifu.move16 import APERY, YANEURAOU, Layout, pack_moves, unpack_moves
 from pydlshogi.kifu.movement import Moves, check_moves, explain_fault
 from pydlshogi.positions import (
     DRAW,
@@ -238,3 +270,94 @@ _OTHER[[LOSS, WIN, DRAW]] = WIN, LOSS, DRAW
 def seen_by_mover(results: numpy.ndarray, turns: numpy.ndarray) -> numpy.ndarray:
     """Turns results for Black into results for the side to move, or back: (n,) uint8."""
     return numpy.where(turns == shogi.BLACK, results, _OTHER[results])
+
+
+HCPE_RECORD = numpy.dtype(
+    [
+        ("hcp", "u1", (PACKED_SIZE,)),
+        ("eval", "<i2"),
+        ("bestMove16", "<u2"),
+        ("gameResult", "u1"),
+        ("unused", "u1"),
+    ]
+)
+assert HCPE_RECORD.itemsize == 38
+
+# dlshogi's mark of a game with too many moves, a draw. The number is hexadecimal, so it also sets
+# the bits of "White won".
+_TOO_MANY_MOVES = 0x16
+
+#: Our result for Black by the number in an HCPE or HCPE3 file. Bits 2–4 do not change it.
+HCPE_RESULTS = numpy.full(256, NO_RESULT, numpy.uint8)
+for _ending in range(0, 32, 4):
+    HCPE_RESULTS[_ending : _ending + 3] = DRAW, WIN, LOSS
+HCPE_RESULTS[_TOO_MANY_MOVES] = DRAW
+# The file's number by our result for Black.
+_HCPE_NUMBERS = numpy.zeros(4, numpy.uint8)
+_HCPE_NUMBERS[[DRAW, WIN, LOSS]] = 0, 1, 2
+
+
+def _split_hcpe(records: numpy.ndarray) -> Columns:
+    turns = records["hcp"][:, 0] & 1
+    return Columns(
+        packed=records["hcp"],
+        evaluations=records["eval"],
+        moves=records["bestMove16"],
+        results=seen_by_mover(HCPE_RESULTS[records["gameResult"]], turns),
+        plies=numpy.zeros(len(records), numpy.uint16),
+    )
+
+
+def _join_hcpe(columns: Columns, turns: numpy.ndarray) -> numpy.ndarray:
+    records = numpy.zeros(len(turns), HCPE_RECORD)
+    records["hcp"] = columns.packed
+    records["eval"] = columns.evaluations
+    records["bestMove16"] = columns.moves
+    records["gameResult"] = _HCPE_NUMBERS[seen_by_mover(columns.results, turns)]
+    return records
+
+
+HCPE = FixedFormat("HCPE", (".hcpe",), HCPE_RECORD, HCP, APERY, _split_hcpe, _join_hcpe)
+
+PSV_RECORD = numpy.dtype(
+    [
+        ("sfen", "u1", (PACKED_SIZE,)),
+        ("score", "<i2"),
+        ("move", "<u2"),
+        ("gamePly", "<u2"),
+        ("game_result", "i1"),
+        ("unused", "u1"),
+    ]
+)
+assert PSV_RECORD.itemsize == 40
+
+# Our result by the file's number; -1 is the last one.
+_PSV_RESULTS = numpy.full(256, NO_RESULT, numpy.uint8)
+_PSV_RESULTS[[0, 1, -1]] = DRAW, WIN, LOSS
+_PSV_NUMBERS = numpy.zeros(4, numpy.int8)
+_PSV_NUMBERS[[DRAW, WIN, LOSS]] = 0, 1, -1
+
+
+def _split_psv(records: numpy.ndarray) -> Columns:
+    return Columns(
+        packed=records["sfen"],
+        evaluations=records["score"],
+        moves=records["move"],
+        results=_PSV_RESULTS[records["game_result"]],
+        plies=records["gamePly"],
+    )
+
+
+def _join_psv(columns: Columns, turns: numpy.ndarray) -> numpy.ndarray:
+    records = numpy.zeros(len(turns), PSV_RECORD)
+    records["sfen"] = columns.packed
+    records["score"] = columns.evaluations
+    records["move"] = columns.moves
+    records["gamePly"] = columns.plies
+    records["game_result"] = _PSV_NUMBERS[columns.results]
+    return records
+
+
+PSV = FixedFormat(
+    "PSV", (".psv", ".bin"), PSV_RECORD, PACKED_SFEN, YANEURAOU, _split_psv, _join_psv
+)

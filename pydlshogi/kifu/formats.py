@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pydlshogi.kifu.csa import parse_game, split_records
-from pydlshogi.kifu.game import Game
-from pydlshogi.kifu.hcpe import HCPE
+from pydlshogi.kifu.fixed import HCPE, PSV
 from pydlshogi.kifu.hcpe3 import SUFFIXES as HCPE3_SUFFIXES
-from pydlshogi.kifu.kif import looks_like_kif, parse_kif
-from pydlshogi.kifu.psv import PSV
+from pydlshogi.kifu.kif import looks_like_kif, parse_kif, split_games
+from pydlshogi.kifu.parsed_game import Game
 from pydlshogi.kifu.report import Note
 
 
@@ -35,12 +34,8 @@ class Format(NamedTuple):
     parse: Callable[[bytes], Game]
 
 
-def _whole_file(data: bytes) -> Iterator[tuple[int, bytes]]:
-    yield 0, data
-
-
 CSA = Format("CSA", (".csa",), split_records, parse_game)
-KIF = Format("KIF", (".kif", ".kifu", ".ki2", ".ki2u"), _whole_file, parse_kif)
+KIF = Format("KIF", (".kif", ".kifu", ".ki2", ".ki2u"), split_games, parse_kif)
 FORMATS = (CSA, KIF)
 
 #: Suffixes of binary files (:mod:`pydlshogi.kifu.parts`).
@@ -55,12 +50,7 @@ def is_binary(name: str) -> bool:
 
 
 def format_of(name: str, data: bytes) -> Format:
-    """Finds the format of a file.
-
-    Args:
-        name: File name. A suffix of a format decides.
-        data: Content. It decides if the suffix does not; the default is CSA.
-    """
+    """Finds the format of a file: by its suffix, or else by its content; the default is CSA."""
     for format_ in FORMATS:
         if name.lower().endswith(format_.suffixes):
             return format_
@@ -94,12 +84,7 @@ class Record(NamedTuple):
 
 
 def records_of(name: str, data: bytes) -> Iterator[Record]:
-    """Splits the content of a file into records.
-
-    Args:
-        name: File name, used for the format and in notes.
-        data: The whole file.
-    """
+    """Splits the content of a file into records. The name gives the format, and is in notes."""
     format_ = format_of(name, data)
     for number, (lines_before, text) in enumerate(format_.split(data), 1):
         yield Record(text, name, number, lines_before, format_)

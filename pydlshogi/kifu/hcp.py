@@ -264,14 +264,7 @@ def _has_two_pawns(ranks: numpy.ndarray) -> numpy.ndarray:
 def pack(
     placements: numpy.ndarray, turns: numpy.ndarray, code: Code, chunk: int = 4096
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Packs boards.
-
-    Args:
-        placements: Board and hands as in ``POSITION``, seen from the side to move,
-            (n, PLACEMENT_SIZE) uint8.
-        turns: Side to move, (n,) uint8.
-        code: The format, :data:`HCP` or :data:`PACKED_SFEN`.
-        chunk: Boards that are packed together.
+    """Packs boards (n, PLACEMENT_SIZE) uint8, as in ``POSITION``, seen from the side to move.
 
     Returns:
         (n, 32) uint8, and the number of each board's fault in :data:`FAULTS`, (n,) uint8. A
@@ -343,12 +336,7 @@ class _BitWriter:
         self._bit = numpy.zeros(count, numpy.intp)
 
     def write(self, bits: numpy.ndarray, length: numpy.ndarray | int) -> None:
-        """Appends bits, the lowest first.
-
-        Args:
-            bits: (n,) integers.
-            length: Number of bits, up to 57, of each row or of all.
-        """
+        """Appends the lowest ``length`` bits, up to 57, of each of (n,) integers."""
         if self._eights is None:
             return
         at = self._first + (self._bit >> 3)

@@ -1,24 +1,37 @@
-"""What KIF and KI2 records share: the encoding, the header, the start position and the end.
+"""What KIF and KI2 records share: the encoding, the games of a file, the header, the end.
 
 The start position is the header ``手合割``, or a board diagram with both hands. Then the moves
-follow, the end of the game and the closing line. The encoding is UTF-8, CP932 or EUC-JP. Text
-after the first variation (``変化``) is ignored.
+follow, the end of the game and the closing line (``まで…``). The text is UTF-8, CP932 or EUC-JP.
 
-Source: the format of Kifu for Windows.
+Writers spell the end in many ways. So words are compared without blanks, width and okurigana.
+``反則勝ち`` means that the last move broke a rule; ``反則負け`` that the side to move did.
+
+Sources: the format of Kifu for Windows; records of ShogiHome, ShogiGUI, 81Dojo, Lishogi, Piyo
+Shogi, Shogi Club 24, IS-SHOGI and Kifu Database.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+import unicodedata
+from typing import NamedTuple
 
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.csa_board import require_one_set
-from pydlshogi.kifu.game import Game, NoMovesError, RecordError, end_result
-from pydlshogi.positions import DRAW, EVEN_GAME, HAND_NUM, LOSS, PIECE_NUM, WIN, opponents_view
-from pydlshogi.text import UTF_16_REASON, is_utf_16, without_end_of_file
+from pydlshogi.kifu.parsed_game import Game, RecordError, end_result
+from pydlshogi.positions import (
+    DRAW,
+    EVEN_GAME,
+    HAND_NUM,
+    LOSS,
+    PIECE_NUM,
+    UNKNOWN,
+    WIN,
+    opponents_view,
+)
+from pydlshogi.text import UTF_16_REASON, is_utf_16, looks_like_utf_16, without_end_of_file
 
 _NAMES_BY_CODE = {
     1: ("歩",),
@@ -40,12 +53,22 @@ _NAMES_BY_CODE = {
 CODES = {name: code for code, names in _NAMES_BY_CODE.items() for name in names}
 _NUMBERS = {name: number for number, name in enumerate("一二三四五六七八九十", 1)}
 _NUMBERS.update({f"十{name}": 10 + number for name, number in _NUMBERS.items() if number <= 8})
-_FILES = {digit: int(digit) for digit in "123456789１２３４５６７８９"}
+#: Numbers of files and ranks, by the digits that writers use.
+DIGITS = {
+    digit: number + 1
+    for digits in ("123456789", "１２３４５６７８９", "一二三四五六七八九")
+    for number, digit in enumerate(digits)
+}
 #: Marks of a move of Black and of White.
 BLACK_MARKS, WHITE_MARKS = "▲☗▼", "△☖▽"
+#: Blanks: also those of web pages, and byte order marks within a text.
+BLANKS = " \t\v\f\xa0\u2002\u2003\u2009\u200b\u3000\ufeff"
 #: The target and the piece of a move: groups file, rank and piece. 同 is the last move's target.
-TARGET_AND_PIECE = f"(?:同[ 　]*|([{''.join(_FILES)}])([一二三四五六七八九]))({'|'.join(CODES)})"
-BLANKS = " 　\t"
+TARGET_AND_PIECE = (
+    f"(?:同|([{''.join(DIGITS)}])([{''.join(DIGITS)}]))[{BLANKS}]*({'|'.join(CODES)})"
+)
+#: Characters that begin a comment.
+COMMENT_MARKS = "*＊#＃&"
 
 # Squares of the pieces that the stronger side (White) removes, as file and rank seen by Black.
 _HANDICAPS = {
@@ -69,69 +92,87 @@ _HANDICAPS = {
 # Other names of some of them.
 _OTHER_HANDICAP_NAMES = {"": "平手", "なし": "平手", "互先": "平手", "飛落ち": "飛車落ち"}
 
-# CSA's end mark for each end of a game. 反則勝ち means that the opponent broke a rule.
-_END_MARKS = {
-    "投了": "%TORYO",
-    "詰み": "%TSUMI",
-    "詰": "%TSUMI",
-    "切れ負け": "%TIME_UP",
-    "時間切れ": "%TIME_UP",
-    "反則負け": "%ILLEGAL_MOVE",
-    "入玉勝ち": "%KACHI",
-    "入玉宣言": "%KACHI",
-    "入玉宣言勝ち": "%KACHI",
-    "勝ち宣言": "%KACHI",
-    "宣言勝ち": "%KACHI",
-    "千日手": "%SENNICHITE",
-    "持将棋": "%JISHOGI",
-    "引き分け": "%HIKIWAKE",
-    "最大手数": "%MAX_MOVES",
-    "最大手数超過": "%MAX_MOVES",
-    "中断": "%CHUDAN",
-    "打ち切り": "%CHUDAN",
-    "封じ手": "%CHUDAN",
-    "不詰": "%FUZUMI",
+# Words for the end of a game, without okurigana: by CSA's mark.
+_END_WORDS = {
+    "%TORYO": "投了 負 toryo resign resigns resigned",
+    "%TSUMI": "詰 詰上 tsumi checkmate mate",
+    "%TIME_UP": "切負 時間切 時間切負 持時間切 持時間切負 時間超過 タイムアップ timeup timeout",
+    "%ILLEGAL_MOVE": "反則負 反則 反則手 反則行為 二歩 打歩詰 王手放置 二手指 illegal illegalmove",
+    "%KACHI": "入玉勝 入玉宣言 入玉宣言勝 宣言勝 勝宣言 kachi declaration",
+    "%SENNICHITE": "千日手 千日手引分 千日手成立 sennichite repetition",
+    "%JISHOGI": "持将棋 持将棋引分 持将棋成立 相入玉 jishogi",
+    "%HIKIWAKE": "引分 hikiwake draw",
+    "%MAX_MOVES": "最大手数 最大手数超過 手数超過 手数制限",
+    "%CHUDAN": "中断 打切 封手 指掛 中止 chudan suspended adjourned interrupted aborted",
+    "%MATTA": "待",
+    "%FUZUMI": "不詰",
 }
-_ILLEGAL_BY_OPPONENT = "反則勝ち"
+_END_MARKS = {word: mark for mark, words in _END_WORDS.items() for word in words.split()}
+# Results for the side to move of ends that CSA has no mark for.
+_UNMARKED_ENDS = {
+    "不戦勝": WIN,
+    "不戦敗": LOSS,
+    "不戦負": LOSS,
+    "切勝": WIN,
+    "時間切勝": WIN,
+}
+_ILLEGAL_BY_OPPONENT = ("反則勝", "相手反則", "相手反則勝")
+_FOULS_FOR_BLACK = {LOSS: "%+ILLEGAL_ACTION", WIN: "%-ILLEGAL_ACTION"}
+# Longer texts are no words for the end, and no closing lines.
+_LONGEST_WORD, _LONGEST_CLOSING = 40, 200
+_WITHOUT_BLANKS = dict.fromkeys(map(ord, BLANKS))
+_SIDES = {
+    ord(mark): side
+    for marks, side in ((BLACK_MARKS, "先手"), (WHITE_MARKS, "後手"))
+    for mark in marks
+}
+_NOT_IN_A_WORD = re.compile("[^一-鿿々ぁ-んァ-ンーa-z0-9]|[みむちきけれりしじったでによのます]")
 
 # The decoder's replacement for undecodable bytes.
 _DAMAGED = "\ufffd"
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_CLOSING = re.compile(r"[ 　]*まで[、 　]*[0-9０-９]+[ 　]*手[で、 　]*(.*)")
-# A closing line ends with the winner. The text before it gives the reason.
-_WINNER = re.compile(
-    r"([先下後上])手の?(?:入玉|宣言|反則|時間切れ|切れ|不戦)?(勝|負)(?:[ちけ]|[。．)） 　]*$)"
+# Patterns for lines in NFKC without blanks.
+_NUMBER_OF_MOVES = "(?:[0-9]{1,6}|[〇一二三四五六七八九十百千]{1,9})手"
+_CLOSING = re.compile(
+    f"(?:以上)?[、,]*(?:まで[、,]*(?:{_NUMBER_OF_MOVES})?|{_NUMBER_OF_MOVES}(?=まで|にて|で))"
+    "(?:まで|をもって|にて|で|[、,])*"
 )
-_DRAWN = re.compile(r"千日手|持将棋|引き?分け?|最大手数")
+# The winner or the loser. A reason may stand before the outcome: 先手の時間切れ負け.
+_WINNER = re.compile(
+    "([先下後上])手(?:番|側)?[^先下後上勝負敗]{0,12}?(勝|負|敗)(?:利|北|[ちけ])?"
+    "(?![一-鿿ぁ-つづてなにぬ-ん])"
+)
+_FOUL = re.compile("反則|二歩|打ち?歩詰|王手放置|二手指|連続王手|王手連続")
+_LOSER = re.compile(f"([先下後上])手[のが]?(?:投了|時間切|切れ負|{_FOUL.pattern})")
+_IN_BRACKETS = re.compile(r"\([^()]*\)")
+_DRAWN = re.compile("千日手|持将棋|引き?分|最大手数")
 _HAND = re.compile(rf"(?:([先下後上])手|[{BLACK_MARKS}{WHITE_MARKS}])の?(?:持ち?駒|手駒)")
 # Part of every header about pieces in hand.
 _OF_A_HAND = ("持駒", "持ち駒", "手駒")
+# The number of the move that led to a diagram.
+_MOVES_BEFORE = re.compile("手数[=＝]([0-9０-９]{1,6})(?![0-9０-９])")
 # Bars of a board diagram, and beginnings of its other lines.
 _BARS = "|｜│"
 _FRAME = ("+--", "＋－", "┌─", "├─", "└─")
 _PIECES_IN_HAND = re.compile(
     f"([{''.join(n for n, code in CODES.items() if len(n) == 1 and 1 <= code <= HAND_NUM)}])"
-    "(十[一二三四五六七八]|[一二三四五六七八九十])?"
+    "(十[一二三四五六七八]|[一二三四五六七八九十]|[0-9０-９]{1,2})?"
 )
-_CELL = re.compile(rf"([v^Vｖ+ 　]?)([・･]|[{''.join(name for name in CODES if len(name) == 1)}])")
+_CELL = re.compile(
+    rf"([v^Vｖ+{BLANKS}]?)([・･]|[{''.join(name for name in CODES if len(name) == 1)}])"
+)
 _OF_WHITE = ("v", "V", "ｖ")
 
 
 def decode_record(data: bytes) -> str:
-    """Decodes a KIF or KI2 file.
-
-    Args:
-        data: The whole file.
-
-    Returns:
-        The text. Undecodable bytes become U+FFFD.
+    """Decodes a KIF or KI2 file; undecodable bytes become U+FFFD.
 
     Raises:
         RecordError: it is not such a text.
     """
-    if is_utf_16(data):
-        raise RecordError(0, UTF_16_REASON)
     data = without_end_of_file(data)
+    if is_utf_16(data) or looks_like_utf_16(data):
+        raise RecordError(0, UTF_16_REASON)
     if not data.strip():
         return ""
     # A name or a comment may be damaged, or cut within a character.
@@ -155,105 +196,67 @@ def lines_of(text: str) -> list[str]:
     return [line.rstrip(BLANKS) for line in _LINE_END.split(text)]
 
 
-class RecordReader:
-    """Reads the lines of one record in order. A subclass reads the lines with moves.
+class End(NamedTuple):
+    """The end of a game.
 
     Attributes:
-        game: What was read. Its end mark has CSA's name; ``summary`` is the result of the
-            closing line (``まで…``).
+        mark: CSA's name of it; None if CSA has none, or if the closing line names only the winner.
+        result: The result for Black.
     """
 
-    def __init__(self, text: str) -> None:
-        """Reads a record.
-
-        Args:
-            text: The record.
-
-        Raises:
-            RecordError: a line cannot be understood. ``NoMovesError`` if there is no move.
-        """
-        self.game = Game()
-        self._header = _Header(self.game)
-        self._started = False
-        self._ended = False
-        for number, line in enumerate(lines_of(text), 1):
-            self._line = number
-            # Some programs also write such a line into the header.
-            if self._started and line.lstrip(BLANKS).startswith("変化"):
-                break
-            self._read_line(line)
-        if not self.game.moves:
-            if self._header.has_position():
-                self._start()
-            raise NoMovesError(
-                "it has no moves of KIF or KI2", self.game if self._started else None
-            )
-        if self.game.end_mark is None and self.game.summary is not None:
-            # Some programs write only the closing line, or their own word for the end.
-            self.game.result = self.game.summary
-
-    def _read_moves(self, line: str) -> bool:
-        """Reads a line with moves; returns False if it has none."""
-        raise NotImplementedError
-
-    def _read_line(self, line: str) -> None:
-        if not line or line[0] in "*#&" or self._read_moves(line):
-            return
-        if line.lstrip(BLANKS).startswith("まで"):
-            self._read_closing(line)
-        elif self._started:
-            # People and web pages write notes below the game.
-            if not self._ended:
-                self._fail("a line that is not a move")
-        else:
-            self._header.read(self._line, line)
-
-    def _read_closing(self, line: str) -> None:
-        closing = _closing_result(line)
-        self.game.summary = self.game.summary if closing is None else closing
-        self._ended = self._started
-
-    def _start(self) -> None:
-        """Sets the start position, before the first move."""
-        if not self._started:
-            self._started = True
-            self._header.start(self._line)
-
-    def _target(self, file: str | None, rank: str | None) -> int:
-        """Returns the target of a move, seen from the mover; the arguments are None for 同."""
-        if file and rank:
-            return self._square(_FILES[file], _NUMBERS[rank])
-        if not self.game.moves:
-            self._fail("the first move says 同, but there is no move before it")
-        return SQUARE_NUM - 1 - self.game.moves[-1].target
-
-    def _square(self, file: int, rank: int) -> int:
-        """Returns a square, seen from the mover."""
-        square = _square(file, rank)
-        return SQUARE_NUM - 1 - square if self._white_to_move() else square
-
-    def _read_end(self, word: str) -> bool:
-        """Reads the word for the end of the game; returns whether it is a usual one."""
-        black_to_move = not self._white_to_move()
-        mark = _END_MARKS.get(word)
-        if word == _ILLEGAL_BY_OPPONENT:
-            mark = "%-ILLEGAL_ACTION" if black_to_move else "%+ILLEGAL_ACTION"
-        if mark is None:
-            return False
-        result = end_result(mark, black_to_move)
-        assert result is not None
-        self._ended = True
-        self.game.end_mark, self.game.result = mark, result
-        return True
-
-    def _white_to_move(self) -> bool:
-        return self.game.to_move == shogi.WHITE
-
-    def _fail(self, reason: str) -> NoReturn:
-        raise RecordError(self._line, reason)
+    mark: str | None
+    result: int
 
 
-class _Header:
+def end_of(word: str, black_to_move: bool) -> End | None:
+    """Reads a word for the end of a game, such as ``投了``; None if it is another word."""
+    if len(word) > _LONGEST_WORD:
+        return None
+    plain = _NOT_IN_A_WORD.sub("", unicodedata.normalize("NFKC", word).lower())
+    mark = _END_MARKS.get(plain)
+    if plain in _ILLEGAL_BY_OPPONENT:
+        mark = "%-ILLEGAL_ACTION" if black_to_move else "%+ILLEGAL_ACTION"
+    if plain in _UNMARKED_ENDS:
+        won = (_UNMARKED_ENDS[plain] == WIN) == black_to_move
+        return End(None, WIN if won else LOSS)
+    result = end_result(mark, black_to_move) if mark else None
+    return None if result is None else End(mark, result)
+
+
+def is_closing(line: str) -> bool:
+    """Says whether a line is a closing line, such as ``まで77手で先手の勝ち``."""
+    return bool(_CLOSING.match(_flat(line)))
+
+
+def closing_end(line: str, black_to_move: bool) -> End | None:
+    """Reads the result of a closing line; None if it gives no result.
+
+    The mark is None unless a foul decided the game.
+    """
+    text = _flat(line)
+    closing = _CLOSING.match(text)
+    text = text[closing.end() :] if closing else text
+    sides = [(side, outcome == "勝") for side, outcome in _WINNER.findall(text)]
+    sides = sides or [(side, False) for side in _LOSER.findall(text)]
+    if sides:
+        side, won = sides[-1]
+        result = WIN if (side in "先下") == won else LOSS
+        return End(_FOULS_FOR_BLACK[result] if _FOUL.search(text) else None, result)
+    if "連続王手" in text:  # no draw, but nothing says who lost
+        return None
+    end = end_of(_IN_BRACKETS.sub("", text), black_to_move)
+    if end is None or end.result == UNKNOWN:
+        return End(None, DRAW) if _DRAWN.match(text) else None
+    return end if end.mark and "ILLEGAL" in end.mark else end._replace(mark=None)
+
+
+def _flat(line: str) -> str:
+    """Returns a short line as the patterns of closing lines expect it."""
+    text = unicodedata.normalize("NFKC", line[:_LONGEST_CLOSING]).translate(_WITHOUT_BLANKS)
+    return text.translate(_SIDES)
+
+
+class Header:
     """Reads the lines above the moves."""
 
     def __init__(self, game: Game) -> None:
@@ -264,16 +267,18 @@ class _Header:
         self._rows: list[list[int]] = []
         self._has_frame = False
         self._hands = [[0] * HAND_NUM, [0] * HAND_NUM]
+        self._moves_before: int | None = None
 
     def read(self, number: int, line: str) -> None:
-        """Reads a line, given its number."""
-        line = line.lstrip(BLANKS)
+        """Reads a line without blanks at its start, given its number."""
         if line.startswith(tuple(_BARS)):
             self._read_row(number, line)
         elif line.startswith(_FRAME):
             self._has_frame = True
         elif line in ("後手番", "上手番", "先手番", "下手番"):
             self._white_first = line[0] in "後上"
+        elif before := _MOVES_BEFORE.match(line):
+            self._moves_before = int(before[1])
         elif "：" in line or ":" in line:
             key, value = re.split("[：:]", line, maxsplit=1)
             if _DAMAGED in key:
@@ -312,6 +317,13 @@ class _Header:
         """Says whether the lines name a handicap or draw a board."""
         return bool(self._handicap or self._rows or self._has_frame)
 
+    def may_begin_with(self, number: int) -> bool:
+        """Says whether the first move may have a number: moves before a diagram may count."""
+        if self._moves_before is not None:
+            return number == self._moves_before + 1
+        by_white = self._game.turn == shogi.WHITE
+        return self._has_frame and number >= 1 and by_white == (number % 2 == 0)
+
     def start(self, number: int) -> None:
         """Sets the start position of the game, given the number of the first move's line."""
         board = list(EVEN_GAME[:SQUARE_NUM])
@@ -326,7 +338,7 @@ class _Header:
         elif self._handicap is not None and self._handicap not in _HANDICAPS:
             raise RecordError(self._handicap_line, "an unknown handicap without a board")
         for square in handicap.split() if not self._rows else ():
-            board[_square(int(square[0]), int(square[1]))] = 0
+            board[square_of(int(square[0]), int(square[1]))] = 0
         placement = bytes(board + self._hands[shogi.BLACK] + self._hands[shogi.WHITE])
         try:
             require_one_set(placement)
@@ -352,21 +364,10 @@ def _pieces_in_hand(number: int, value: str) -> list[int]:
     if _PIECES_IN_HAND.sub("", value).strip(BLANKS):
         raise RecordError(number, "unknown pieces in hand")
     for name, count in _PIECES_IN_HAND.findall(value):
-        hand[CODES[name] - 1] += _NUMBERS[count or "一"]
+        hand[CODES[name] - 1] += _NUMBERS.get(count) or int(count or 1)
     return hand
 
 
-def _closing_result(line: str) -> int | None:
-    """Returns the result of a closing line for Black, or None if it gives no result."""
-    closing = _CLOSING.match(line)
-    if closing is None:
-        return None
-    winners = _WINNER.findall(closing[1])
-    if winners:
-        side, outcome = winners[-1]
-        return WIN if (side in "先下") == (outcome == "勝") else LOSS
-    return DRAW if _DRAWN.match(closing[1]) else None
-
-
-def _square(file: int, rank: int) -> int:
+def square_of(file: int, rank: int) -> int:
+    """Returns the number of a square, seen from Black."""
     return 9 * (rank - 1) + 9 - file

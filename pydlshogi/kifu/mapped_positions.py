@@ -42,13 +42,7 @@ class MappedPositions:
         return int(self._ends[-1])
 
     def __getitem__(self, rows: Any) -> numpy.ndarray:
-        """Copies positions.
-
-        Args:
-            rows: Numbers of the positions, an array of integers or a slice.
-
-        Returns:
-            ``POSITION`` array.
+        """Copies positions, given their numbers as an array or a slice.
 
         Raises:
             ShardError: a shard is damaged.
@@ -60,13 +54,9 @@ class MappedPositions:
         return found
 
     def prefetch(self, numbers: numpy.ndarray, visits: bool = False) -> None:
-        """Asks the system to read positions of shards into memory.
+        """Asks the system to read positions of shards into memory, and their visits if wanted.
 
-        It does not wait, except for the places of the candidates if visits are asked for.
-
-        Args:
-            numbers: Numbers of the positions, an array of integers.
-            visits: Whether to read their visits too.
+        It waits only for the places of the visits.
         """
         parts = [(part, inside) for part, _, inside in self._by_part(numbers) if part]
         for part, inside in parts:
@@ -94,10 +84,7 @@ class MappedPositions:
         return of_records or any(shard.has_visits for shard in self._shards)
 
     def visits_of(self, numbers: numpy.ndarray) -> Visits:
-        """Copies the visits of positions.
-
-        Args:
-            numbers: Numbers of the positions, an array of integers.
+        """Copies the visits of positions, given their numbers.
 
         Raises:
             ShardError: a shard is damaged.

@@ -84,7 +84,7 @@ class Moves:
     """Moves as columns, one row a move, seen from the side that makes it.
 
     Attributes:
-        origin, target, piece, claimed: As in :class:`pydlshogi.kifu.game.Move`, (moves,)
+        origin, target, piece, claimed: As in :class:`pydlshogi.kifu.parsed_game.Move`, (moves,)
             uint8.
     """
 
@@ -172,42 +172,25 @@ def explain_fault(moves: Moves, positions: numpy.ndarray, row: int) -> str:
 
 
 def origins(placement: bytes, piece: int, target: int) -> list[int]:
-    """Finds the pieces of the mover that can go to a square.
-
-    Args:
-        placement: Board and hands (:mod:`pydlshogi.positions`).
-        piece: Code of the piece before the move, 1..14.
-        target: The square.
-
-    Returns:
-        The squares of these pieces, in rising order.
-    """
+    """Finds the mover's pieces of a kind (1..14) that can go to a square, in rising order."""
     table = tables()
     if not table.target_free[placement[target]]:
         return []
     found = []
-    for origin in range(SQUARE_NUM):
-        if placement[origin] != piece:
-            continue
+    origin = placement.find(piece, 0, SQUARE_NUM)
+    while origin >= 0:
         path = origin * SQUARE_NUM + target
         if table.able[piece * _GEOMETRY_NUM + int(table.geometry[path])]:
             step = int(table.step[path])
             between = range(origin + step, target, step)
             if not any(placement[square] for square in between):
                 found.append(origin)
+        origin = placement.find(piece, origin + 1, SQUARE_NUM)
     return found
 
 
 def placement_after(placement: bytes, origin: int, target: int, piece: int) -> bytes:
-    """Makes a possible move.
-
-    Args:
-        placement: Board and hands before the move, seen from the mover.
-        origin, target, piece: As in :class:`pydlshogi.kifu.game.Move`.
-
-    Returns:
-        Board and hands after it, seen from the opponent.
-    """
+    """Makes a possible move, and returns board and hands as the opponent sees them."""
     after = bytearray(placement)
     captured = after[target]
     after[origin] = after[origin] - 1 if origin >= SQUARE_NUM else 0

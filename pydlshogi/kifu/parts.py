@@ -11,11 +11,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy
 
-from pydlshogi.kifu import hcpe3, hcpe3_layout
-from pydlshogi.kifu.batch import Batch, File
-from pydlshogi.kifu.fixed import FixedFormat, LeftOut, decode_records, seen_by_mover
-from pydlshogi.kifu.hcpe import HCPE
-from pydlshogi.kifu.psv import PSV
+from pydlshogi.kifu import hcpe3
+from pydlshogi.kifu.fixed import HCPE, PSV, FixedFormat, LeftOut, decode_records, seen_by_mover
+from pydlshogi.kifu.record_batch import Batch, File
 from pydlshogi.kifu.report import Note
 
 FIXED_FORMATS = (HCPE, PSV)
@@ -49,12 +47,7 @@ class Part(NamedTuple):
 
 
 def parts_of(file: File, size: int = _PART_BYTES) -> Iterator[Part]:
-    """Reads a file part by part.
-
-    Args:
-        file: The file. At least one part is yielded.
-        size: About the size of a part in bytes.
-    """
+    """Reads a file in parts of about ``size`` bytes, at least one."""
     offset = number = 0
     try:
         with _opened(file) as stream:
@@ -72,7 +65,7 @@ def _blocks(name: str, stream: BinaryIO, size: int) -> Iterator[tuple[int, int, 
     """Cuts a file into blocks: their offsets, the numbers of their first records, their bytes."""
     format_ = fixed_format(name)
     if format_ is None:
-        yield from hcpe3_layout.blocks(stream, size)
+        yield from hcpe3.blocks(stream, size)
         return
     count = max(size // format_.record.itemsize, 1)
     number = 0
@@ -92,15 +85,9 @@ def fixed_format(name: str) -> FixedFormat | None:
 
 
 def read_part(part: Part, strict: bool = False) -> Batch:
-    """Decodes a part.
+    """Decodes a part. Records of HCPE and PSV count as games with one position.
 
-    Args:
-        part: The part.
-        strict: Also leave out records and games with an illegal move.
-
-    Returns:
-        The positions. Records of HCPE and PSV count as games with one position. Nothing in
-        the part raises an error.
+    ``strict`` also leaves out records and games with an illegal move. No content raises an error.
     """
     batch = Batch(files=part.offset == 0)
     if part.problem:
@@ -175,13 +162,6 @@ def _note(part: Part, left_out: list[LeftOut], batch: Batch) -> None:
 
 
 def _remark(part: Part, reason: str, batch: Batch, *, counted: bool = False) -> None:
-    """Adds a note about a part.
-
-    Args:
-        part: The part.
-        reason: The message.
-        batch: Receives the note.
-        counted: Whether the note counts as a record. A file without a record counts as one.
-    """
+    """Adds a note about a part; ``counted``: it counts as a record, as a file without one does."""
     batch.excluded.append(Note(part.file, 0, 0, reason))
     batch.remarks += not counted

@@ -1,8 +1,7 @@
 """Kifu lists to packed positions.
 
-Files are read in batches (:mod:`pydlshogi.kifu.batch`) on two threads. A record that cannot be
-parsed, or that has an impossible move, is left out completely. The report names it, and
-reading continues.
+Files are read in batches (:mod:`pydlshogi.kifu.record_batch`) on two threads. A record that cannot
+be parsed, or that has an impossible move, is left out. The report names it, and reading continues.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import collections
 import functools
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import NamedTuple, TypeVar
 import numpy
 
 from pydlshogi.bar import bar
-from pydlshogi.kifu.batch import Batch, File, read_batch, read_records
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.formats import Record, is_binary, records_of
 from pydlshogi.kifu.parts import parts_of, read_part
+from pydlshogi.kifu.record_batch import Batch, File, read_batch, read_records
 from pydlshogi.kifu.replay import rows_of
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.shards import SUFFIX
@@ -68,22 +69,6 @@ def read_positions(
     )
 
 
-def read_sources(
-    kifu_list_file: str | os.PathLike[str],
-    sources: list[Source],
-    *,
-    strict: bool,
-    drop_duplicates: bool,
-    may_be_empty: bool = False,
-) -> tuple[numpy.ndarray, Report]:
-    """Reads the files that ``read_list`` found. Arguments, result and errors as above.
-
-    Args:
-        may_be_empty: Whether it is no error that none of the records can be used.
-    """
-    return _read(kifu_list_file, sources, strict, drop_duplicates, may_be_empty)
-
-
 def read_searched(
     kifu_list_file: str | os.PathLike[str],
     sources: list[Source],
@@ -97,21 +82,32 @@ def read_searched(
     Only HCPE3 files have visits. The positions of other files have no candidates.
     """
     visits: list[Visits] = []
-    positions, report = _read(
-        kifu_list_file, sources, strict, drop_duplicates, may_be_empty, visits
+    positions, report = read_sources(
+        kifu_list_file,
+        sources,
+        strict=strict,
+        drop_duplicates=drop_duplicates,
+        may_be_empty=may_be_empty,
+        visits=visits,
     )
     return positions, report, join(visits)
 
 
-def _read(
+def read_sources(
     kifu_list_file: str | os.PathLike[str],
     sources: list[Source],
+    *,
     strict: bool,
     drop_duplicates: bool,
-    may_be_empty: bool,
+    may_be_empty: bool = False,
     visits: list[Visits] | None = None,
 ) -> tuple[numpy.ndarray, Report]:
-    """Reads all sources to one array; ``visits`` receives the visits of each batch."""
+    """Reads the files that ``read_list`` found. Other arguments, result and errors as above.
+
+    Args:
+        may_be_empty: Whether it is no error that none of the records can be used.
+        visits: Receives the visits of each batch.
+    """
     report = Report(duplicates_dropped=drop_duplicates)
     chunks: list[numpy.ndarray] = []
     for read in stream(sources, report, strict=strict, drop_duplicates=drop_duplicates):
@@ -197,16 +193,18 @@ def _concatenate(chunks: list[numpy.ndarray], total: int) -> numpy.ndarray:
 def _read_batches(sources: list[Source], strict: bool, report: Report) -> Iterator[Batch]:
     """Reads several batches at a time and yields them in order."""
     pool = ThreadPoolExecutor(_WORKERS)
+    stop = threading.Event()
     try:
         going_on: collections.deque[Future[Batch]] = collections.deque()
         for job in _jobs(_files(sources, report), strict):
-            going_on.append(pool.submit(job))
+            going_on.append(pool.submit(stopping.run, job, stop))
             # One batch waits for each worker, so that no worker is idle.
             if len(going_on) > 2 * _WORKERS:
                 yield going_on.popleft().result()
         while going_on:
             yield going_on.popleft().result()
     finally:
+        stop.set()
         pool.shutdown(cancel_futures=True)
 
 

@@ -16,8 +16,8 @@ import numpy
 import shogi
 
 from pydlshogi.common import SQUARE_NUM
-from pydlshogi.kifu.game import OTHER_RESULT, Game
 from pydlshogi.kifu.movement import Moves, check_moves, explain_fault, tables
+from pydlshogi.kifu.parsed_game import OTHER_RESULT, Game
 from pydlshogi.positions import (
     HAND_NUM,
     PIECE_NUM,
@@ -38,7 +38,7 @@ class Games(Moves):
     The moves are sorted by game.
 
     Attributes:
-        evaluation: As in :class:`pydlshogi.kifu.game.Move`, (moves,) int16.
+        evaluation: As in :class:`pydlshogi.kifu.parsed_game.Move`, (moves,) int16.
         lengths: Number of moves, at least 1, (games,) int64.
         starts: Placement before the first move, seen from its mover,
             (games, PLACEMENT_SIZE) uint8.
@@ -91,14 +91,9 @@ class Games(Moves):
 
 
 def rows_of(lengths: numpy.ndarray, order: numpy.ndarray) -> numpy.ndarray:
-    """Returns the row numbers of selected games in an array that is sorted by game.
+    """Returns the rows of selected games in an array that is sorted by game.
 
-    Args:
-        lengths: Number of rows of each game, (games,).
-        order: Numbers of the selected games, in any order.
-
-    Returns:
-        The rows of these games, in the given order.
+    ``lengths`` has the number of rows of each game, ``order`` the numbers of the selected games.
     """
     first = (numpy.cumsum(lengths) - lengths)[order]
     chosen = lengths[order]
@@ -148,14 +143,9 @@ def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
 
 
 def _recent(target: numpy.ndarray, ply: numpy.ndarray) -> numpy.ndarray:
-    """Returns the destinations of the last two moves before each move.
+    """Returns the destinations of the two moves before each move, as ``recent`` of ``POSITION``.
 
-    Args:
-        target: Destination of each move, seen from its mover, (moves,) uint8.
-        ply: Number of each move in its game, from 0, (moves,).
-
-    Returns:
-        (moves, 2) uint8, as ``recent`` of ``POSITION``.
+    ``ply`` is the number of each move in its game, from 0.
     """
     recent = numpy.zeros((len(target), RECENT_NUM), numpy.uint8)
     # The last move is the opponent's, who sees the board from the other side.

@@ -72,12 +72,7 @@ class Report:
     contradictions: list[Note] = field(default_factory=list)
 
     def count(self, results: Sequence[int], positions: int) -> None:
-        """Counts used games.
-
-        Args:
-            results: Result of each game for Black.
-            positions: Number of positions of all these games.
-        """
+        """Counts used games, given their results for Black and the number of their positions."""
         self.games += len(results)
         self.positions += positions
         self.black_wins += results.count(WIN)
@@ -86,14 +81,7 @@ class Report:
         self.unknowns += results.count(UNKNOWN)
 
     def lines(self, most: int = 10) -> Iterator[str]:
-        """Formats the report for a person.
-
-        Args:
-            most: Maximum number of notes of a kind that are listed. The others are counted.
-
-        Yields:
-            Lines without line ends.
-        """
+        """Yields lines for a person. Of each kind of notes the first ``most`` are listed."""
         yield (
             f"{self.records} records, {self.games} used, {self.positions} positions; "
             f"Black won {self.black_wins}, White won {self.white_wins}, "
@@ -117,14 +105,7 @@ class Report:
             print(f"{name}: {line}", file=sys.stderr)
 
     def write_tsv(self, path: str | os.PathLike[str]) -> None:
-        """Writes all notes as tab-separated values in UTF-8, with a line of titles.
-
-        Args:
-            path: The file to create or replace.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Writes all notes as :func:`write_table` does, with a line of titles."""
         rows: list[tuple[object, ...]] = [TITLES]
         duplicate = "dropped duplicate" if self.duplicates_dropped else "kept duplicate"
         for kind, notes in (
@@ -153,15 +134,10 @@ class Report:
 
 
 def write_table(path: str | os.PathLike[str], rows: Iterable[Sequence[object]]) -> None:
-    """Writes tab-separated values in UTF-8, atomically.
+    """Writes titles and rows as tab-separated values in UTF-8, atomically; may raise ``OSError``.
 
-    Args:
-        path: The file to create or replace.
-        rows: The titles and the rows. Tabs and line ends in a cell become blanks. Other
-            characters stay, because scripts search for files by these names.
-
-    Raises:
-        OSError: it cannot be written.
+    Tabs and line ends in a cell become blanks. Other characters stay, because scripts search
+    for files by these names.
     """
     lines = ("\t".join(re.sub(r"[\t\r\n]+", " ", str(cell)) for cell in row) for row in rows)
     with write_beside(path) as file:

@@ -226,13 +226,8 @@ def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
 def _walk(path: str, name: str) -> Iterator[tuple[str, str, str]]:
     """Lists the files in a folder and its subfolders, sorted by name.
 
-    Args:
-        path: The folder.
-        name: Its name in messages.
-
-    Yields:
-        The path of each file; its name in messages; and why it is skipped, empty if it is not.
-        A folder that cannot be searched is included.
+    Yields the path of each file; its name in messages; and why it is skipped, empty if it is not. A
+    folder that cannot be searched is included.
     """
     try:
         with os.scandir(path) as entries:
@@ -274,14 +269,9 @@ class Member(NamedTuple):
 
 
 def read_archive(source: Source) -> Iterator[Member]:
-    """Reads the records of an archive, one file at a time.
+    """Reads the records of a .zip or .7z archive, one file at a time.
 
-    Args:
-        source: A .zip or .7z file.
-
-    Yields:
-        Each record file. A damaged file in a .zip does not affect the others. A .7z
-        compresses all files together.
+    A damaged file in a .zip does not affect the others. A .7z compresses all files together.
 
     Raises:
         KifuError: the file is a .7z and py7zr is not installed.

@@ -50,15 +50,9 @@ def find_records(folder: Path) -> Found:
 
 
 def split(records: Sequence[Path], ratio: float, seed: int) -> tuple[list[Path], list[Path]]:
-    """Splits records at random. The same records and seed give the same parts.
+    """Splits records at random into training and test records, both shuffled.
 
-    Args:
-        records: The records in a fixed order.
-        ratio: Proportion of training records, 0..1.
-        seed: Seed of the shuffle.
-
-    Returns:
-        The training and the test records, both shuffled.
+    The same records, proportion of training records (0..1) and seed give the same parts.
     """
     shuffled = list(records)
     random.Random(seed).shuffle(shuffled)

@@ -1,4 +1,4 @@
-"""An engine of the command line: its name, command and options."""
+"""An engine of the command line: its name, command, options, and the limit of its moves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from dataclasses import dataclass
 
 from pydlshogi.launch import python_path
-from pydlshogi.match.limit import Limit, parse_limit
 from pydlshogi.text import split_words
 
 _NAME = re.compile(r"[\w.+-]+", re.ASCII)
@@ -31,6 +30,53 @@ _THIS_PYTHON = "{python}"
 
 #: The opponents used to measure the strength of the shipped model.
 USUAL_OPPONENTS = (_RANDOM, *(f"{_FAIRY}:{level}" for level in (-20, -10, -5, -3, 0)))
+
+
+#: Kinds of limits, as ``go`` names them.
+KINDS = ("nodes", "depth", "byoyomi")
+
+#: The largest limit.
+MOST = 10**12
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Limit of a move.
+
+    Attributes:
+        kind: One of :data:`KINDS`.
+        value: Number of nodes, depth, or milliseconds.
+    """
+
+    kind: str
+    value: int
+
+    @property
+    def command(self) -> str:
+        """The ``go`` command."""
+        # No clock besides the byoyomi: Fairy-Stockfish 11.1 confuses the two sides' clocks.
+        clock = "btime 0 wtime 0 " if self.kind == "byoyomi" else ""
+        return f"go {clock}{self.kind} {self.value}"
+
+    @property
+    def seconds(self) -> float:
+        """Time that this limit allows an engine, in seconds."""
+        return self.value / 1000 if self.kind == "byoyomi" else 0.0
+
+
+def parse_limit(text: str) -> Limit:
+    """Parses a limit: its kind and its value, as in ``nodes 1000``.
+
+    Raises:
+        ValueError: the text has another form.
+    """
+    found = re.fullmatch(rf"({'|'.join(KINDS)}) +([1-9]\d*)", text.strip(), re.ASCII)
+    if not found or len(found[2]) > len(str(MOST)) or int(found[2]) > MOST:
+        raise ValueError(
+            f"{text!r} is not nodes N, depth N or byoyomi MILLISECONDS, with numbers of at most "
+            f"{MOST}"
+        )
+    return Limit(found[1], int(found[2]))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import shogi
 from pydlshogi.analysis.record import checked_game
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.formats import Record, is_binary, records_of
-from pydlshogi.kifu.game import RecordError
+from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.kifu.sources import Member, Source, is_archive, read_archive, read_list
 from pydlshogi.match.referee import Referee
 from pydlshogi.rules import legal_moves

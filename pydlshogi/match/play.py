@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import shogi
 
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import Limit
 from pydlshogi.match.referee import Referee, Verdict
 from pydlshogi.match.usi_client import EngineError, UsiClient
 

@@ -16,7 +16,7 @@ from pydlshogi.analysis.record import checked_game
 from pydlshogi.drawing.page import write_page
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.csa_board import PIECE_NAMES
-from pydlshogi.kifu.game import RecordError
+from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS
 from pydlshogi.player.strategy import PONANZA_CONSTANT
 

@@ -9,10 +9,9 @@ from typing import Callable, TypeVar
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
-from pydlshogi.kifu.game import RecordError
+from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.lock import lock_outputs
-from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import EngineSpec, Limit
 from pydlshogi.match.openings import Opening, draw_openings
 from pydlshogi.match.play import PlayedGame, play_game
 from pydlshogi.match.record import (

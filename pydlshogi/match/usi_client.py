@@ -20,8 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Callable, NamedTuple
 
 from pydlshogi.errors import UserError
-from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import EngineSpec, Limit
 from pydlshogi.usi.options import SENT_ANYWAY
 from pydlshogi.usi.protocol import decode
 

@@ -8,9 +8,8 @@ policy, policy_bn,     the book's five networks, with its names and model files
 value, policy_value,
 policy_value_resnet
 policy_hand1x1,        relatives of the book's networks: hand planes through 1×1
-policy_value_hand1x1,  filters; the planes of the last two moves; a small network with
-policy_value_history,  two heads
-policy_value_small
+policy_value_history,  filters; the planes of the last two moves; a small network with
+policy_value_small     two heads
 own                    networks of the user, from a Python file
 registry               the networks by name
 =====================  ===========================================================

@@ -1,4 +1,4 @@
-"""Policy networks with hand planes through 1×1 filters; the other layers are the book's."""
+"""Networks with hand planes through 1×1 filters; the other layers are the book's."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydlshogi.layers.blocks import (
     PiecesAndStretchedHands,
 )
 from pydlshogi.network.policy import PolicyNetwork
+from pydlshogi.network.policy_value import PolicyValueNetwork
 
 
 class PolicyHand1x1Network(PolicyNetwork):
@@ -41,3 +42,11 @@ class PolicyHand1x1BNNetwork(PolicyNetwork):
     def hidden_layer(self, inputs: int) -> Any:
         """Makes a normalized 3×3 convolution."""
         return NormalizedConvolution(inputs, self.channels)
+
+
+class PolicyValueHand1x1BNNetwork(PolicyValueNetwork, PolicyHand1x1BNNetwork):
+    """The book's two heads on the trunk of :class:`PolicyHand1x1BNNetwork`.
+
+    Args:
+        channels: Filters of each hidden layer.
+    """

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydlshogi.features import HISTORY_PLANE_NUM
 from pydlshogi.layers.blocks import PiecesHandsAndRecent
-from pydlshogi.network.policy_value_hand1x1 import PolicyValueHand1x1BNNetwork
+from pydlshogi.network.policy_hand1x1 import PolicyValueHand1x1BNNetwork
 from pydlshogi.network.policy_value_resnet import PolicyValueHand1x1Resnet
 
 

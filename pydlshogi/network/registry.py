@@ -26,7 +26,7 @@ _CLASSES = {
     "value": ("value", "ValueNetwork"),
     "policy_value": ("policy_value", "PolicyValueNetwork"),
     "policy_value_resnet": ("policy_value_resnet", "PolicyValueResnet"),
-    "policy_value_hand1x1_bn": ("policy_value_hand1x1", "PolicyValueHand1x1BNNetwork"),
+    "policy_value_hand1x1_bn": ("policy_hand1x1", "PolicyValueHand1x1BNNetwork"),
     "policy_value_hand1x1_resnet": ("policy_value_resnet", "PolicyValueHand1x1Resnet"),
     "policy_value_history_bn": ("policy_value_history", "PolicyValueHistoryBNNetwork"),
     "policy_value_history_resnet": ("policy_value_history", "PolicyValueHistoryResnet"),

@@ -25,7 +25,7 @@ from pydlshogi.usi.protocol import MOVE, CommandError, quote
 
 _ROW = re.compile(r"(?:[1-9]|\+?[plnsbr]|[gk])+", re.IGNORECASE | re.ASCII)
 _HANDS = re.compile(r"-|(?:(?:[1-9]\d?)?[plnsgbr])+", re.IGNORECASE | re.ASCII)
-_HAND = re.compile(r"(\d*)([plnsgbr])", re.IGNORECASE | re.ASCII)
+_HAND = re.compile(r"(\d{0,2})([plnsgbr])", re.IGNORECASE | re.ASCII)
 _MOVE_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 #: Name and number of the pieces of a set, for both sides together. Kings are counted for

@@ -14,8 +14,8 @@ import numpy
 
 from pydlshogi.features import WINS
 from pydlshogi.figure import new_figure, save_figure
-from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.positions import NO_EVALUATION
+from pydlshogi.training.eval_scale import win_probability
 
 #: Number of groups, all of the same width.
 BINS = 20

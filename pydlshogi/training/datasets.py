@@ -22,7 +22,7 @@ from pydlshogi.training import log
 from pydlshogi.training.order import make_order, random_of
 from pydlshogi.training.parallel import Ranks
 from pydlshogi.training.recipe import VISITS, Options, Recipe
-from pydlshogi.training.targets import has_successors
+from pydlshogi.training.targets import ValueTarget, has_successors
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPosi
     """Warns if no training position has the targets of the recipe: visits, evaluations, results."""
     if recipe.policy_target == VISITS and not getattr(positions, "has_visits", False):
         logger.warning("no training position has visits: the moves played are the target")
-    value_target = recipe.value_target
+    value_target = ValueTarget.of_recipe(recipe)
     if network.value_kind is None:
         return
     if all(numpy.isnan(value_target(chunk)).all() for chunk in chunks(positions)):

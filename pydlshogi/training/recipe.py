@@ -10,10 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pydlshogi.training.targets import ValueTarget
+from typing import Any
 
 #: Scale fitted to the floodgate games of 2016 by the program fit_eval_scale.
 EVAL_SCALE = 326.0
@@ -139,13 +136,6 @@ class Recipe:
         "train the value head of --initmodel alone; the other layers and the policy stay the same",
         group=TARGETS,
     )
-
-    @property
-    def value_target(self) -> ValueTarget:
-        """What makes the targets of the value."""
-        from pydlshogi.training.targets import ValueTarget
-
-        return ValueTarget(self.value_lambda, self.eval_scale, self.td_lambda)
 
     @property
     def changes_rate(self) -> bool:

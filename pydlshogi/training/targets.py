@@ -24,11 +24,11 @@ import numpy
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.features import LABEL_NUM, WINS
-from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks
 from pydlshogi.kifu.visits import Visits
 from pydlshogi.positions import NO_EVALUATION
-from pydlshogi.training.recipe import EVAL_SCALE, VISITS
+from pydlshogi.training.eval_scale import win_probability
+from pydlshogi.training.recipe import EVAL_SCALE, VISITS, Recipe
 
 # In the precision of the training.
 _WINS = WINS.astype(numpy.float32)
@@ -72,6 +72,11 @@ class ValueTarget:
     value_lambda: float = 1.0
     eval_scale: float = EVAL_SCALE
     td_lambda: float = 0.0
+
+    @classmethod
+    def of_recipe(cls, recipe: Recipe) -> ValueTarget:
+        """Returns the target that a recipe asks for."""
+        return cls(recipe.value_lambda, recipe.eval_scale, recipe.td_lambda)
 
     def of(
         self, positions: AnyPositions

@@ -28,6 +28,7 @@ from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import VISITS, Settings
 from pydlshogi.training.resume import LiveState
 from pydlshogi.training.state import COMPLETE, VALIDATION, State
+from pydlshogi.training.targets import ValueTarget
 from pydlshogi.training.updater import RecordedUpdater
 
 logger = logging.getLogger(__name__)
@@ -178,7 +179,7 @@ def _make_updater(task: Task, iterator: EpochIterator) -> Any:
 
     converter = PlanesConverter(
         task.train_positions,
-        recipe.value_target,
+        ValueTarget.of_recipe(recipe),
         task.ranks,
         recipe.policy_target,
         task.network.plane_num,

@@ -33,6 +33,8 @@ The edges of a node lie in blocks of ``BLOCK`` places. The last place of a block
 nodes of any number of moves.
 
 ``pool`` holds the numbers below, which say where there is room. ``table`` finds a node by its key.
+All functions take these arrays. So several trees are possible, also in the same arrays: ``root``
+says which one. Nodes and edges are given by their numbers.
 
 numba compiles these functions. Without it they run as plain Python, and the fields are memoryviews
 of the same arrays. Everything compiled is in this module, because numba's cache of compiled
@@ -139,8 +141,6 @@ def select(
     """Chooses the edge with the highest score.
 
     Args:
-        nodes: The nodes.
-        edges: The edges.
         node: A node that is expanded and was visited.
         c_init: ``init`` of the formula above.
         c_base: ``base`` of the formula above.
@@ -228,10 +228,6 @@ def descend(nodes: Any, edges: Any, pool: Any, root: int, puct: Any, line: Any) 
     The leaf and the nodes above it have a pending visit more.
 
     Args:
-        nodes: The nodes.
-        edges: The edges.
-        pool: The room, at least one node.
-        root: The root.
         puct: (6,) float64: the constants of :func:`select` at the root, and those below it.
         line: (n,) int32; receives the moves to the leaf. It ends the way after n moves.
 
@@ -290,13 +286,8 @@ def expand(
     """Gives a node its moves, and their probabilities: the softmax of logits / temperature.
 
     Args:
-        nodes: The nodes.
-        edges: The edges.
-        pool: The room.
         node: The node, without edges.
         moves: Moves of several positions; those of the node are ``moves[start:end]``.
-        start: See ``moves``.
-        end: See ``moves``.
         labels: (2, 32768), the labels of the moves of each side.
         turn: The side to move.
         logits: (n, 2187), the logits of several positions.
@@ -342,11 +333,6 @@ def complete(
     """Expands the leaves of a batch that the network has evaluated, and backs up their values.
 
     Args:
-        nodes: The nodes.
-        edges: The edges.
-        pool: The room for the moves.
-        table: The table.
-        root: The root.
         leaves: (n,) the leaves. They and the nodes above have a pending visit for each.
         keys: (n,) the hashes of the network's inputs.
         turns: (n,) the sides to move.
@@ -379,9 +365,6 @@ def back_up(nodes: Any, root: int, leaf: int, value: float) -> None:
     """Turns a pending visit of a leaf and of all nodes above it into a visit with a value.
 
     Args:
-        nodes: The nodes.
-        root: The root.
-        leaf: The leaf.
         value: Probability that the side to move at the leaf wins.
     """
     node = leaf
@@ -570,9 +553,6 @@ def sweep(nodes: Any, edges: Any, pool: Any, most: int) -> None:
     """Goes through dropped nodes: they do not count as used any more, nor do those below them.
 
     Args:
-        nodes: The nodes.
-        edges: The edges.
-        pool: The room.
         most: Largest number of nodes to go through.
     """
     for _ in range(most):

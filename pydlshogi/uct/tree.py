@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,8 +19,12 @@ from pydlshogi.uct.proof import WIN, Proof
 NODE_BYTES = NODE.itemsize + 16
 BLOCK_BYTES = BLOCK * EDGE.itemsize
 
-#: Least number of nodes and blocks by which an array grows, and the part by which a large one does.
-_GROWTH, _GROWTH_PART = 1024, 4
+#: Least and largest number of nodes and blocks by which an array grows, and the part by which it
+#: grows between them. To prepare the memory of the largest number takes about 5 ms.
+_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 17, 4
+
+#: Elements of an array that are given back at a time, and the seconds between.
+_GIVEN_BACK, _PAUSE = 1 << 19, 0.002
 
 #: Nodes that a slice of :meth:`Tree.sweep` goes through: less than a millisecond.
 _SLICE = 5000
@@ -86,6 +92,7 @@ class Tree:
         self._start: object = None
         self._moves: list[int] = []  # to the anchor
         self._below: list[int] = []  # from the anchor to the root
+        self._nodes, self._edges = numpy.zeros(1, NODE), numpy.zeros(BLOCK, EDGE)
         self.forget()
 
     @property
@@ -156,6 +163,7 @@ class Tree:
 
     def forget(self) -> None:
         """Drops all nodes with their evaluations, and gives their memory back."""
+        self._give_back()
         self._nodes, self._edges = numpy.zeros(1, NODE), numpy.zeros(BLOCK, EDGE)
         self._pool = numpy.zeros(core.POOL_SIZE, numpy.int64)
         self._pool[[core.FRESH_NODE, core.FRESH_EDGE]] = 1, BLOCK
@@ -301,11 +309,11 @@ class Tree:
         self.nodes = self.edges = self.pool = self.table = None
         self.arrays = (None, None, None)
         if nodes > 0:
-            nodes = max(nodes, _GROWTH, len(self._nodes) // _GROWTH_PART)
+            nodes = max(nodes, _growth(len(self._nodes)))
             # The memory's owner moves the pages, not the bytes: no second array is needed.
             self._nodes.resize(len(self._nodes) + nodes, refcheck=False)
         if blocks > 0:
-            blocks = max(blocks, _GROWTH, len(self._edges) // BLOCK // _GROWTH_PART)
+            blocks = max(blocks, _growth(len(self._edges) // BLOCK))
             self._edges.resize(len(self._edges) + blocks * BLOCK, refcheck=False)
             self._pool[core.EDGE_NUM] = len(self._edges)
         is_outgrown = len(self._table) < 2 * len(self._nodes)
@@ -322,7 +330,32 @@ class Tree:
         if is_outgrown:
             core.remember_all(self.arrays[0], self.arrays[2], self.table)
 
+    def _give_back(self) -> None:
+        """Gives the memory of the arrays back, in another thread and in slices.
+
+        To free 600 MB at once takes 0.1 s, in which no other code of Python runs.
+        """
+        arrays = [array for array in (self._nodes, self._edges) if len(array) > _GIVEN_BACK]
+        if not arrays:
+            return
+        self.nodes = self.edges = self.pool = self.table = None
+        self.arrays = (None, None, None)
+
+        def shrink() -> None:
+            while arrays:
+                arrays[-1].resize(max(0, len(arrays[-1]) - _GIVEN_BACK), refcheck=False)
+                if not len(arrays[-1]):
+                    arrays.pop()
+                time.sleep(_PAUSE)
+
+        threading.Thread(target=shrink, name="freed tree", daemon=True).start()
+
     def sweep(self) -> None:
         """Goes through a slice of the dropped nodes, which do not count as used any more."""
         if self.pool[core.GARBAGE]:
             core.sweep(*self.arrays, _SLICE)
+
+
+def _growth(number: int) -> int:
+    """Returns the least number of elements by which an array of a number of them grows."""
+    return min(max(_GROWTH, number // _GROWTH_PART), _MOST_GROWTH)

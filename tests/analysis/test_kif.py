@@ -12,8 +12,8 @@ from pydlshogi.analysis.kif import kif_lines, write_kif
 from pydlshogi.analysis.opinion import Candidate, Opinion
 from pydlshogi.analysis.pictures import summary_text
 from pydlshogi.analysis.record import GameRecord, read_record
-from pydlshogi.kifu.game import DRAW
 from pydlshogi.kifu.kif import parse_kif
+from pydlshogi.kifu.parsed_game import DRAW
 
 HANDICAP = "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
 WITH_HANDS = "4k4/9/4P4/9/9/9/9/9/4K4 w G16Pr2b 1"

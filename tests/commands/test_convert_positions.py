@@ -11,10 +11,8 @@ from kifu_lists import EVEN, MOVES
 from packed_files import EMBEDDED, ROOT, write_games, write_records
 
 from pydlshogi.commands.convert_positions import main
-from pydlshogi.kifu.fixed import decode_records
-from pydlshogi.kifu.hcpe import HCPE
+from pydlshogi.kifu.fixed import HCPE, PSV, decode_records
 from pydlshogi.kifu.hcpe3 import decode_games
-from pydlshogi.kifu.psv import PSV
 from pydlshogi.positions import DRAW
 
 

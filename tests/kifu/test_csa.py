@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pydlshogi.kifu.csa import parse_game, split_records
 from pydlshogi.kifu.csa_board import SQUARE_NAMES
-from pydlshogi.kifu.game import END_MARKS, OTHER_RESULT, RecordError
 from pydlshogi.kifu.kif import parse_kif
+from pydlshogi.kifu.parsed_game import END_MARKS, OTHER_RESULT, RecordError
 from pydlshogi.kifu.replay import Games, replay
 from pydlshogi.positions import (
     DRAW,

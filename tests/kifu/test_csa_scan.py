@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.csa_scan import scan
-from pydlshogi.kifu.game import END_MARKS, END_MARKS_FOR_BLACK, RecordError
+from pydlshogi.kifu.parsed_game import END_MARKS, END_MARKS_FOR_BLACK, FOULS, RecordError
 from pydlshogi.kifu.replay import GAME_COLUMNS, MOVE_COLUMNS, Games, replay
 from pydlshogi.positions import DRAW, EVALUATION_MAX, LOSS, NO_EVALUATION, UNKNOWN, WIN
 
@@ -131,6 +131,8 @@ EVEN_ROWS = kifu_reference.to_csa(shogi.STARTING_SFEN, []).split("\n")[3:12]
 ROWS = "\n".join(EVEN_ROWS).encode()
 TRIMMED_ROWS = "\n".join(row.rstrip() for row in EVEN_ROWS).encode()
 
+# %TORYO is what they replace. A foul needs care: the last move may be illegal.
+MARKS = [mark for mark in END_MARKS if mark not in ("%TORYO", *FOULS)]
 DRESSES = [
     lambda text: text.replace(b"PI", ROWS),
     lambda text: text[text.index(b"PI") :].replace(b"PI", ROWS),
@@ -151,7 +153,7 @@ DRESSES = [
     lambda text: text.rstrip(b"\n"),
     lambda text: text.replace(b"N+", "N+先手".encode("cp932")),
     lambda text: text.replace(b"%TORYO\n", b""),
-    *(lambda text, mark=mark: text.replace(b"%TORYO", mark.encode()) for mark in [*END_MARKS][1:]),
+    *(lambda text, mark=mark: text.replace(b"%TORYO", mark.encode()) for mark in MARKS),
     lambda text: text.replace(b"%TORYO", b"%OUTE_SENNICHITE"),
 ]
 
@@ -193,6 +195,9 @@ ODDITIES = [
     # The last move may be illegal.
     lambda text: text.replace(b"%TORYO", b"%+ILLEGAL_ACTION"),
     lambda text: text.replace(b"%TORYO", b"%-ILLEGAL_ACTION"),
+    lambda text: text.replace(b"%TORYO", b"%ILLEGAL_MOVE"),
+    lambda text: text.replace(b"%TORYO", b"%TORYO,T" + 300 * b"1"),
+    lambda text: text.replace(b"FU\n", b"FU\nT" + 50 * b"1" + b"\n"),
 ]
 
 

@@ -11,8 +11,7 @@ import shogi
 from packed_files import EMBEDDED, write_games
 
 from pydlshogi.features import make_output_label
-from pydlshogi.kifu.hcpe3 import decode_games
-from pydlshogi.kifu.hcpe3_layout import blocks
+from pydlshogi.kifu.hcpe3 import blocks, decode_games
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.sources import KifuError
 from pydlshogi.positions import DRAW, LOSS, PLACEMENT_SIZE, WIN, placement_of, raw_bytes

@@ -9,10 +9,8 @@ import shogi
 from packed_files import EMBEDDED, FLOODGATE, write_records
 
 from pydlshogi.features import make_output_label
-from pydlshogi.kifu.fixed import decode_records, encode_records
-from pydlshogi.kifu.hcpe import HCPE
+from pydlshogi.kifu.fixed import HCPE, PSV, decode_records, encode_records
 from pydlshogi.kifu.loading import load_positions
-from pydlshogi.kifu.psv import PSV
 from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.sources import KifuError
 from pydlshogi.positions import (

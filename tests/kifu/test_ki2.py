@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.formats import format_of
-from pydlshogi.kifu.game import RecordError
 from pydlshogi.kifu.kif import parse_kif
 from pydlshogi.kifu.legality import board_of
 from pydlshogi.kifu.movement import origins, placement_after
+from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.kifu.replay import Games, replay
 from pydlshogi.positions import DRAW, LOSS, PLACEMENT_SIZE, UNKNOWN, WIN, placement_of
 from pydlshogi.read_kifu import read_kifu

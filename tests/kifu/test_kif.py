@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pydlshogi.kifu.csa import parse_game
-from pydlshogi.kifu.game import RecordError
 from pydlshogi.kifu.kif import parse_kif
+from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.kifu.replay import Games, replay
 from pydlshogi.positions import DRAW, EVEN_GAME, LOSS, UNKNOWN, WIN, placement_of
 

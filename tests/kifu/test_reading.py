@@ -418,7 +418,7 @@ def test_a_file_that_cannot_be_read_is_left_out_and_no_cache_made(tmp_path, monk
             raise OSError(5, "Input/output error")
         return whole(descriptor, size)
 
-    monkeypatch.setattr("pydlshogi.kifu.batch.os.read", fail)
+    monkeypatch.setattr("pydlshogi.kifu.record_batch.os.read", fail)
     loaded = load_positions(kifu_list)
     (note,) = loaded.report.excluded
     assert (note.file, "Input/output error" in note.reason) == ("b.csa", True)

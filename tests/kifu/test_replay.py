@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pydlshogi.common import SQUARE_NUM, SQUARES_R180
 from pydlshogi.features import make_output_label
-from pydlshogi.kifu.game import Game, Move
 from pydlshogi.kifu.movement import ORIGIN_NUM
+from pydlshogi.kifu.parsed_game import Game, Move
 from pydlshogi.kifu.replay import Games, replay, rows_of
 from pydlshogi.positions import (
     DRAW,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pydlshogi.commands import make_positions, train_policy
-from pydlshogi.kifu import shard_progress, sharding, shards
+from pydlshogi.kifu import sharding, shards
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
-from pydlshogi.kifu.shard_progress import ShardingError
+from pydlshogi.kifu.sharding import ShardingError
 from pydlshogi.kifu.shards import Shard, ShardError
 from pydlshogi.kifu.sources import KifuError, read_list
 
@@ -201,13 +201,13 @@ def test_other_files_do_not_mix(kifu_list, capsys):
 
 @pytest.mark.parametrize(
     ("module", "name", "value"),
-    [("shards", "MAGIC", b"pydlshogi shard 1\n"), ("shard_progress", "CACHE_VERSION", 0)],
+    [("shards", "MAGIC", b"pydlshogi shard 1\n"), ("sharding", "CACHE_VERSION", 0)],
 )
 def test_shards_of_another_version_are_not_continued(
     kifu_list, monkeypatch, capsys, module, name, value
 ):
     with monkeypatch.context() as other:
-        other.setattr(shard_progress, name, value)
+        other.setattr(sharding, name, value)
         if module == "shards":
             other.setattr(shards, name, value)
         assert make_positions.main(["train.txt", "out"]) == 0
@@ -275,7 +275,7 @@ def test_a_file_that_could_not_be_read_is_tried_again(kifu_list, monkeypatch, ca
         return read(descriptor, size)
 
     with monkeypatch.context() as broken:
-        broken.setattr("pydlshogi.kifu.batch.os.read", fail)
+        broken.setattr("pydlshogi.kifu.record_batch.os.read", fail)
         assert make_positions.main(["train.txt", "out"]) == 0
     assert "files that could not be read: 1. Unless they" in capsys.readouterr().err
     positions = read_positions(kifu_list)[0].tobytes()

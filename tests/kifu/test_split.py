@@ -153,7 +153,7 @@ def test_bad_input_is_one_sentence(games, monkeypatch, capsys, arguments, words)
 def test_an_empty_part_is_told(games, tmp_path, capsys, ratio, part):
     assert make_kifu_list.main([str(games), str(tmp_path / "new" / "x"), "--ratio", ratio]) == 0
     error = capsys.readouterr().err
-    assert f"no game is left for {part}" in error and error.count("\n") == 1
+    assert f"no file is left for {part}" in error and error.count("\n") == 1
     assert (tmp_path / "new" / f"x_{part}.txt").read_bytes() == b""
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from pydlshogi.kifu.csa import parse_game
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import Limit
 from pydlshogi.match.play import play_game
 from pydlshogi.match.record import format_record, write_match_page
 from pydlshogi.match.usi_client import MATE, Answer, evaluation_of

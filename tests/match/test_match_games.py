@@ -18,8 +18,7 @@ from pydlshogi.commands.match import main
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.lock import lock_outputs
 from pydlshogi.match import series
-from pydlshogi.match.engine_spec import parse_engine
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import Limit, parse_engine
 from pydlshogi.match.openings import draw_openings
 from pydlshogi.match.record import read_outcome
 from pydlshogi.match.table import Row

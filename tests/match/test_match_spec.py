@@ -2,8 +2,7 @@
 
 import pytest
 
-from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, parse_engine
-from pydlshogi.match.limit import Limit
+from pydlshogi.match.engine_spec import USUAL_OPPONENTS, EngineSpec, Limit, parse_engine
 
 
 def test_command_arguments_and_options():

@@ -12,8 +12,7 @@ import numpy
 import pytest
 
 from pydlshogi.commands.self_play import main
-from pydlshogi.kifu.hcpe3 import decode_games
-from pydlshogi.kifu.hcpe3_layout import scan
+from pydlshogi.kifu.hcpe3 import decode_games, scan
 from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.selfplay.folder import GameFolder, Tables

@@ -6,13 +6,13 @@ from training_fixtures import REPOSITORY
 from training_helpers import CPU, SmallValueNetwork
 
 from pydlshogi.features import WINS
-from pydlshogi.kifu.eval_scale import win_probability
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.shards import Shard, write_shard
 from pydlshogi.positions import DRAW, LOSS, NO_EVALUATION, POSITION, UNKNOWN, WIN
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.datasets import warn_of_missing_targets
+from pydlshogi.training.eval_scale import win_probability
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.targets import ValueTarget, lambda_returns
 
@@ -148,7 +148,7 @@ def test_a_training_batch_has_the_targets_of_the_recipe():
     positions = numpy.concatenate(random_games(6))
     recipe = Recipe(value_lambda=0.25, eval_scale=SCALE, td_lambda=0.9)
     rows = numpy.random.RandomState(2).permutation(len(positions))[:30]
-    convert = PlanesConverter(positions, recipe.value_target)
+    convert = PlanesConverter(positions, ValueTarget.of_recipe(recipe))
     _, _, found = convert(rows, CPU)
     expected = ValueTarget(0.25, SCALE, 0.9).of(positions)(rows, positions[rows])
     own = ValueTarget(0.25, SCALE)(positions[rows])

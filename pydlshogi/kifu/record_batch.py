@@ -1,7 +1,7 @@
 """Reads a batch of files to positions.
 
 Plain CSA records are parsed together (:mod:`pydlshogi.kifu.csa_scan`), other records one by one
-(:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`, :mod:`pydlshogi.kifu.ki2`). Then all games
+(:mod:`pydlshogi.kifu.csa`, :mod:`pydlshogi.kifu.kif`). Then all games
 are played together (:mod:`pydlshogi.kifu.replay`). A record that cannot be parsed, or that has an
 impossible move, is left out completely, with a note.
 """
@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy
 
+from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa_scan import scan
 from pydlshogi.kifu.formats import CSA, Record, records_of
-from pydlshogi.kifu.game import Game, RecordError
-from pydlshogi.kifu.legality import illegal_moves
+from pydlshogi.kifu.legality import illegal_moves, settle_foul
+from pydlshogi.kifu.parsed_game import Game, RecordError
 from pydlshogi.kifu.replay import Games, replay, rows_of
 from pydlshogi.kifu.report import Note
 from pydlshogi.kifu.visits import Visits
@@ -79,14 +80,9 @@ class Batch:
 
 
 def read_batch(files: list[File], strict: bool = False) -> Batch:
-    """Reads some files to positions.
+    """Reads the usable games of some files. No content of a file raises an exception.
 
-    Args:
-        files: The files.
-        strict: Whether to leave out games with a move that is possible but illegal.
-
-    Returns:
-        The usable games. No content of a file raises an exception.
+    ``strict`` also leaves out games with a move that is possible but illegal.
     """
     batch = Batch(len(files))
     _read_records(list(_records(files, batch)), strict, batch)
@@ -161,11 +157,9 @@ def _read_file(path: str, size: int) -> bytes:
 def _understand(
     records: list[Record], excluded: list[Note]
 ) -> tuple[Games, list[Record], numpy.ndarray] | None:
-    """Parses records, plain ones together.
+    """Parses records, plain ones together: the games, their records and their summaries.
 
-    Returns:
-        The games in the order of the records; the record of each; and the summary of
-        each, ``UNKNOWN`` if there is none. None if there is no game.
+    A game without a summary has ``UNKNOWN``. None if there is no game.
     """
     # CSA text in a file named .kif must not be parsed as CSA.
     scanned = scan([record.text if record.format is CSA else b"" for record in records])
@@ -173,12 +167,13 @@ def _understand(
     summaries = scanned.summaries.tolist()
     careful: list[Game] = []
     for number in numpy.flatnonzero(~scanned.plain).tolist():
+        stopping.check()
         try:
             game = records[number].parse()
         except RecordError as error:
             excluded.append(records[number].note(error.line, error.reason))
             continue
-        game.drop_illegal_move()
+        settle_foul(game)
         if not game.moves:
             excluded.append(records[number].note(0, "its only move is illegal"))
             continue

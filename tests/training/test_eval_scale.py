@@ -16,7 +16,6 @@ from kifu_lists import EVEN, write_list
 
 from pydlshogi.commands import fit_eval_scale
 from pydlshogi.errors import UserError
-from pydlshogi.kifu import eval_scale
 from pydlshogi.positions import (
     DRAW,
     EVALUATION_MAX,
@@ -26,6 +25,7 @@ from pydlshogi.positions import (
     UNKNOWN,
     WIN,
 )
+from pydlshogi.training import eval_scale
 
 ROOT = Path(__file__).parents[2]
 

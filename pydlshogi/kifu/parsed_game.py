@@ -33,6 +33,8 @@ END_MARKS = {
 }
 #: End marks that name a side themselves, and the result of each for Black.
 END_MARKS_FOR_BLACK = {"%+ILLEGAL_ACTION": LOSS, "%-ILLEGAL_ACTION": WIN}
+#: End marks of games that a foul decided.
+FOULS = ("%ILLEGAL_MOVE", *END_MARKS_FOR_BLACK)
 # Some programs write their own marks, such as %OUTE_SENNICHITE. The moves are still valid.
 _OWN_END_MARK = re.compile("%[A-Z_]+")
 
@@ -124,25 +126,12 @@ class Game:
         """The side to move after the last move, ``shogi.BLACK`` or ``shogi.WHITE``."""
         return self.turn ^ (len(self.moves) & 1)
 
-    def drop_illegal_move(self) -> None:
-        """Drops the last move if the end mark says that its side did something illegal.
-
-        KIF's 反則勝ち and CSA's ``%+ILLEGAL_ACTION`` stand after the illegal move itself.
-        """
-        if self.end_mark in END_MARKS_FOR_BLACK and self.winner == self.to_move:
-            del self.moves[-1:]
-
 
 def end_result(mark: str, black_to_move: bool) -> int | None:
-    """Returns the result of a game for Black, given its end mark.
+    """Returns the result of a game for Black, given its end mark such as ``%TORYO``.
 
-    Args:
-        mark: An end mark such as ``%TORYO``.
-        black_to_move: Whether Black was to move when the game ended.
-
-    Returns:
-        ``WIN``, ``LOSS``, ``DRAW`` or ``UNKNOWN``. A well-formed mark that the CSA standard
-        does not define gives ``UNKNOWN``. None if ``mark`` is not an end mark.
+    A well-formed mark that the CSA standard does not define gives ``UNKNOWN``; None if ``mark`` is
+    not an end mark.
     """
     if mark in END_MARKS_FOR_BLACK:
         return END_MARKS_FOR_BLACK[mark]
