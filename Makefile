@@ -12,7 +12,7 @@ KIFU :=
 CUDA := cuda12
 GPU_ARGS :=
 
-.PHONY: train train-book train-value retrain gpu setup test test-all test-slow lint wheel gui-test help clean
+.PHONY: train train-book train-value retrain play gpu setup test test-all test-slow lint wheel gui-test help clean
 
 # Lists, training and curve. Started again, each target continues its run.
 #   $(1): the target that continues, which an interrupted training names
@@ -32,6 +32,11 @@ train-value: setup
 # Starts over, and keeps the earlier run under another name.
 retrain: setup
 	$(call TRAIN,train) --restart
+
+# Opens the board in the browser. PLAY_ARGS: options of the program play.
+PLAY_ARGS :=
+play: setup
+	$(BIN)/python -m pydlshogi play $(PLAY_ARGS)
 
 # Runs the tests, the benchmark, the trainings and the engine on an NVIDIA GPU. A Python that has
 # the packages is used as it is, so that nothing is downloaded; else they are installed into .venv.
@@ -55,8 +60,9 @@ gpu:
 	run ""; \
 	exit 1
 
-# On these processors, OpenVINO makes the search much faster (docs/search.md). All else works without.
-HAS_AVX2 := $(shell grep -q avx2 /proc/cpuinfo 2>/dev/null && echo yes)
+# On processors with AVX2, OpenVINO makes the search much faster (docs/search.md); it has wheels for
+# Macs with ARM, too. All else works without.
+FITS_OPENVINO := $(shell { grep -q avx2 /proc/cpuinfo 2>/dev/null || test "`uname -sm`" = "Darwin arm64"; } && echo yes)
 NO_OPENVINO = OpenVINO could not be installed. The search works without it, but is slower.
 
 # numba and the fast board have no wheels for some systems.
@@ -67,6 +73,9 @@ ADD_SEARCH = @$(BIN)/python -m pip install $(PIP) --only-binary numba,llvmlite,r
 # pip leaves out a package whose condition does not hold.
 CSHOGI := cshogi>=1.1; python_version == '3.12' and sys_platform != 'darwin' and platform_machine in 'x86_64 AMD64'
 ADD_CSHOGI = $(BIN)/python -m pip install --quiet --no-deps "$(CSHOGI)"
+
+# numba's compiled functions stay on the disk. So the first start of an engine need not wait for them.
+COMPILE_SEARCH := $(BIN)/python -c "from pydlshogi.uct.search import compile_search; compile_search()" 2>/dev/null || true
 
 # Chainer has no pyproject.toml. Without --use-pep517, pip announces the end of its old way to build.
 PIP := --quiet --no-build-isolation --use-pep517
@@ -110,6 +119,7 @@ help:
 	@echo "make train-book  the same by the book's recipe"
 	@echo "make train-value train a small network with policy and value, for the search"
 	@echo "make retrain     make train from the start; the earlier run is kept"
+	@echo "make play        play in the browser, also with your own models in run/"
 	@echo "make gpu         run everything that needs an NVIDIA GPU; the results go to run/gpu"
 	@echo "make setup       make .venv, the Python environment of all programs"
 	@echo "make test        run the tests; make test-all: with those that take longer"
@@ -140,10 +150,11 @@ $(VENV)/.setuptools: | $(BIN)/python
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
 	$(BIN)/python -m pip install $(PIP) -e ".[plot,board,7z]"
 	$(ADD_SEARCH)
-ifneq ($(HAS_AVX2),)
+ifneq ($(FITS_OPENVINO),)
 	@$(BIN)/python -m pip install $(PIP) -e ".[openvino]" || echo "$(NO_OPENVINO)"
 endif
 	@$(ADD_CSHOGI)
+	@$(COMPILE_SEARCH)
 	@touch $@
 
 # Not the extra test: it installs much that the tests marked gpu do not need.

@@ -40,12 +40,14 @@ class BuildWithPth(build_py):
 setup(
     packages=[
         *find_packages(include=["pydlshogi", "pydlshogi.*"]),
+        "pydlshogi.browser.page",
         "pydlshogi.drawing.viewer",
         "pydlshogi.model",
     ],
     package_dir={"pydlshogi.model": "model"},
     package_data={
         "pydlshogi.model": ["model_policy", "model_policy_value", "README.md"],
+        "pydlshogi.browser.page": ["*"],
         "pydlshogi.drawing.viewer": ["*"],
     },
     cmdclass={"build_py": BuildWithPth},

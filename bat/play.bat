@@ -1,23 +1,18 @@
 @echo off
-rem Checks that the engine plays, and tells how to register it in a GUI. A double click starts it.
+rem Opens the board in the browser: play against the shipped models and those in the folder run.
+rem A double click starts it. Drop a model file on this file to play against that one.
 setlocal
 cd /d "%~dp0.." || goto failed
 call bat\setup.bat nopause
 if errorlevel 1 goto failed
-set "MODEL=%CD%\model\model_policy_value"
-if exist "run\train\model_policy" set "MODEL=%CD%\run\train\model_policy"
-echo The engine loads "%MODEL%" and plays a move.
-".venv\Scripts\python.exe" .ci\play.py "%MODEL%" ".venv\Scripts\python.exe" policy_player_usi.py || goto failed
-echo The engine works. Register this file as a USI engine in ShogiHome, ShogiGUI or Shogidokoro:
-echo     "%CD%\bat\policy_player.bat"
-echo For a stronger engine, which searches, register this file:
-echo     "%CD%\bat\mcts_player.bat"
-echo Both play with model\model_policy_value.
-if exist "run\train\model_policy" echo To play with your own model, give the option modelfile of policy_player this value: "%MODEL%"
+set "OPTION="
+if not "%~1"=="" set "OPTION=--model"
+echo To end the board, close this window or press Ctrl-C.
+".venv\Scripts\python.exe" -m pydlshogi play %OPTION% %* || goto failed
 pause
 exit /b 0
 
 :failed
-echo play: error: the engine does not work yet. The lines above say why.
+echo play: stopped. The lines above say why.
 pause
 exit /b 1

@@ -35,8 +35,10 @@ rem OpenVINO makes the search much faster. All else works without it.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-build-isolation --use-pep517 -e ".[openvino]" || echo OpenVINO could not be installed. The search works without it, but is slower.
 rem Only Python 3.12 needs this command; pyproject.toml says why.
 ".venv\Scripts\python.exe" -m pip install --quiet --no-deps "cshogi>=1.1; python_version == '3.12' and platform_machine in 'x86_64 AMD64'" || goto failed
+rem The compiled functions stay on the disk, so the first start of an engine need not wait for them.
+".venv\Scripts\python.exe" -c "from pydlshogi.uct.search import compile_search; compile_search()" >nul 2>&1
 type nul >".venv\.for-train"
-echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat shows how to play.
+echo The environment .venv is ready. Next: bat\train.bat trains, bat\play.bat plays.
 if not "%~1"=="nopause" pause
 
 :ready

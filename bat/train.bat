@@ -10,7 +10,7 @@ rem The training names this command if it is interrupted.
 set "PYDLSHOGI_CONTINUE=bat\train.bat with the same arguments"
 echo Ctrl-C stops the training. To continue, start this file again.
 ".venv\Scripts\python.exe" -m pydlshogi train_kifu %* || goto failed
-echo To play with your own model, start bat\play.bat.
+echo To play against your own model, start bat\play.bat.
 pause
 exit /b 0
 

@@ -85,12 +85,5 @@ SQUARES_R180 = [SQUARE_NUM - 1 - square for square in range(SQUARE_NUM)]
 
 
 def bb_rotate_180(bb: int) -> int:
-    """Rotates a bitboard by 180 degrees.
-
-    Args:
-        bb: 81 bits; bit s is square s.
-
-    Returns:
-        81 bits; bit 80 − s is bit s of ``bb``.
-    """
+    """Rotates a bitboard of 81 bits by 180 degrees: bit s becomes bit 80 − s."""
     return int(f"{bb:081b}"[::-1], 2)

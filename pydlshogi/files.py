@@ -167,15 +167,28 @@ def file_stamp(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def shipped_model(name: str = "model_policy") -> Path:
-    """Returns the path of a default model: the clone's, else that of a wheel (see setup.py)."""
+def shipped_model(name: str = "") -> Path:
+    """Returns the path of a shipped model, by its name.
+
+    Without a name, it is the model that the engines play: that with two heads, if it is there.
+    """
+    if name:
+        return shipped_file(name)
+    two_heads = shipped_file("model_policy_value")
+    return two_heads if two_heads.exists() else shipped_file("model_policy")
+
+
+def shipped_file(name: str) -> Path:
+    """Returns the path of a file in the folder model: the clone's, or a wheel's (see setup.py)."""
     package = Path(__file__).resolve().parent
     in_clone = package.parent / "model" / name
     in_wheel = package / "model" / name
     return in_wheel if in_wheel.exists() and not in_clone.exists() else in_clone
 
 
-def best_shipped_model() -> Path:
-    """Returns the path of the shipped model with two heads; without it, that of the policy."""
-    two_heads = shipped_model("model_policy_value")
-    return two_heads if two_heads.exists() else shipped_model()
+def games_folder() -> Path:
+    """Returns the folder of the games played: in a clone run/games, else one in the home folder."""
+    root = Path(__file__).resolve().parent.parent
+    if (root / "pyproject.toml").exists():
+        return root / "run" / "games"
+    return Path.home() / "pydlshogi-games"

@@ -50,8 +50,9 @@ PROGRAMS = (
         ),
     ),
     (
-        "Play (USI engines; register them in a GUI)",
+        "Play (the board in the browser; USI engines, to register in a GUI)",
         (
+            ("play", "play on a board in the browser, and see what the network thinks"),
             ("mcts_player_usi", "the engine that searches: the strongest"),
             ("policy_player_usi", "the engine that plays the most probable move"),
             ("search1_player_usi", "the engine that looks one move ahead"),

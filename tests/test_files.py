@@ -98,19 +98,19 @@ def test_shipped_model_is_in_the_clone_or_beside_the_package(tmp_path, monkeypat
     monkeypatch.setattr(files, "__file__", str(package / "files.py"))
     in_clone = tmp_path / "model" / "model_policy"
     in_wheel = package / "model" / "model_policy"
-    assert files.shipped_model() == in_clone
+    assert files.shipped_model("model_policy") == in_clone
     in_wheel.touch()
-    assert files.shipped_model() == in_wheel
+    assert files.shipped_model("model_policy") == in_wheel
     in_clone.parent.mkdir()
     in_clone.touch()
-    assert files.shipped_model() == in_clone
+    assert files.shipped_model("model_policy") == in_clone
 
 
 def test_the_best_shipped_model_has_two_heads_if_it_is_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": tmp_path / name)
-    assert files.best_shipped_model() == tmp_path / "model_policy"
+    monkeypatch.setattr(files, "shipped_file", lambda name: tmp_path / name)
+    assert files.shipped_model() == tmp_path / "model_policy"
     (tmp_path / "model_policy_value").touch()
-    assert files.best_shipped_model() == tmp_path / "model_policy_value"
+    assert files.shipped_model() == tmp_path / "model_policy_value"
 
 
 def test_an_error_names_the_file_to_write(tmp_path, monkeypatch):

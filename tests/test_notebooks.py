@@ -13,20 +13,23 @@ import pytest
 nbformat = pytest.importorskip("nbformat")
 
 ROOT = Path(__file__).resolve().parent.parent
-TOUR = ROOT / "notebooks/tour.ipynb"
+TOUR, COLAB = ROOT / "notebooks/tour.ipynb", ROOT / "notebooks/colab.ipynb"
+both = pytest.mark.parametrize("notebook", [TOUR, COLAB], ids=lambda path: path.stem)
 
 
-def read_cells(kind):
-    return [cell for cell in nbformat.read(TOUR, 4).cells if cell.cell_type == kind]
+def read_cells(kind, notebook=TOUR):
+    return [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == kind]
 
 
-def test_the_notebook_is_valid_and_small():
-    nbformat.validate(nbformat.read(TOUR, 4))
-    assert TOUR.stat().st_size < 1 << 20
+@both
+def test_the_notebook_is_valid_and_small(notebook):
+    nbformat.validate(nbformat.read(notebook, 4))
+    assert notebook.stat().st_size < 1 << 20
 
 
-def test_every_text_is_in_both_languages():
-    for cell in read_cells("markdown"):
+@both
+def test_every_text_is_in_both_languages(notebook):
+    for cell in read_cells("markdown", notebook):
         assert re.search("[A-Za-z]{4}", cell.source)
         assert re.search("[ぁ-んァ-ヶ一-龠]", cell.source)
 
@@ -41,14 +44,12 @@ def test_the_results_are_saved_without_errors_and_without_paths_of_the_author():
 
 
 def test_the_pictures_are_saved():
-    pictures = [
-        base64.b64decode(output.data["image/png"])
-        for cell in read_cells("code")
-        for output in cell.outputs
-        if "image/png" in output.get("data", {})
-    ]
-    assert len(pictures) >= 7
+    data = [output.get("data", {}) for cell in read_cells("code") for output in cell.outputs]
+    pictures = [base64.b64decode(part["image/png"]) for part in data if "image/png" in part]
+    boards = [part["image/svg+xml"] for part in data if "image/svg+xml" in part]
+    assert len(pictures) + len(boards) >= 7
     assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    assert all(board.startswith("<svg") for board in boards)
 
 
 def test_the_saved_network_has_learned():
@@ -112,3 +113,28 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     resources = {"metadata": {"path": str(ROOT / "notebooks")}}
     nbclient.NotebookClient(notebook, timeout=1200, resources=resources).execute()
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+def test_five_cells_lead_from_a_clone_to_a_game():
+    cells = read_cells("code", COLAB)
+    assert len(cells) == 5
+    assert cells[0].source.splitlines()[:-1] == read_cells("code")[0].source.splitlines()[:-2]
+    assert cells[-1].source.startswith("board = pydlshogi.play()")
+    assert not any(cell.outputs for cell in cells)  # an address of the past would lead nowhere
+
+
+def test_the_notebook_for_playing_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("matplotlib_fontja")  # otherwise its first cell would call pip
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    notebook = nbformat.read(COLAB, 4)
+    resources = {"metadata": {"path": str(ROOT / "notebooks")}}
+    nbclient.NotebookClient(notebook, timeout=600, resources=resources).execute()
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(
+        any("image/svg+xml" in output.get("data", {}) for output in cell.outputs)
+        for cell in cells[2:4]
+    )
+    (frame,) = [output.data["text/html"] for output in cells[4].outputs]
+    assert re.search(r'src="http://127\.0\.0\.1:[0-9]+/', frame)

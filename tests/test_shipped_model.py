@@ -18,7 +18,7 @@ KIFU = Path(__file__).parent.parent / "kifu"
 
 def test_it_has_learned_to_find_the_moves_of_games_it_has_not_seen():
     network = PolicyNetwork()
-    load_model(shipped_model(), network)
+    load_model(shipped_model("model_policy"), network)
     positions = read_kifu(KIFU / "kifulist_test.txt").array[::8].copy()
     labels = positions["label"].astype(numpy.int32)
     with chainer.using_config("train", False), chainer.no_backprop_mode():

@@ -12,6 +12,9 @@ from pydlshogi.analysis.opinion import Opinion
 from pydlshogi.analysis.record import GameRecord
 from pydlshogi.drawing.notation import marked_move_text
 
+#: From this loss of winning probability on, a move is doubtful (疑問手) or bad (悪手).
+DOUBTFUL, BAD = 0.10, 0.20
+
 
 @dataclass(frozen=True)
 class AnalyzedMove:
@@ -20,7 +23,7 @@ class AnalyzedMove:
     Attributes:
         text: The move as players write it, with the mark of its side.
         rank: Its place among the legal moves, 1 for the model's choice.
-        probability: Its probability by the policy.
+        probability: Its probability (:class:`pydlshogi.analysis.opinion.Candidate`).
         before, after: Probability that its side wins, before and after it.
     """
 
@@ -39,6 +42,12 @@ class AnalyzedMove:
         if self.before is None or self.after is None:
             return None
         return max(0.0, self.before - self.after)
+
+    @property
+    def mark(self) -> str:
+        """``bad``, ``doubtful``, or empty."""
+        loss = round(self.loss or 0.0, 3)  # as far as it is shown
+        return "bad" if loss >= BAD else "doubtful" if loss >= DOUBTFUL else ""
 
 
 @dataclass(frozen=True)

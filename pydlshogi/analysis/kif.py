@@ -10,16 +10,23 @@ Sources: sunfish-shogi/shogihome (its record module); records written by ShogiGU
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import shogi
 
 from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove
-from pydlshogi.analysis.opinion import Opinion
-from pydlshogi.analysis.record import AnalysisError
-from pydlshogi.drawing.notation import PIECES, line_text, marked_move_text, move_text
+from pydlshogi.analysis.opinion import Candidate, Opinion
+from pydlshogi.analysis.record import AnalysisError, GameRecord
+from pydlshogi.drawing.notation import (
+    PIECES,
+    line_text,
+    marked_move_text,
+    move_text,
+    side_names,
+)
 from pydlshogi.files import not_written, write_beside
+from pydlshogi.kifu.kif_text import handicap_of
 from pydlshogi.player.strategy import score
 
 #: Suffix of KIF in UTF-8; ``.kif`` stands for Shift_JIS, as GUIs expect.
@@ -69,33 +76,56 @@ def write_kif(game: AnalyzedGame, output: str | os.PathLike[str], engine: str) -
 
 
 def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:
-    """Yields the lines of the file."""
-    record = game.record
-    yield from _start_lines(record.start)
-    for title, name in zip(("先手", "後手"), record.names):
-        yield f"{title}：{_one_line(name)}"
-    yield "手数----指手---------消費時間--"
-    yield f"**Engines 0 {_one_line(engine)}"
-    yield f"*pydlshogi（{_one_line(engine)}）による解析"
-    yield from _summary_lines(game)
-    board = record.board(0)
-    yield from _value_lines(board, game.opinions[0], engine)
-    for move, after in zip(game.moves, game.opinions[1:]):
-        yield f"{move.ply:4} {move_text(board, move.move)}   ( 0:00/00:00:00)"
-        yield from _move_lines(board, move, game.opinions[move.ply - 1])
+    """Yields the lines of an analyzed game."""
+    board = game.record.board(0)
+    comments = [[f"**Engines 0 {one_line(engine)}", f"*pydlshogi（{one_line(engine)}）による解析"]]
+    comments[0] += [*_summary_lines(game), *_value_lines(board, game.opinions[0], engine)]
+    for move, opinion, after in zip(game.moves, game.opinions, game.opinions[1:]):
+        lines = list(_move_lines(board, move, opinion, game.record))
         board.push(move.move)
-        yield from _value_lines(board, after, engine)
-    yield from _end_lines(game)
+        comments.append([*lines, *_value_lines(board, after, engine)])
+    yield from record_lines(game.record, comments)
 
 
-def _one_line(text: str) -> str:
+def record_lines(record: GameRecord, comments: Sequence[Iterable[str]] = ()) -> Iterator[str]:
+    """Yields the lines of a game, with comments on the start and on each move."""
+    details, sides = record.details, side_names(record.handicap)
+    for title, text in (("開始日時", details.date), ("棋戦", details.event)):
+        if text:
+            yield f"{title}：{one_line(text)}"
+    yield from start_lines(record.start)
+    for title, name in zip(sides, record.names):
+        yield f"{title}：{one_line(name)}"
+    yield "手数----指手---------消費時間--"
+    yield from next(iter(comments), ())
+    board, totals = record.board(0), [0, 0]
+    for number, (move, seconds) in enumerate(zip(record.moves, record.seconds()), 1):
+        used = int(seconds or 0)
+        totals[board.turn] += used
+        yield f"{number:4} {move_text(board, move)}   {_times(used, totals[board.turn])}"
+        board.push(move)
+        yield from comments[number] if comments else ()
+    yield from end_lines(record)
+
+
+def _times(used: int, total: int) -> str:
+    minutes, seconds = divmod(total, 60)
+    return f"({used // 60:2}:{used % 60:02}/{minutes // 60:02}:{minutes % 60:02}:{seconds:02})"
+
+
+def one_line(text: str) -> str:
+    """Replaces control characters, such as line ends in a name, by spaces."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _start_lines(start: shogi.Board) -> Iterator[str]:
+def start_lines(start: shogi.Board) -> Iterator[str]:
     """Describes the position before the first move."""
     if start.sfen().split()[:3] == shogi.Board().sfen().split()[:3]:
         yield "手合割：平手"
+        return
+    handicap = handicap_of(start.sfen())
+    if handicap:
+        yield f"手合割：{handicap}"
         return
     yield f"後手の持駒：{_hand(start, shogi.WHITE)}"
     yield "  ９ ８ ７ ６ ５ ４ ３ ２ １"
@@ -132,7 +162,7 @@ def _count(number: int) -> str:
 
 def _summary_lines(game: AnalyzedGame) -> Iterator[str]:
     """Says how often each side played the model's choice."""
-    for color, name in enumerate(("先手", "後手")):
+    for color, name in enumerate(side_names(game.record.handicap)):
         summary = game.summary(color)
         if summary.moves:
             share = 100 * summary.first / summary.moves
@@ -141,22 +171,29 @@ def _summary_lines(game: AnalyzedGame) -> Iterator[str]:
             yield f"*{name}：勝率の低下 1手平均{100 * summary.loss:.1f}%"
 
 
-def _move_lines(board: shogi.Board, move: AnalyzedMove, opinion: Opinion) -> Iterator[str]:
+def _move_lines(
+    board: shogi.Board, move: AnalyzedMove, opinion: Opinion, record: GameRecord
+) -> Iterator[str]:
     """Comments on a move; ``board`` is the position before it."""
     if move.rank is not None and move.probability is not None:
         yield f"*第{move.rank}候補 {100 * move.probability:.1f}%"
     shown = [
-        f"{marked_move_text(board, row.move)} {100 * row.probability:.1f}%"
+        f"{marked_move_text(board, row.move)} {100 * row.probability:.1f}%{_found(row)}"
         for row in opinion.candidates[:_SHOWN]
-        if row.probability is not None
+        if row.probability is not None and (row.value is not None or not opinion.nodes)
     ]
     if shown:
         yield "*候補手：" + "、".join(shown)
     if move.before is not None and move.after is not None:
-        side = "先手後手"[2 * move.color : 2 * move.color + 2]
+        side = side_names(record.handicap)[move.color]
         change = 100 * (move.after - move.before)
         before, after = 100 * move.before, 100 * move.after
         yield f"*{side}の勝率 {before:.1f}% → {after:.1f}%（{change:+.1f}）"
+
+
+def _found(row: Candidate) -> str:
+    """Says what a search found of a candidate."""
+    return "" if row.value is None else f"（勝率{100 * row.value:.1f}%、{row.visits}回）"
 
 
 def _value_lines(board: shogi.Board, opinion: Opinion, engine: str) -> Iterator[str]:
@@ -171,12 +208,12 @@ def _value_lines(board: shogi.Board, opinion: Opinion, engine: str) -> Iterator[
     yield f"*#評価値={value}"
     if text:
         yield f"*#読み筋={text.replace(' ', '')}"
-    yield f"*#エンジン={_one_line(engine)}"
+    yield f"*#エンジン={one_line(engine)}"
 
 
-def _end_lines(game: AnalyzedGame) -> Iterator[str]:
+def end_lines(record: GameRecord) -> Iterator[str]:
     """Says how the game ended."""
-    record, number = game.record, len(game.moves)
+    number = len(record.moves)
     end = _ENDS.get(record.end_mark or "", _BREAK)
     turn = (record.start.turn + number) % 2
     if end == "反則":  # the mark names the side that broke a rule
@@ -188,7 +225,7 @@ def _end_lines(game: AnalyzedGame) -> Iterator[str]:
     if record.end_mark or not (record.is_drawn or record.winner is not None):
         yield f"{number + 1:4} {end}   ( 0:00/00:00:00)"
     if record.winner is not None:
-        yield f"まで{number}手で{('先手', '後手')[record.winner]}の勝ち"
+        yield f"まで{number}手で{side_names(record.handicap)[record.winner]}の勝ち"
     elif end in ("千日手", "持将棋"):
         yield f"まで{number}手で{end}"
     elif record.is_drawn:

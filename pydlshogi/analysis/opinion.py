@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy
@@ -19,10 +19,21 @@ _BATCH = 64
 
 
 class Candidate(NamedTuple):
-    """A legal move, and its probability among them by the policy; None without a policy."""
+    """A legal move, and what is thought of it.
+
+    Attributes:
+        probability: Its probability among the legal moves by the policy; after a search its share
+            of the visits. None without both.
+        visits: Number of visits of a search.
+        value: Probability that its side wins with it, by a search; None if it was not visited.
+        line: Best moves from it on, itself the first; empty without a search.
+    """
 
     move: shogi.Move
     probability: float | None
+    visits: int = 0
+    value: float | None = None
+    line: tuple[shogi.Move, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,14 +44,17 @@ class Opinion:
         candidates: The legal moves, the best first. Empty if the game is over, or if the
             network has no policy and nothing was searched.
         win: Probability that the side to move wins; None if unknown.
-        line: Best moves from here, as far as a search found them.
         nodes: Number of positions that a search visited; 0 without a search.
     """
 
     candidates: list[Candidate]
     win: float | None
-    line: list[shogi.Move] = field(default_factory=list)
     nodes: int = 0
+
+    @property
+    def line(self) -> list[shogi.Move]:
+        """The best moves from here, as far as a search found them."""
+        return list(self.candidates[0].line) if self.candidates else []
 
     def rank(self, move: shogi.Move) -> int | None:
         """Returns the place of a move among the candidates, from 1; None if it is not there."""
@@ -54,9 +68,10 @@ class Opinion:
     def heat(self) -> dict[int, float]:
         """Sums the probabilities of the moves to each square."""
         heat: dict[int, float] = {}
-        for move, probability in self.candidates:
-            if probability is not None:
-                heat[move.to_square] = heat.get(move.to_square, 0.0) + probability
+        for candidate in self.candidates:
+            if candidate.probability is not None:
+                square = candidate.move.to_square
+                heat[square] = heat.get(square, 0.0) + candidate.probability
         return heat
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import shogi
 
-from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove, Summary
+from pydlshogi.analysis.analyzed import BAD, DOUBTFUL, AnalyzedGame, AnalyzedMove, Summary
+from pydlshogi.analysis.kif import record_lines
 from pydlshogi.analysis.opinion import Opinion
 from pydlshogi.analysis.record import GameRecord
 from pydlshogi.drawing.board import Arrow, Diagram
@@ -18,8 +19,8 @@ from pydlshogi.drawing.words import end_reason, word
 #: Less probable moves get no arrow.
 _LEAST = 0.005
 
-#: Least loss of winning probability of a marked move, and most marked moves.
-_LOSS, _MOST_MARKED = 0.08, 5
+#: Most marked moves of a graph.
+_MOST_MARKED = 5
 
 
 def diagram_of(board: shogi.Board, opinion: Opinion | None, arrows: int, language: str) -> Diagram:
@@ -34,9 +35,9 @@ def diagram_of(board: shogi.Board, opinion: Opinion | None, arrows: int, languag
     if black_win is not None and board.turn == shogi.WHITE:
         black_win = 1 - black_win
     shown = [
-        Arrow(move, probability)
-        for move, probability in opinion.candidates[:arrows]
-        if probability is not None and probability >= _LEAST
+        Arrow(row.move, row.probability)
+        for row in opinion.candidates[:arrows]
+        if row.probability is not None and row.probability >= _LEAST
     ]
     return Diagram(board, title, shown, opinion.heat() if arrows else {}, black_win)
 
@@ -67,18 +68,20 @@ def course_of(game: AnalyzedGame, title: str) -> Course:
         [move.probability for move in game.moves],
         [move.rank for move in game.moves],
         [move.ply for move in worst_moves(game)],
+        any(opinion.nodes for opinion in game.opinions),
+        bool(game.record.handicap),
     )
 
 
 def worst_moves(game: AnalyzedGame) -> list[AnalyzedMove]:
     """Lists the moves that lose most, at most five, in their order."""
-    found = [move for move in game.moves if (move.loss or 0) >= _LOSS]
+    found = [move for move in game.moves if move.mark]
     found.sort(key=lambda move: -(move.loss or 0))
     return sorted(found[:_MOST_MARKED], key=lambda move: move.ply)
 
 
-#: Moves of the model that a page shows for each position.
-_SHOWN = 5
+#: Moves of the model that a page shows for each position, and the most moves of their lines.
+_SHOWN, _LINE = 5, 12
 
 
 def page_of_game(game: AnalyzedGame, notes: Sequence[str], language: str) -> GamePage:
@@ -89,17 +92,27 @@ def page_of_game(game: AnalyzedGame, notes: Sequence[str], language: str) -> Gam
         for board, opinion, black_win in zip(record.boards(), game.opinions, game.black_wins())
     ]
     moves = [
-        PageMove(move.move.usi(), move.text, move.rank, move.probability, move.before, move.after)
-        for move in game.moves
+        PageMove(
+            move.move.usi(), move.text, move.rank, move.probability, move.before, move.after,
+            seconds, move.mark,
+        )
+        for move, seconds in zip(game.moves, record.seconds())
+    ]  # fmt: skip
+    summaries = [
+        summary_text(game.summary(color), color, language, record.handicap)
+        for color in shogi.COLORS
     ]
-    summaries = [summary_text(game.summary(color), color, language) for color in shogi.COLORS]
     lines = [*notes, *filter(None, summaries)]
-    return GamePage(title_of(record), lines, positions, moves, end_text(record, language))
+    if any(win is not None for win in game.black_wins()):
+        lines.append(word("marks", language, doubtful=DOUBTFUL, bad=BAD))
+        lines += [word("handicap", language)] * bool(record.handicap)
+    searched = any(opinion.nodes for opinion in game.opinions)
+    return _page(record, lines, positions, moves, language, searched)
 
 
 def page_of_record(
     record: GameRecord,
-    seconds: Sequence[float],
+    seconds: Sequence[float | None],
     black_wins: Sequence[float | None],
     notes: Sequence[str],
     language: str,
@@ -123,15 +136,43 @@ def page_of_record(
         )
         for board, move, win, time in zip(record.boards(), record.moves, wins, [*seconds, *unknown])
     ]
-    return GamePage(title_of(record), notes, positions, moves, end_text(record, language))
+    return _page(record, notes, positions, moves, language)
+
+
+def _page(
+    record: GameRecord,
+    notes: Sequence[str],
+    positions: Sequence[PagePosition],
+    moves: Sequence[PageMove],
+    language: str,
+    searched: bool = False,
+) -> GamePage:
+    details, end = record.details, end_text(record, language)
+    facts = (details.event, details.date, record.handicap, end)
+    return GamePage(
+        title=title_of(record),
+        about=word("between", language).join(filter(None, facts)),
+        notes=notes,
+        positions=positions,
+        moves=moves,
+        end=end,
+        sides=_sides(record.handicap, language),
+        kif="".join(f"{line}\n" for line in record_lines(record)),
+        searched=searched,
+    )
 
 
 def _position(board: shogi.Board, opinion: Opinion, black_win: float | None) -> PagePosition:
     candidates = [
-        PageCandidate(row.move.usi(), marked_move_text(board, row.move), row.probability)
+        PageCandidate(
+            row.move.usi(), marked_move_text(board, row.move), row.probability, row.value,
+            row.visits, " ".join(move.usi() for move in row.line[:_LINE]),
+            line_text(board, list(row.line[:_LINE])),
+        )
         for row in opinion.candidates[:_SHOWN]
-    ]
-    return PagePosition(board.sfen(), black_win, candidates, line_text(board, opinion.line))
+        if row.visits or row.value is not None or not opinion.nodes
+    ]  # fmt: skip
+    return PagePosition(board.sfen(), black_win, candidates)
 
 
 def title_of(record: GameRecord) -> str:
@@ -139,9 +180,15 @@ def title_of(record: GameRecord) -> str:
     return " - ".join(f"{mark} {name or '?'}" for mark, name in zip(SIDES, record.names))
 
 
-def summary_text(summary: Summary, color: int, language: str) -> str:
+def _sides(handicap: str, language: str) -> tuple[str, str]:
+    """Names both sides."""
+    keys = ("lower", "upper") if handicap else ("black", "white")
+    return word(keys[0], language), word(keys[1], language)
+
+
+def summary_text(summary: Summary, color: int, language: str, handicap: str = "") -> str:
     """Says how well the moves of a side fit the model; empty if nothing is known."""
-    side = word(("black", "white")[color], language)
+    side = _sides(handicap, language)[color]
     parts = []
     if summary.moves:
         share = summary.first / summary.moves
@@ -164,5 +211,5 @@ def end_text(record: GameRecord, language: str) -> str:
         return word("draw", language) + in_brackets
     if record.winner is None:
         return reason
-    side = word(("black", "white")[record.winner], language)
+    side = _sides(record.handicap, language)[record.winner]
     return word("wins", language, side=side) + in_brackets

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import shogi
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import plain_file
+from pydlshogi.kifu.details import Details
 from pydlshogi.kifu.formats import is_binary, records_of
+from pydlshogi.kifu.kif_text import handicap_of
 from pydlshogi.kifu.legality import board_of, possible_move
 from pydlshogi.kifu.parsed_game import DRAW, FOULS, Game, NoMovesError, RecordError
 from pydlshogi.player.position import make_board
@@ -32,6 +34,7 @@ class GameRecord:
         names: Names of Black and White, empty if unknown.
         end_mark: The end mark of CSA, such as ``%TORYO``; None if there is none.
         winner: ``shogi.BLACK``, ``shogi.WHITE``, or None.
+        details: What the record says besides.
     """
 
     names: tuple[str, str]
@@ -40,6 +43,7 @@ class GameRecord:
     end_mark: str | None = None
     winner: int | None = None
     is_drawn: bool = False
+    details: Details = field(default_factory=Details)
 
     def board(self, ply: int | None = None) -> shogi.Board:
         """Sets up the position after ``ply`` moves; None: after all.
@@ -58,6 +62,15 @@ class GameRecord:
         for move in self.moves[:ply]:
             board.push(move)
         return board
+
+    def seconds(self) -> list[float | None]:
+        """Lists the time of each move; None where it is unknown."""
+        return [self.details.seconds.get(number) for number in range(1, len(self.moves) + 1)]
+
+    @property
+    def handicap(self) -> str:
+        """The handicap of the start position, such as ``二枚落ち``; empty without one."""
+        return handicap_of(self.start.sfen())
 
     def boards(self) -> Iterator[shogi.Board]:
         """Yields the same board in each position, from the start to the end of the game."""
@@ -94,6 +107,13 @@ def read_record(
         raise AnalysisError(
             f"record {name} cannot be read ({error.strerror}). Check its path."
         ) from None
+    return parse_record(name, data, number, needs_moves=needs_moves)
+
+
+def parse_record(
+    name: str, data: bytes, number: int = 1, *, needs_moves: bool = True
+) -> GameRecord:
+    """Reads a game from the content of a file, as :func:`read_record`."""
     # No file has more records than bytes; islice refuses huge numbers.
     first = min(number - 1, len(data))
     record = next(itertools.islice(records_of(name, data), first, None), None)
@@ -106,7 +126,7 @@ def read_record(
             if needs_moves or error.game is None:
                 raise
             game = error.game
-        return checked_game(game)
+        return replace(checked_game(game), details=record.details())
     except RecordError as error:
         note = record.note(error.line, error.reason)
         remedy = "Correct that line, or choose" if error.line else "Choose"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
+import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy
 import shogi
@@ -12,32 +12,39 @@ import shogi
 from pydlshogi.analysis.opinion import Candidate, Network, Opinion
 from pydlshogi.analysis.record import AnalysisError, GameRecord
 from pydlshogi.player.batch_sizes import default_batch_size, default_batches
+from pydlshogi.uct import line
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import best_lines, candidates
 from pydlshogi.uct.move import from_usi, label_table, to_usi
+from pydlshogi.uct.proof import DRAW, Proof
 from pydlshogi.uct.search import Search, compile_search
 from pydlshogi.uct.settings import Settings
 
 _MOST_VISITS = 10**9
 
+#: Moves of a position whose lines are given.
+_LINES = 10
+
 
 class Searcher:
-    """Searches each position for some seconds.
+    """Searches positions, each for some seconds or some visits, whichever ends first.
 
     Raises:
         AnalysisError: the network has no policy or no value.
     """
 
-    def __init__(self, network: Network, seconds: float) -> None:
-        if not (network.evaluator.has_policy and network.evaluator.has_value):
+    def __init__(
+        self, network: Network, seconds: float | None = None, nodes: int | None = None
+    ) -> None:
+        if not can_search(network):
             raise AnalysisError(
                 f"model {network.name} cannot search: that needs a policy and a value. Choose "
                 "a model of the network policy_value, or let it judge without a search."
             )
         self._network = network
-        self._seconds = seconds
+        self.limit(seconds, nodes)
         evaluator = network.evaluator
         plane_num = evaluator.plane_num
         settings = Settings(
@@ -53,18 +60,29 @@ class Searcher:
         label_table()
         compile_search()
 
+    def limit(self, seconds: float | None, nodes: int | None) -> None:
+        """Changes the limits of the next searches; None for no limit."""
+        self._seconds = math.inf if seconds is None else seconds
+        self._nodes = _MOST_VISITS if nodes is None else nodes
+
     def opinions(self, record: GameRecord) -> Iterator[Opinion]:
         """Gives an opinion on each position of a game, from the start to the end."""
         plain = self._network.opinions(record.boards())
         for board, opinion in zip(record.boards(), plain):
             yield self._searched(record, board, opinion) if opinion.candidates else opinion
 
+    def opinion(self, record: GameRecord) -> Opinion:
+        """Gives an opinion on the last position of a game."""
+        board = record.board()
+        (opinion,) = self._network.opinions([board])
+        return self._searched(record, board, opinion) if opinion.candidates else opinion
+
     def _evaluate(self, planes: numpy.ndarray) -> Answer:
         logits, wins = self._network.evaluator.evaluate(planes)
         return logits, wins
 
     def _searched(self, record: GameRecord, board: shogi.Board, opinion: Opinion) -> Opinion:
-        """Searches a position; the probabilities stay those of the policy."""
+        """Searches a position."""
         moves = [from_usi(move.usi()) for move in board.move_stack]
         search = self._search
         search.tree.clear()
@@ -72,28 +90,58 @@ class Searcher:
         end = time.monotonic() + self._seconds
         try:
             while not (self._is_done() or time.monotonic() >= end):
-                search.step(_MOST_VISITS, lambda: time.monotonic() >= end)
+                search.step(self._nodes, lambda: time.monotonic() >= end)
         except BaseException:
             search.give_up()
             raise
         search.finish()
-        lines = best_lines(search, 1)
+        lines = best_lines(search, _LINES)
         if not lines:  # too little time for a single evaluation
             return opinion
-        order = [to_usi(lines[0].moves[0])] + [to_usi(row.move) for row in candidates(search.root)]
-        return dataclasses.replace(
-            opinion,
-            candidates=_sorted(opinion.candidates, order),
-            win=lines[0].expected(),
-            line=[shogi.Move.from_usi(to_usi(move)) for move in lines[0].moves],
-            nodes=search.root.visits,
-        )
+        rows = _rows(candidates(search.root), lines)
+        # The search leaves out moves that are never better; they come last.
+        named = {row.move for row in rows}
+        rest = [Candidate(row.move, 0.0) for row in opinion.candidates if row.move not in named]
+        return Opinion([*rows, *rest], lines[0].expected(), search.root.visits)
 
     def _is_done(self) -> bool:
-        return bool(self._search.root.proof) or self._search.is_full()
+        root = self._search.root
+        return bool(root.proof) or self._search.is_full() or root.visits >= self._nodes
 
 
-def _sorted(rows: Iterable[Candidate], order: list[str]) -> list[Candidate]:
-    """Sorts candidates as the search does; moves that it does not name come last."""
-    places = {move: place for place, move in reversed(list(enumerate(order)))}
-    return sorted(rows, key=lambda row: places.get(row.move.usi(), len(order)))
+def can_search(network: Network) -> bool:
+    """Says whether a network has what a search needs."""
+    return bool(network.evaluator.has_policy and network.evaluator.has_value)
+
+
+def _rows(found: Sequence[line.Candidate], lines: Sequence[line.Line]) -> list[Candidate]:
+    """Makes the candidates of a searched position, the best first."""
+    best = lines[0]
+    found = sorted(found, key=lambda row: row.move != best.moves[0])
+    if not found or found[0].move != best.moves[0]:  # a mate that the tree has not met
+        found = [line.Candidate(best.moves[0], 0, 1.0, best.proof, 0.0, None), *found]
+    weights = _weights(found, best.proof)
+    by_move = {one.moves[0]: one for one in lines}
+    rows = []
+    for row, weight in zip(found, weights):
+        one, value, moves = by_move.get(row.move), None, ()
+        if row.visits or row.proof or row.move == best.moves[0]:
+            value = one.expected() if one else row.value
+            moves = tuple(map(_move, one.moves)) if one else ()
+        share = weight / (sum(weights) or 1)
+        rows.append(Candidate(_move(row.move), share, row.visits, value, moves))
+    return rows
+
+
+def _weights(found: Sequence[line.Candidate], proof: Proof | None) -> list[int]:
+    """Returns the visits of the moves; the best move, with the proof, has the most.
+
+    Proven losses have none, and a move that wins has them all, because it was not chosen by visits.
+    """
+    if proof and proof.outcome != DRAW:
+        return [int(row is found[0]) for row in found]
+    return [0 if row.proof and row.proof.outcome != DRAW else row.visits for row in found]
+
+
+def _move(move: int) -> shogi.Move:
+    return shogi.Move.from_usi(to_usi(move))

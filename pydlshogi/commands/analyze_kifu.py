@@ -12,12 +12,13 @@ from pydlshogi.commands.arguments import (
     ArgumentParser,
     file_name,
     named_path,
+    non_negative_number,
     positive_int,
-    positive_number,
 )
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
+from pydlshogi.drawing.words import word
 from pydlshogi.player.engine_options import BACKENDS
 
 if TYPE_CHECKING:
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
     from pydlshogi.analysis.opinion import Network
     from pydlshogi.analysis.record import GameRecord
 
+#: Seconds of search for each position.
+_SECONDS = 0.2
+
 
 def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
         prog="analyze_kifu",
-        description="Analyzes a game: the rank and probability of each move among the legal moves. "
-        "A model with a value head adds the probability of winning before and after the move. "
+        description="Analyzes a game by a short search of each position: the rank of each move, "
+        "the probability of winning before and after it, the best moves and their lines. "
         "Writes three files: NAME_analysis.kif with comments, which ShogiGUI and ShogiHome show; "
         "NAME_analysis.png, a graph; NAME_analysis.html, a page with a board to click through.",
     )
@@ -54,10 +58,10 @@ def build_parser() -> ArgumentParser:
     )
     add(
         "--seconds",
-        type=positive_number,
+        type=non_negative_number,
         metavar="S",
-        help="search each position for S seconds; needs a model with policy and value "
-        "(default: the network alone)",
+        help=f"search each position for S seconds; 0: the network alone (default: {_SECONDS:g}, "
+        "or 0 with a model that lacks a policy or a value)",
     )
     add_model(parser)
     add(
@@ -91,10 +95,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     network = load_model(args, args.backend)
     if args.backend == "auto":
         print(f"backend: {network.evaluator.backend}")
-    analyzed = _analyze(record, network, args.seconds)
+    seconds = _seconds(network, args.seconds)
+    analyzed = _analyze(record, network, seconds)
     for path in paths:  # of another record of this name, or with comments that a GUI has added
         keep("analyze_kifu", path)
-    _write(analyzed, network.name, paths, args)
+    notes = [word("model", args.language, name=network.name)]
+    if seconds:
+        notes.append(word("searched", args.language, seconds=seconds))
+    _write(analyzed, network.name, paths, notes, args.language)
     for path in paths:
         print(path)
     return 0
@@ -115,11 +123,11 @@ def _outputs(args: argparse.Namespace) -> list[Path]:
     return [args.output / f"{stem}_analysis{suffix}" for suffix in (".kif", ".png", ".html")]
 
 
-def _analyze(record: GameRecord, network: Network, seconds: float | None) -> AnalyzedGame:
+def _analyze(record: GameRecord, network: Network, seconds: float) -> AnalyzedGame:
     """Analyzes a game; a search shows its progress on a terminal."""
     from pydlshogi.analysis.analyzed import analyze
 
-    if seconds is None:
+    if not seconds:
         return analyze(record, network.opinions(record.boards()))
     from pydlshogi.analysis.searcher import Searcher
     from pydlshogi.bar import bar
@@ -129,18 +137,28 @@ def _analyze(record: GameRecord, network: Network, seconds: float | None) -> Ana
     return analyze(record, bar(opinions, total=total, unit="position"))
 
 
-def _write(game: AnalyzedGame, model: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
+def _seconds(network: Network, wanted: float | None) -> float:
+    """Returns the seconds of search for each position; the default is 0 for a model that cannot."""
+    from pydlshogi.analysis.searcher import can_search
+
+    if wanted is not None:
+        return wanted
+    if can_search(network):
+        return _SECONDS
+    lacking = "value" if network.evaluator.has_policy else "policy"
+    print(f"{network.name} has no {lacking}, so its network is asked without a search.")
+    return 0.0
+
+
+def _write(
+    game: AnalyzedGame, model: str, paths: Sequence[Path], notes: Sequence[str], language: str
+) -> None:
     """Writes the three files."""
     from pydlshogi.analysis.kif import write_kif
     from pydlshogi.analysis.pictures import course_of, page_of_game, title_of
     from pydlshogi.drawing.graph import save_graph
     from pydlshogi.drawing.page import write_page
-    from pydlshogi.drawing.words import word
 
-    language = args.language
-    notes = [word("model", language, name=model)]
-    if args.seconds is not None:
-        notes.append(word("searched", language, seconds=args.seconds))
     write_kif(game, paths[0], model)
     save_graph(course_of(game, title_of(game.record)), paths[1], language=language)
     write_page(page_of_game(game, notes, language), paths[2], language=language)

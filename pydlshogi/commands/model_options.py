@@ -131,11 +131,11 @@ def load_model(args: argparse.Namespace, backend: str = "own") -> Network:
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.analysis.opinion import Network
     from pydlshogi.device import select_device
-    from pydlshogi.files import best_shipped_model
+    from pydlshogi.files import shipped_model
     from pydlshogi.inference.evaluator import Evaluator
 
     device = select_device(args.gpu)
     apply_computation(args)
     use_own_network(args)
-    path = args.model or best_shipped_model()
+    path = args.model or shipped_model()
     return Network(Evaluator(path, device, backend), Path(path).name)

@@ -129,8 +129,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if status:
             return status
     print(f"Model: {model}. Log: {log}. Curve: {curve}.")
-    print(f"To play with it, set the engine's option modelfile to {model.resolve()}")
+    print(f"In a GUI, set the engine's option modelfile to {model.resolve()}")
+    print(f"To play against it: {subprocess.list2cmdline(_play(model))}")
     return 0
+
+
+def _play(model: Path) -> list[str]:
+    """Returns the command that opens the board with a model."""
+    return ["python", "-m", "pydlshogi", "play", "--model", str(model)]
 
 
 def _name(folder: Path | None, recipe: Recipe) -> str:

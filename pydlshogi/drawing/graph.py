@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydlshogi.drawing.canvas import BLUE
 from pydlshogi.drawing.font import japanese_figure
-from pydlshogi.drawing.shapes import BLUE
 from pydlshogi.drawing.words import word
 from pydlshogi.figure import save_figure
 
@@ -35,6 +35,8 @@ class Course:
         probabilities: Probability of each move played.
         ranks: Place of each move among the legal moves, from 1.
         marked: Numbers of the moves, from 1, to mark in the upper graph.
+        searched: Whether the probabilities are shares of a search's visits.
+        is_handicap: Whether Black is 下手.
     """
 
     title: str
@@ -42,6 +44,8 @@ class Course:
     probabilities: Sequence[float | None]
     ranks: Sequence[int | None]
     marked: Sequence[int] = ()
+    searched: bool = False
+    is_handicap: bool = False
 
 
 def save_graph(course: Course, output: str | os.PathLike[str], *, language: str = "en") -> None:
@@ -102,7 +106,7 @@ def _draw_wins(axes: Any, course: Course, language: str) -> None:
         axes.annotate(str(ply), (ply, known[ply]), xytext=(0, distance if above else -distance),
                       textcoords="offset points", ha="center", color=_LOSS, fontsize=8,
                       va="bottom" if above else "top")  # fmt: skip
-    axes.set_ylabel(word("win of black", language))
+    axes.set_ylabel(word("win of lower" if course.is_handicap else "win of black", language))
 
 
 def _draw_moves(axes: Any, course: Course, language: str) -> None:
@@ -117,5 +121,5 @@ def _draw_moves(axes: Any, course: Course, language: str) -> None:
             plies, heights = zip(*bars)
             axes.bar([ply - 0.5 for ply in plies], heights, width=0.85, color=color,
                      label=word(key, language))  # fmt: skip
-    axes.set_ylabel(word("probability", language))
+    axes.set_ylabel(word("share of move" if course.searched else "probability", language))
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize=8, frameon=False)

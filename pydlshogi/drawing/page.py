@@ -22,13 +22,19 @@ from pydlshogi.drawing.notation import FILES, MARKS, PIECES, RANKS, SIDES
 from pydlshogi.drawing.words import word
 from pydlshogi.files import not_written, write_beside
 
-_VIEWER = Path(__file__).resolve().parent / "viewer"
+#: Folder of the page's parts; the board in the browser shares board.js.
+VIEWER = Path(__file__).resolve().parent / "viewer"
 
 #: Texts of the viewer (:mod:`pydlshogi.drawing.words`).
 _WORDS = (
-    "black", "white", "moves", "rank", "policy", "before", "change", "time", "candidates", "line",
-    "flip", "first", "back", "forward", "last", "keys",
+    "moves", "rank", "policy", "share", "before", "change", "time", "candidates", "line", "flip",
+    "first", "back", "forward", "last", "keys", "next mistake", "mistakes", "no mistakes", "bad",
+    "doubtful", "bad move", "doubtful move", "value", "visits", "to the game", "copy sfen",
+    "copy kif", "copied", "win of",
 )  # fmt: skip
+
+#: What the viewer fills in.
+_LATER = {key: f"{{{key}}}" for key in ("side", "move", "before", "after")}
 
 _ASCII = "".join(map(chr, range(32, 127)))
 
@@ -41,6 +47,7 @@ class PageMove:
         usi, text: The move in the notation of USI, and as players write it.
         rank, p: Its place among the model's moves, from 1, and its probability.
         before, after: Probability that its side wins, before and after it.
+        mark: ``bad``, ``doubtful`` or empty.
     """
 
     usi: str
@@ -50,36 +57,56 @@ class PageMove:
     before: float | None = None
     after: float | None = None
     seconds: float | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True)
 class PageCandidate:
-    """A move of the model: USI notation, players' notation, probability or None."""
+    """A move of the model: USI notation, players' notation, probability or None.
+
+    Attributes:
+        value, visits: What a search found: probability that its side wins, number of visits.
+        line, texts: The moves from it on, in both notations, with blanks between them.
+    """
 
     usi: str
     text: str
     p: float | None
+    value: float | None = None
+    visits: int = 0
+    line: str = ""
+    texts: str = ""
 
 
 @dataclass(frozen=True)
 class PagePosition:
-    """A position: its SFEN, the probability that Black wins, the model's moves, a search's line."""
+    """A position: its SFEN, the probability that Black wins, the model's moves."""
 
     sfen: str
     win: float | None = None
     moves: Sequence[PageCandidate] = ()
-    line: str = ""
 
 
 @dataclass(frozen=True)
 class GamePage:
-    """A game to click through; it has one position more than moves."""
+    """A game to click through; it has one position more than moves.
+
+    Attributes:
+        about: Event, date and result in one line.
+        sides: Names of Black and White; those of the language if empty.
+        kif: The game in KIF, to copy.
+        searched: Whether the probabilities are shares of a search's visits.
+    """
 
     title: str
     notes: Sequence[str]
     positions: Sequence[PagePosition]
     moves: Sequence[PageMove]
     end: str
+    about: str = ""
+    sides: Sequence[str] = ()
+    kif: str = ""
+    searched: bool = False
 
 
 def write_page(page: GamePage, output: str | os.PathLike[str], *, language: str = "en") -> None:
@@ -100,7 +127,8 @@ def render_page(page: GamePage, language: str) -> str:
     """Returns the HTML of a page."""
     data: dict[str, Any] = dataclasses.asdict(page)
     del data["title"]
-    data["words"] = {key: word(key, language) for key in _WORDS}
+    data["sides"] = page.sides or [word("black", language), word("white", language)]
+    data["words"] = {key: word(key, language, **_LATER) for key in _WORDS}
     content = _valid(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
     title = _valid(page.title)
     parts = {
@@ -110,7 +138,7 @@ def render_page(page: GamePage, language: str) -> str:
         "style": _read("viewer.css"),
         # "<" could end the element, or begin a comment.
         "data": content.replace("<", "\\u003c"),
-        "script": _read("viewer.js"),
+        "script": _read("board.js") + _read("viewer.js"),
     }
     # Split first: what is filled in may contain a mark itself.
     pieces = _read("page.html").split("@")
@@ -123,7 +151,7 @@ def _valid(text: str) -> str:
 
 
 def _read(name: str) -> str:
-    return (_VIEWER / name).read_text(encoding="utf-8")
+    return (VIEWER / name).read_text(encoding="utf-8")
 
 
 def _font_face(text: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from pydlshogi.drawing.canvas import BLUE, BOARD, INK, LINE, draw_text
 from pydlshogi.drawing.font import japanese_figure
 from pydlshogi.drawing.notation import PIECES
-from pydlshogi.drawing.shapes import BLUE, BOARD, INK, LINE, draw_text
 from pydlshogi.drawing.words import word
 from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
 from pydlshogi.figure import save_figure

@@ -83,6 +83,24 @@ class Evaluator:
             wins = None if kind is None else kind.win_probabilities(values)
         return Evaluation(_to_cpu(logits), _to_cpu(wins))
 
+    def first_layer(self, planes: numpy.ndarray) -> numpy.ndarray | None:
+        """Computes the output of the first layer's filters, after ReLU.
+
+        Args:
+            planes: (n, plane_num, 9, 9) float32.
+
+        Returns:
+            (n, filters, 9, 9) float32; None if the network has no link ``l1``.
+        """
+        layer = getattr(self._network, "l1", None)
+        if layer is None:
+            return None
+        self.device.use()
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            output = chainer.functions.relu(layer(self.device.send(planes)))
+        found: numpy.ndarray = _to_cpu(output.array)
+        return found
+
     def _outputs(self, batch: numpy.ndarray) -> Any:
         """Computes the network's outputs: one array, or a pair of them."""
         if self._forward is not None and len(batch) and get_convolution() != "chainer":

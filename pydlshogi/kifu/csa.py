@@ -144,7 +144,7 @@ class _Parser:
 
     def __init__(self, record: bytes) -> None:
         self.game = Game()
-        self._decode = _name_decoder(record)
+        self._decode = decoder_of(record)
         self._position = StartPosition()
         self._turn: int | None = None
         self._ended = False
@@ -307,8 +307,8 @@ def _known_move(statement: str) -> tuple[int, int, int, int] | None:
     return mover, origin, target, piece
 
 
-def _name_decoder(record: bytes) -> Callable[[str], str]:
-    """Returns the decoder for the players' names of a record; it takes latin-1 text."""
+def decoder_of(record: bytes) -> Callable[[str], str]:
+    """Returns the decoder for names and comments of a record; it takes latin-1 text."""
     if record.isascii():
         return str
     match = _ENCODING.search(record)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pydlshogi.kifu.csa import parse_game, split_records
+from pydlshogi.kifu.details import Details, details_of_csa, details_of_kif
 from pydlshogi.kifu.fixed import HCPE, PSV
 from pydlshogi.kifu.hcpe3 import SUFFIXES as HCPE3_SUFFIXES
 from pydlshogi.kifu.kif import looks_like_kif, parse_kif, split_games
@@ -26,16 +27,18 @@ class Format(NamedTuple):
         split: Splits a file into records. Yields the number of lines before each record,
             and its bytes.
         parse: Parses one record; raises ``RecordError``.
+        details: Reads what one record says besides its moves.
     """
 
     name: str
     suffixes: tuple[str, ...]
     split: Callable[[bytes], Iterator[tuple[int, bytes]]]
     parse: Callable[[bytes], Game]
+    details: Callable[[bytes], Details]
 
 
-CSA = Format("CSA", (".csa",), split_records, parse_game)
-KIF = Format("KIF", (".kif", ".kifu", ".ki2", ".ki2u"), split_games, parse_kif)
+CSA = Format("CSA", (".csa",), split_records, parse_game, details_of_csa)
+KIF = Format("KIF", (".kif", ".kifu", ".ki2", ".ki2u"), split_games, parse_kif, details_of_kif)
 FORMATS = (CSA, KIF)
 
 #: Suffixes of binary files (:mod:`pydlshogi.kifu.parts`).
@@ -77,6 +80,10 @@ class Record(NamedTuple):
     def parse(self) -> Game:
         """Parses the text; raises ``RecordError``."""
         return self.format.parse(self.text)
+
+    def details(self) -> Details:
+        """Reads the event, the date, the times and the comments."""
+        return self.format.details(self.text)
 
     def note(self, line: int, reason: str) -> Note:
         """Makes a note about the record; ``line`` counts within it, 0 for no line."""

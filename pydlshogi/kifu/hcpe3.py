@@ -58,7 +58,7 @@ _MOST_CANDIDATES = 593
 REPETITION, DECLARATION = 4, 8
 
 
-def encode_game(
+def encode(
     hcp: bytes, result: int, moves: Sequence[tuple[int, int, Sequence[tuple[int, int]]]]
 ) -> bytes:
     """Encodes a game.

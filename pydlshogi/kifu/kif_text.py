@@ -12,6 +12,7 @@ Shogi, Shogi Club 24, IS-SHOGI and Kifu Database.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from typing import NamedTuple
@@ -70,8 +71,8 @@ TARGET_AND_PIECE = (
 #: Characters that begin a comment.
 COMMENT_MARKS = "*＊#＃&"
 
-# Squares of the pieces that the stronger side (White) removes, as file and rank seen by Black.
-_HANDICAPS = {
+#: Squares of the pieces that the stronger side (White) removes, as file and rank seen by Black.
+HANDICAPS = {
     "平手": "",
     "香落ち": "11",
     "右香落ち": "91",
@@ -89,6 +90,26 @@ _HANDICAPS = {
     "八枚落ち": "82 22 11 91 21 81 31 71",
     "十枚落ち": "82 22 11 91 21 81 31 71 41 61",
 }
+
+
+@functools.lru_cache(maxsize=1)
+def _handicaps_by_sfen() -> dict[str, str]:
+    found = {}
+    for name, squares in HANDICAPS.items():
+        board = shogi.Board()
+        for square in squares.split():
+            board.remove_piece_at(square_of(*map(int, square)))
+        board.turn = shogi.WHITE
+        found[board.sfen().rsplit(" ", 1)[0]] = name
+    del found[shogi.STARTING_SFEN.rsplit(" ", 1)[0].replace(" b ", " w ")]
+    return found
+
+
+def handicap_of(sfen: str) -> str:
+    """Names the handicap of a start position; empty for any other position."""
+    return _handicaps_by_sfen().get(sfen.rsplit(" ", 1)[0], "")
+
+
 # Other names of some of them.
 _OTHER_HANDICAP_NAMES = {"": "平手", "なし": "平手", "互先": "平手", "飛落ち": "飛車落ち"}
 
@@ -327,7 +348,7 @@ class Header:
     def start(self, number: int) -> None:
         """Sets the start position of the game, given the number of the first move's line."""
         board = list(EVEN_GAME[:SQUARE_NUM])
-        handicap = _HANDICAPS.get(self._handicap or "", "")
+        handicap = HANDICAPS.get(self._handicap or "", "")
         white_first = bool(handicap) if self._white_first is None else self._white_first
         if self._rows or self._has_frame:
             if len(self._rows) != 9:
@@ -335,7 +356,7 @@ class Header:
             board = [code for row in self._rows for code in row]
         elif self._handicap == "その他":
             raise RecordError(number, "a special start position (手合割：その他) without a board")
-        elif self._handicap is not None and self._handicap not in _HANDICAPS:
+        elif self._handicap is not None and self._handicap not in HANDICAPS:
             raise RecordError(self._handicap_line, "an unknown handicap without a board")
         for square in handicap.split() if not self._rows else ():
             board[square_of(int(square[0]), int(square[1]))] = 0

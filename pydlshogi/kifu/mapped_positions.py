@@ -66,12 +66,7 @@ class MappedPositions:
                 self._shards[part - 1].prefetch_candidates(inside)
 
     def _by_part(self, numbers: numpy.ndarray) -> Iterator[tuple[int, Any, Any]]:
-        """Divides positions among the parts.
-
-        Yields:
-            Number of a part, the indices of its positions in ``numbers``, and the numbers of
-            these positions in the part.
-        """
+        """Yields the number of each part, indices in ``numbers``, and numbers in the part."""
         parts = numpy.searchsorted(self._ends, numbers, "right")
         for part in numpy.unique(parts).tolist():
             places = numpy.flatnonzero(parts == part)

@@ -260,12 +260,7 @@ class Task(NamedTuple):
         return fingerprint([repr(everything).encode("utf-8", "surrogateescape")])
 
     def first_missing(self) -> list[Any]:
-        """Describes the first file or folder that is missing or cannot be used.
-
-        Returns:
-            Its name, the number of files before it, and their fingerprint; empty if there is no
-            such file.
-        """
+        """Describes the first missing file: name, files before it, and their fingerprint."""
         for number, source in enumerate(self.sources):
             if source.problem:
                 return [source.name, number, self._before(number).mark()]

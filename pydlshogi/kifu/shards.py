@@ -227,12 +227,7 @@ class Shard:
                 self.visits_of(rows)
 
     def prefetch(self, rows: numpy.ndarray, visits: bool = False) -> None:
-        """Asks the system to read the blocks of positions into memory; does not wait.
-
-        Args:
-            rows: Numbers of the positions, an array of integers.
-            visits: Whether to read the ``starts`` of their visits too.
-        """
+        """Asks the system to read the blocks of positions into memory; does not wait."""
         for _, block in self._blocks_of(rows):
             self._will_need(_HEADER_SIZE, POSITION.itemsize, block)
             if visits and self.has_visits:

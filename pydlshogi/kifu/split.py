@@ -61,14 +61,10 @@ def split(records: Sequence[Path], ratio: float, seed: int) -> tuple[list[Path],
 
 
 def write_lists(lists: Mapping[Path, Sequence[Path]], absolute: bool = False) -> None:
-    """Writes kifu lists. If one cannot be written, none is replaced.
+    """Writes the records of each list, one a line. If one cannot be written, none is replaced.
 
-    Args:
-        lists: The records of each list. A list is UTF-8 with one record a line; undecodable
-            file names keep their bytes.
-        absolute: Whether to write absolute paths. Relative paths start from the folder of the
-            list and use ``/`` on every system. A record on another Windows drive always
-            has an absolute path.
+    Relative paths start from the folder of the list and use ``/`` on every system; a record on
+    another Windows drive has an absolute path. Undecodable file names keep their bytes.
 
     Raises:
         OSError: a list cannot be written.

@@ -17,7 +17,7 @@ import shogi
 
 from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
 from pydlshogi.processors import has_avx2
-from pydlshogi.rules import can_declare_win, has_legal_move, is_legal
+from pydlshogi.rules import can_declare_win, has_legal_move, is_legal, missing_points
 
 #: End marks of games that were lost by an illegal move, a crash or silence.
 FAULT_MARKS = ("%ILLEGAL_MOVE", "%TIME_UP")
@@ -50,16 +50,16 @@ class Board(Protocol):
 
 
 class RulesBoard:
-    """The rules of :mod:`pydlshogi.rules` on python-shogi's board."""
+    """The rules of :mod:`pydlshogi.rules` on python-shogi's board, the attribute ``board``."""
 
     def __init__(self, sfen: str) -> None:
-        self._board = shogi.Board(sfen)
-        self.sfen, self.is_check = self._board.sfen, self._board.is_check
+        self.board = shogi.Board(sfen)
+        self.sfen, self.is_check = self.board.sfen, self.board.is_check
 
     @property
     def turn(self) -> int:
         """The side to move."""
-        return int(self._board.turn)
+        return int(self.board.turn)
 
     def is_legal(self, usi: str) -> bool:
         """Says whether a text is a legal move."""
@@ -68,23 +68,23 @@ class RulesBoard:
         except (ValueError, IndexError, KeyError):
             return False
         # python-shogi reads some texts that are no USI, such as capitals.
-        return move.usi() == usi and bool(move) and is_legal(self._board, move)
+        return move.usi() == usi and bool(move) and is_legal(self.board, move)
 
     def push(self, usi: str) -> str:
         """Plays a legal move and returns it in CSA notation, without a sign."""
         move = shogi.Move.from_usi(usi)
-        self._board.push(move)
+        self.board.push(move)
         start = "00" if move.from_square is None else SQUARE_NAMES[move.from_square]
-        piece = PIECE_NAMES[self._board.piece_type_at(move.to_square) - 1]
+        piece = PIECE_NAMES[self.board.piece_type_at(move.to_square) - 1]
         return f"{start}{SQUARE_NAMES[move.to_square]}{piece}"
 
     def is_lost(self) -> bool:
         """Says whether the side to move has no legal move."""
-        return not has_legal_move(self._board)
+        return not has_legal_move(self.board)
 
     def may_declare(self) -> bool:
         """Says whether the side to move may declare victory."""
-        return can_declare_win(self._board)
+        return can_declare_win(self.board)
 
 
 class CshogiBoard:
@@ -116,6 +116,8 @@ class CshogiBoard:
 
 def make_board(sfen: str) -> Board:
     """Makes cshogi's board where it is installed and runs, and ours elsewhere."""
+    if missing_points(sfen):  # cshogi does not count the missing pieces at a declaration
+        return RulesBoard(sfen)
     try:
         # cshogi ends the process on a processor without AVX2.
         return CshogiBoard(sfen) if has_avx2() else RulesBoard(sfen)
@@ -186,14 +188,15 @@ class Referee:
             return self.loss("%ILLEGAL_MOVE", "declared victory without the right to")
         if not self.board.is_legal(answer):
             return self.loss("%ILLEGAL_MOVE", f"answered with the illegal move {answer[:20]!a}")
-        self._push(answer)
+        self.push(answer)
         return self._judge()
 
     def loss(self, end_mark: str, reason: str) -> Verdict:
         """Returns the verdict that the side to move loses."""
         return Verdict(1 - self.board.turn, end_mark, reason)
 
-    def _push(self, usi: str) -> None:
+    def push(self, usi: str) -> None:
+        """Plays a possible move without a judgement."""
         sign = "+" if self.board.turn == shogi.BLACK else "-"
         self.moves.append(usi)
         self.csa_moves.append(sign + self.board.push(usi))

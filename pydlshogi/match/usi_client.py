@@ -72,7 +72,7 @@ class UsiClient:
 
     Args:
         spec: The engine; it starts in the current folder.
-        timeout: Seconds that an answer may take, in addition to the byoyomi.
+        timeout: Seconds that an answer may take, in addition to the byoyomi; it may be changed.
 
     Raises:
         EngineError: The engine cannot be started.
@@ -80,7 +80,7 @@ class UsiClient:
 
     def __init__(self, spec: EngineSpec, timeout: float) -> None:
         self.spec = spec
-        self._timeout = timeout
+        self.timeout = timeout
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         try:
             self._process = _start(spec, self._stderr)
@@ -253,7 +253,7 @@ class UsiClient:
     @contextlib.contextmanager
     def _talk(self, command: str, seconds: float = 0.0) -> Iterator[None]:
         """Sets the deadline of a command; if it fails, kills the engine and says why."""
-        patience = seconds + self._timeout
+        patience = seconds + self.timeout
         self._lines.deadline = time.monotonic() + patience
         self._lines.said = ""
         try:

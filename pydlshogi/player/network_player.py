@@ -176,7 +176,7 @@ class NetworkPlayer(EnginePlayer):
         default = self.options.default("modelfile")
         if default != POLICY_VALUE_MODEL:
             return self._located(default)
-        return files.best_shipped_model()
+        return files.shipped_model()
 
     def _located(self, name: str) -> Path:
         """Returns the path of a model file; a shipped model may be in the wheel."""

@@ -9,7 +9,7 @@ import numpy
 import shogi
 
 from pydlshogi.kifu.hcp import HCP, pack
-from pydlshogi.kifu.hcpe3 import DECLARATION, REPETITION, encode_game
+from pydlshogi.kifu.hcpe3 import DECLARATION, REPETITION, encode
 from pydlshogi.player.strategy import score
 from pydlshogi.positions import PLACEMENT_SIZE, placement_of
 from pydlshogi.selfplay.search import Choice, RootSearch
@@ -122,7 +122,7 @@ class LiveGame:
             (move, 0 if value is None else score(value), candidates)
             for move, value, candidates in self.moves
         ]
-        return encode_game(_packed(self.start.sfen), self.result(), moves)
+        return encode(_packed(self.start.sfen), self.result(), moves)
 
     def _play(self, choice: Choice) -> None:
         """Notes and plays a move, unless its side resigns."""

@@ -76,12 +76,7 @@ class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
         self._saved: int | None = None
 
     def __call__(self, filename: str, outdir: str, target: dict[str, Any]) -> None:
-        """Writes the pair.
-
-        Args:
-            filename: Not used: the paths are fixed.
-            outdir: Not used.
-            target: What ``State.to_arrays`` returned.
+        """Writes the pair of ``State.to_arrays``; the paths are fixed.
 
         Raises:
             NotFiniteError: a weight or a loss is not finite; the old pair stays.
@@ -131,10 +126,6 @@ def _advice(error: OSError) -> str:
 def finish_save(model: str | os.PathLike[str], state: str | os.PathLike[str]) -> None:
     """Does step 3 of a save that was killed after step 2; otherwise does nothing.
 
-    Args:
-        model: Path of the model file.
-        state: Path of the state file.
-
     Raises:
         OSError: ``MODEL.next`` cannot be renamed.
     """
@@ -150,20 +141,15 @@ def load_pair(
     network: Any,
     optimizer: Any,
 ) -> State:
-    """Reads a model file and the state file that was saved with it.
+    """Reads a model file into a network, and the state file that was saved with it.
 
     Args:
-        model: The model file.
-        state: The state file. One of the book's fits every model of the same network.
+        model, state: The files. A state of the book's fits every model of the same network.
         network: Receives the model.
         optimizer: The ``chainer.Optimizer`` set up with ``network``; receives its state.
 
-    Returns:
-        The content of the state file.
-
     Raises:
-        ModelFileError: the model file cannot be used.
-        StateFileError: the state file cannot be used, or belongs to another model.
+        ModelFileError, StateFileError: a file cannot be used, or belongs to another one.
         OSError: ``MODEL.next`` cannot be renamed.
     """
     content = load_state(state)

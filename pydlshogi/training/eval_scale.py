@@ -233,12 +233,7 @@ def _draw_games(above: Any, below: Any, counts: Counts) -> None:
 
 
 def save_picture(output: Path, counts: Counts, scale: float) -> None:
-    """Writes the picture atomically. No display is needed.
-
-    Args:
-        output: The file. The suffix chooses the format; without one it is PNG.
-        counts: The positions.
-        scale: The fitted scale.
+    """Writes the picture atomically; the suffix chooses its format.
 
     Raises:
         DrawingError: matplotlib is missing, or the picture cannot be written.

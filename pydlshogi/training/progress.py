@@ -20,14 +20,9 @@ INTERVAL = 0.5
 
 
 def bar_stream() -> TextIO | None:
-    """Chooses the stream for progress bars.
+    """Returns the stream for progress bars, standard error or output; None without a terminal.
 
-    A bar redraws its line. In a file, a pipe, a notebook or a terminal without cursor control, it
-    would fill the output. There, the lines of the log show the progress.
-
-    Returns:
-        Standard error, or standard output if only that is a terminal; None if no bar must be
-        shown.
+    A bar redraws its line. In a file, a pipe or a notebook it would fill the output.
     """
     # Jupyter and Colab run a command of a cell in a terminal, and set this variable.
     if os.environ.get("TERM") == "dumb" or "JPY_PARENT_PID" in os.environ:

@@ -139,12 +139,7 @@ class LiveState:
 
 
 def has_other_positions(place: Place, positions: AnyPositions) -> bool:
-    """Says whether a resumed run had other training positions.
-
-    Args:
-        place: The place of the resumed run.
-        positions: The training positions of this run.
-    """
+    """Says whether a resumed run had other training positions."""
     return _checksum_for(place, positions) != place.train
 
 

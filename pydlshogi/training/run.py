@@ -45,12 +45,7 @@ class FirstWeightsError(UserError):
 def run(
     options: Options, ranks: Ranks = ALONE, interruption: Interruption | None = None
 ) -> int | None:
-    """Trains as the options say.
-
-    Args:
-        options: The options; the folders of the output files exist.
-        ranks: The processes that train together. The options of the first one count.
-        interruption: As for ``train``.
+    """Trains as the options say; the folders of the output files exist.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted.

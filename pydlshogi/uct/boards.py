@@ -1,15 +1,28 @@
-"""Chooses the board of the search: cshogi's if it is installed, else python-shogi's."""
+"""Chooses the board of the search: cshogi's, else rsshogi's, else python-shogi's."""
 
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.metadata
 from typing import Any
 
+import numpy
 import shogi
 
+from pydlshogi.common import SQUARE_NUM
+from pydlshogi.features import PLANE_NUM
 from pydlshogi.processors import has_avx2
-from pydlshogi.uct.board import SearchBoard
+from pydlshogi.uct.board import Mate, SearchBoard
+from pydlshogi.uct.compiler import call_first
 from pydlshogi.uct.cshogi_limits import fits_cshogi
+from pydlshogi.uct.move import from_usi
+
+#: The fast boards by library, the fastest first.
+_FAST_BOARDS = {"cshogi": "CshogiBoard", "rsshogi": "RsshogiBoard"}
+
+#: A mate in one, on which a library is tried.
+_MATE, _MATING_MOVE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1", "G*5b"
 
 
 def make_search_board(sfen: str | None = None, searched: shogi.Board | None = None) -> SearchBoard:
@@ -20,8 +33,9 @@ def make_search_board(sfen: str | None = None, searched: shogi.Board | None = No
         searched: The position to search, after moves from there. If cshogi has no memory for its
             moves, python-shogi's board is made. None if nothing is searched.
     """
-    fits = searched is None or fits_cshogi(searched)
-    make, _ = _implementation() if fits else _python_shogi()
+    make, library, _ = _implementation()
+    if library == "cshogi" and searched is not None and not fits_cshogi(searched):
+        make, _, _ = _python_shogi()
     return make(sfen)
 
 
@@ -30,20 +44,72 @@ def board_library() -> str:
     return _implementation()[1]
 
 
+def libraries_passed_over() -> list[str]:
+    """Says in a sentence of each library that is installed but does not work why it is not used."""
+    return _implementation()[2]
+
+
 @functools.cache
-def _implementation() -> tuple[Any, str]:
-    """Returns the class of the board and the name of its library."""
+def _implementation() -> tuple[Any, str, list[str]]:
+    """Returns the class of the board, the name of its library, and why others are not used."""
+    sentences: list[str] = []
+    for library in _FAST_BOARDS:
+        make, sentence = _load(library)
+        if make:
+            return make, library, sentences
+        sentences += filter(None, [sentence])
+    return (*_python_shogi()[:2], sentences)
+
+
+def _load(library: str) -> tuple[Any, str]:
+    """Returns a fast board's class, None if there is none; and why the library does not work."""
+    if library == "cshogi" and not has_avx2():  # cshogi would end the process
+        return None, ""
+    module = f"pydlshogi.uct.{library}_board"
     try:
-        if has_avx2():  # without it, cshogi would end the process
-            from pydlshogi.uct.cshogi_board import LIBRARY, CshogiBoard
+        make = getattr(importlib.import_module(module), _FAST_BOARDS[library])
+        _try(make)
+    except ModuleNotFoundError as error:
+        if error.name in (library, module):  # not installed
+            return None, ""
+        return None, _passed_over(library, error)
+    except Exception as error:
+        return None, _passed_over(library, error)
+    return make, ""
 
-            return CshogiBoard, LIBRARY
-    except ImportError:
-        pass
-    return _python_shogi()
+
+def _try(make: Any) -> None:
+    """Calls what the search needs of a library.
+
+    Raises:
+        Exception: the library lacks a function, or answers otherwise.
+    """
+    board: SearchBoard = make(_MATE)
+    move, key = from_usi(_MATING_MOVE), board.key()
+    answers = [board.turn, board.in_check(), board.can_declare(), board.mate(3)]
+    found = board.search_mate(1000, 3)[0]
+    is_right = answers == [0, False, False, Mate(move, 1)] and found == [move]
+    is_right &= move in board.moves() and move in board.checks()
+    board.push(move)
+    is_right &= board.in_check() and not len(board.moves())
+    board.pop()
+    planes = numpy.zeros((PLANE_NUM, 9, 9), numpy.float32)
+    call_first(lambda: board.write_planes(planes))
+    pieces, squares_of_hand = 3, SQUARE_NUM
+    if not is_right or board.key() != key or planes.sum() != pieces + squares_of_hand:
+        raise ValueError("its answers are not those of the versions known")
 
 
-def _python_shogi() -> tuple[Any, str]:
+def _passed_over(library: str, error: Exception) -> str:
+    """Says that a library is not used."""
+    try:
+        version = importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        version = "of an unknown version"
+    return f"{library} {version} is not used, because it does not work with this program: {error}"
+
+
+def _python_shogi() -> tuple[Any, str, list[str]]:
     from pydlshogi.uct.python_shogi_board import LIBRARY, PythonShogiBoard
 
-    return PythonShogiBoard, LIBRARY
+    return PythonShogiBoard, LIBRARY, []

@@ -19,6 +19,7 @@ Source: A. Nagai, Df-pn algorithm for searching AND/OR trees and its application
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from typing import Any, Callable, NamedTuple
@@ -264,13 +265,20 @@ class MateSearch:
         self._kept += _entries(disproofs)
 
     def _children(self, attacks: bool) -> list[tuple[int, int]]:
-        """Lists the moves of the attacker or the defender, each with the key after it."""
+        """Lists the moves of the attacker or the defender, each with the key after it.
+
+        Of the attacker's moves, one that mates at once is enough.
+        """
         board = self.board
+        mate = board.mate(1) if attacks else None
+        moves = [mate.move] if mate else board.checks() if attacks else board.moves().tolist()
         children = []
-        for move in board.checks() if attacks else board.moves().tolist():
+        for move in moves:
             board.push(move)
             children.append((move, board.key()))
             board.pop()
+        if mate:
+            self._table[children[0][1]] = _FAILED
         return children
 
     def _count_node(self) -> None:
@@ -308,3 +316,21 @@ def _entries(disproofs: list[frozenset[int]]) -> int:
 def _is_mate(numbers: _Numbers, attacks: bool) -> bool:
     """Says whether a mate is proven."""
     return (numbers.phi if attacks else numbers.delta) == 0
+
+
+def search_mate(board: SearchBoard, nodes: int, plies: int) -> tuple[list[int], bool]:
+    """Searches a mate, for boards whose library has no df-pn search.
+
+    Args:
+        board: The position; the side to move mates.
+        nodes: Largest number of positions to visit.
+        plies: Longest mate.
+
+    Returns:
+        As :meth:`pydlshogi.uct.board.SearchBoard.search_mate`.
+    """
+    search = MateSearch(board)
+    numbers = itertools.count(1)  # not the search's own: a cycle would keep the board in memory
+    result = search.run(lambda: next(numbers) > nodes)
+    line = search.line() if result else []
+    return (line, True) if line and len(line) <= plies else ([], result is False)

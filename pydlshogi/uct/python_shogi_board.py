@@ -11,11 +11,15 @@ import shogi
 from pydlshogi import rules
 from pydlshogi.features import make_input_features_from_board
 from pydlshogi.uct.board import Mate
+from pydlshogi.uct.dfpn import search_mate
 from pydlshogi.uct.move import from_usi, to_usi
 from pydlshogi.uct.python_shogi_moves import checks, is_mate, legal_moves
 
 #: What this board is called in messages.
 LIBRARY = "python-shogi"
+
+#: Nodes of cshogi's mate search for one of ours on this board.
+_NODES = 250
 
 
 class PythonShogiBoard:
@@ -80,8 +84,8 @@ class PythonShogiBoard:
         return None
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
-        """Finds nothing: python-shogi has no mate search."""
-        return [], False
+        """Searches a mate by our df-pn, in a small part of the nodes: one takes about 3 ms."""
+        return search_mate(self, nodes // _NODES, plies)
 
     def start_mate_process(self, memory: int) -> None:
         """Starts nothing."""

@@ -35,9 +35,9 @@ def test_the_candidates_are_the_legal_moves_sorted_by_probability(network):
         assert probabilities == sorted(probabilities, reverse=True)
         assert sum(probabilities) == pytest.approx(1)
         assert sum(opinion.heat().values()) == pytest.approx(1)
-        for place, (move, probability) in enumerate(opinion.candidates, 1):
-            assert opinion.rank(move) == place
-            assert opinion.probability(move) == probability
+        for place, row in enumerate(opinion.candidates, 1):
+            assert opinion.rank(row.move) == place
+            assert opinion.probability(row.move) == row.probability
 
 
 def test_many_positions_give_the_opinions_of_each_alone(network):
@@ -166,15 +166,40 @@ def test_a_search_finds_a_mate_that_the_network_does_not_see(network):
     assert after.win == 0.0
 
 
-def test_a_search_keeps_the_probabilities_of_the_policy(network):
+def test_a_search_gives_shares_of_visits_values_and_lines(network):
     record = game_of("7g7f", "3c3d")
     plain = network.opinions(record.boards())
-    found = list(Searcher(network, 0.3).opinions(record))
+    found = list(Searcher(network, nodes=60).opinions(record))
     assert len(found) == len(plain) == 3
-    for one, searched in zip(plain, found):
-        assert dict(one.candidates) == dict(searched.candidates)
-        assert searched.nodes > 1
-        assert searched.line[0] == searched.candidates[0].move
+    for board, one, searched in zip(record.boards(), plain, found):
+        rows = searched.candidates
+        assert {row.move for row in rows} == {row.move for row in one.candidates}
+        assert sum(row.probability for row in rows) == pytest.approx(1)
+        assert rows[0].probability == max(row.probability for row in rows)
+        assert searched.nodes >= 60
+        assert sum(row.visits for row in rows) in (searched.nodes, searched.nodes - 1)
+        assert searched.win == rows[0].value
+        assert searched.line[0] == rows[0].move
+        for row in rows:
+            assert (row.value is None) == (row.visits == 0)
+            copy = shogi.Board(board.sfen())
+            for move in row.line:
+                assert move in copy.legal_moves
+                copy.push(move)
+
+
+def test_a_move_that_wins_has_the_thickest_arrow(network):
+    opinion = Searcher(network, nodes=200).opinion(game_of(sfen=MATE))
+    best, *others = opinion.candidates
+    assert (best.probability, best.value) == (1, 1)
+    assert not any(row.probability for row in others)
+
+
+def test_a_search_of_one_position_knows_the_moves_before_it(network):
+    moves = [*QUIET, *QUIET, *QUIET[:3]]
+    opinion = Searcher(network, nodes=200).opinion(game_of(*moves))
+    repeats = next(row for row in opinion.candidates if row.move.usi() == QUIET[3])
+    assert repeats.value in (0.5, None)
 
 
 def test_a_search_has_the_batches_of_the_engine(network, monkeypatch):

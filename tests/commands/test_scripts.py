@@ -461,6 +461,26 @@ def test_cshogi_for_python_3_12_is_installed_by_itself(system):
     assert found == (["cshogi"] if SYSTEMS[system] and system[0] == "3.12" else [])
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_extra_openvino_and_a_fast_board_are_installed_where_they_have_wheels(system):
+    """OpenVINO lacks only Windows on ARM; rsshogi also Python 3.9. cshogi takes its place."""
+    has_cshogi, is_arm_windows = SYSTEMS[system], system[1:] == ("win32", "ARM64")
+    extras = {
+        extra: installed(
+            re.findall(
+                r'"(\w[^"]*)"', PYPROJECT.partition(f"\n{extra} = [")[2].partition("]\n")[0]
+            ),
+            system,
+        )
+        for extra in ("openvino", "search")
+    }
+    assert ("openvino" in extras["openvino"]) == (not is_arm_windows)
+    has_rsshogi = "rsshogi" in extras["search"]
+    assert has_rsshogi == (
+        system[0] != "3.9" and not is_arm_windows and (not has_cshogi or system[0] == "3.12")
+    )
+
+
 def installed(lines, system):
     """Names the packages among requirements that pip installs on a system."""
     requirements = pytest.importorskip("packaging.requirements")

@@ -144,7 +144,7 @@ def test_a_folder_may_have_the_name_of_a_start(tmp_path, monkeypatch):
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_a_game_becomes_kif_graph_and_page(language, model, tmp_path, capsys):
     arguments = [str(GAME), "-m", model, "-o", str(tmp_path / "new"), "--language", language]
-    assert analyze_kifu.main(arguments) == 0
+    assert analyze_kifu.main([*arguments, "--seconds", "0"]) == 0
     printed = capsys.readouterr().out.splitlines()
     names = [f"02027_analysis{suffix}" for suffix in (".kif", ".png", ".html")]
     assert printed == [str(tmp_path / "new" / name) for name in names]
@@ -176,16 +176,66 @@ def test_results_of_records_with_one_name_are_told_apart_and_earlier_ones_kept(
     assert capsys.readouterr().err == ""
 
 
-def test_a_game_is_analyzed_by_a_search(model, tmp_path):
+@pytest.mark.parametrize("options", [[], ["--seconds", "0.2"]])
+def test_a_game_is_analyzed_by_a_search(options, model, tmp_path):
     game = game_of("7g7f", "3c3d")
     record = tmp_path / "short.csa"
     record.write_text("PI\n+\n+7776FU\n-3334FU\n%TORYO\n")
-    arguments = [str(record), "-m", model, "-o", str(tmp_path), "--seconds", "0.2"]
-    assert analyze_kifu.main(arguments) == 0
+    arguments = [str(record), "-m", model, "-o", str(tmp_path)]
+    assert analyze_kifu.main([*arguments, *options]) == 0
     assert read_record(tmp_path / "short_analysis.kif").moves == game.moves
     text = (tmp_path / "short_analysis.kif").read_bytes().decode("cp932")
     assert "読み筋 ▲" in text
     assert "ノード数 1 " not in text
+    assert "回）" in text
+    page = (tmp_path / "short_analysis.html").read_text(encoding="utf-8")
+    assert "0.2 s of search a position" in page
+
+
+def test_without_a_search_the_network_is_asked_alone(model, tmp_path):
+    record = tmp_path / "short.csa"
+    record.write_text("PI\n+\n+7776FU\n-3334FU\n%TORYO\n")
+    assert analyze_kifu.main([str(record), "-m", model, "-o", str(tmp_path), "--seconds", "0"]) == 0
+    text = (tmp_path / "short_analysis.kif").read_bytes().decode("cp932")
+    assert "読み筋 ▲" in text  # the policy's first choice
+    assert "深さ 1 ノード数 1 " in text
+    assert "of search" not in (tmp_path / "short_analysis.html").read_text(encoding="utf-8")
+
+
+HANDICAP = """棋戦：練習将棋
+手合割：二枚落ち
+下手：甲
+上手：乙
+手数----指手---------消費時間--
+   1 ６二銀(71)   ( 0:12/00:00:12)
+   2 ７六歩(77)   ( 1:05/00:01:05)
+   3 投了
+"""
+
+
+def test_a_handicap_game_keeps_its_handicap_sides_and_times(model, tmp_path):
+    (tmp_path / "game.kif").write_text(HANDICAP, encoding="utf-8")
+    arguments = [str(tmp_path / "game.kif"), "-m", model, "-o", str(tmp_path), "--seconds", "0"]
+    assert analyze_kifu.main([*arguments, "--language", "ja"]) == 0
+    text = (tmp_path / "game_analysis.kif").read_bytes().decode("cp932")
+    for line in (
+        *("手合割：二枚落ち", "下手：甲", "上手：乙", "棋戦：練習将棋", "まで2手で下手の勝ち"),
+        *("   1 ６二銀(71)   ( 0:12/00:00:12)", "   2 ７六歩(77)   ( 1:05/00:01:05)"),
+    ):
+        assert line in text.splitlines()
+    assert "*上手の勝率" in text
+    assert "先手" not in text
+    page = (tmp_path / "game_analysis.html").read_text(encoding="utf-8")
+    assert page.count("駒落ちの棋譜を学習していない") == 1
+    assert '"sides":["下手","上手"]' in page
+    again = read_record(tmp_path / "game_analysis.kif")
+    assert (again.handicap, again.winner, again.names) == ("二枚落ち", shogi.BLACK, ("甲", "乙"))
+
+
+def test_an_even_game_has_no_warning_about_handicaps(model, tmp_path):
+    assert analyze_kifu.main([str(GAME), "-m", model, "-o", str(tmp_path), "--seconds", "0"]) == 0
+    page = (tmp_path / "02027_analysis.html").read_text(encoding="utf-8")
+    assert "not trained on handicap" not in page.partition("<script>")[0]
 
 
 def test_a_policy_model_cannot_search(tmp_path, capsys):
@@ -198,8 +248,10 @@ def test_a_policy_model_analyzes_without_values(tmp_path, capsys):
     model = save_small(tmp_path / "policy", "policy")
     (tmp_path / "02027_analysis.kif").write_bytes(b"with comments of a person")
     assert analyze_kifu.main([str(GAME), "-m", str(model), "-o", str(tmp_path)]) == 0
+    out = capsys.readouterr()
+    assert out.out.count("policy has no value, so its network is asked without a search.") == 1
     assert "評価値" not in (tmp_path / "02027_analysis.kif").read_bytes().decode("cp932")
-    assert "its content is kept as" in capsys.readouterr().err
+    assert "its content is kept as" in out.err
     assert (tmp_path / "02027_analysis.kif.old").read_bytes() == b"with comments of a person"
 
 
@@ -221,7 +273,7 @@ def test_openvino_analyzes_alike_and_is_named_if_it_is_missing(
     pytest.importorskip("openvino")
     for backend in ("own", "openvino_float32"):
         output = tmp_path / backend
-        options = ["-m", model, "--backend", backend, "-o", str(output)]
+        options = ["-m", model, "--backend", backend, "-o", str(output), "--seconds", "0"]
         assert analyze_kifu.main([str(GAME), *options]) == 0
     name = f"{GAME.stem}_analysis.kif"
     assert (tmp_path / "own" / name).read_bytes() == (output / name).read_bytes()
@@ -231,9 +283,8 @@ def test_openvino_analyzes_alike_and_is_named_if_it_is_missing(
 
 
 def test_auto_names_the_backend_that_it_chose(model, tmp_path, capsys):
-    assert (
-        analyze_kifu.main([str(GAME), "-m", model, "--backend", "auto", "-o", str(tmp_path)]) == 0
-    )
+    options = ["-m", model, "--backend", "auto", "-o", str(tmp_path), "--seconds", "0"]
+    assert analyze_kifu.main([str(GAME), *options]) == 0
     assert re.match(r"backend: (own|openvino_bfloat16|openvino_int8)\n", capsys.readouterr().out)
 
 

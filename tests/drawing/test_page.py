@@ -5,6 +5,7 @@ import dataclasses
 import html
 import io
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -19,8 +20,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 def make_page(title="☗ a - ☖ b", win=0.75):
     board = shogi.Board()
+    line = "2g2f 8c8d", "▲２六歩(27) △８四歩(83)"
     start = PagePosition(
-        board.sfen(), win, [PageCandidate("2g2f", "▲２六歩(27)", 0.6)], "▲２六歩(27)"
+        board.sfen(), win, [PageCandidate("2g2f", "▲２六歩(27)", 0.6, 0.55, 12, *line)]
     )
     board.push_usi("7g7f")
     end = PagePosition(board.sfen(), win)
@@ -47,7 +49,10 @@ def test_the_data_survive_names_that_look_like_html_or_marks(tmp_path):
     name = "</script><b>@data@ & '\"\u2028"
     text = written(make_page(name), tmp_path)
     assert data_of(text)["positions"][0]["moves"] == [
-        {"usi": "2g2f", "text": "▲２六歩(27)", "p": 0.6}
+        {
+            **{"usi": "2g2f", "text": "▲２六歩(27)", "p": 0.6, "value": 0.55, "visits": 12},
+            **{"line": "2g2f 8c8d", "texts": "▲２六歩(27) △８四歩(83)"},
+        }
     ]
     assert html.unescape(re.search("<title>(.*?)</title>", text, re.DOTALL)[1]) == name
     assert text.count("</script>") == 2
@@ -161,3 +166,115 @@ def test_a_page_without_values_has_neither_graph_nor_bar(tmp_path):
     assert re.search(r'<svg id="graph"[^>]*class="none"', dom)
     assert "<th>time</th>" in dom
     assert "<th>rank</th>" not in dom
+
+
+def make_game_page(mark):
+    page = make_page()
+    moves = [dataclasses.replace(page.moves[0], mark=mark)]
+    return dataclasses.replace(page, moves=moves, kif="手合割：平手\n", about="順位戦 2026/01/01")
+
+
+def board_in(dom):
+    return re.search(r'<svg id="board".*?</svg>', dom, re.DOTALL)[0]
+
+
+def graph_in(dom):
+    return re.search(r'<svg id="graph".*?</svg>', dom, re.DOTALL)[0]
+
+
+@needs_chromium
+def test_the_page_opens_before_the_first_mistake_and_lists_it(tmp_path):
+    dom = in_browser(written(make_game_page("bad"), tmp_path), "", tmp_path)
+    assert re.search('id="verdict" class="bad">実際の指し手▲７六歩.*は悪手：勝率75%→50%', dom)
+    assert re.search('id="mistakes"><li class=""><button class="bad">1 ▲７六歩.*悪手  -25.0%', dom)
+    assert '<circle class="mistake"' in graph_in(dom)
+    assert "順位戦" in dom
+    without = in_browser(written(make_game_page(""), tmp_path), "", tmp_path)
+    assert "<circle" not in graph_in(without)
+    assert re.search('id="mistakes"><li class="">なし', without)
+
+
+@needs_chromium
+def test_the_graph_has_axes_with_percentages_and_move_numbers(tmp_path):
+    dom = in_browser(written(make_game_page("bad"), tmp_path), "", tmp_path)
+    assert re.findall(">([^<]+)</text>", graph_in(dom)) == [
+        "先手の勝率",
+        "0%",
+        "50%",
+        "100%",
+        "0",
+        "1",
+    ]
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    "script, shown",
+    [
+        ("document.querySelector('#candidates button').click()", "２六"),
+        ("document.querySelectorAll('#line button')[1].click()", "８四"),
+        (
+            "document.querySelector('#candidates button').click();"
+            "document.onkeydown({key: 'ArrowRight', preventDefault() {}})",
+            "８四",
+        ),
+    ],
+)
+def test_a_candidate_plays_on_the_board(script, shown, tmp_path):
+    dom = in_browser(written(make_page(), tmp_path), script, tmp_path)
+    characters, arrows = board_of(dom)
+    assert characters.count("歩") == 18
+    assert arrows == 0
+    (now,) = re.findall('<button class="now">([^<]+)<', dom)
+    assert shown in now
+    assert board_in(dom).count('fill="#ffe680"') == 2
+
+
+@needs_chromium
+def test_a_line_is_left_for_the_game(tmp_path):
+    script = (
+        "document.querySelector('#candidates button').click();"
+        "document.onkeydown({key: 'ArrowLeft', preventDefault() {}})"
+    )
+    dom = in_browser(written(make_page(), tmp_path), script, tmp_path)
+    assert board_of(dom)[1] == 1
+    assert "本譜に戻る</button>" not in dom
+
+
+@needs_chromium
+def test_the_page_plays_moves_as_python_shogi_does(tmp_path):
+    """Random games with captures, promotions and drops."""
+    choice = random.Random(5).choice
+    games = []
+    for _ in range(6):
+        board, moves, sfens = shogi.Board(), [], []
+        for _ in range(120):
+            legal = list(board.legal_moves)
+            if not legal:
+                break
+            moves.append(choice(legal))
+            board.push(moves[-1])
+            sfens.append(board.sfen())
+        games.append(([move.usi() for move in moves], sfens))
+    script = (
+        f"const games = {json.dumps(games)}; let wrong = 0;"
+        f"for (const [moves, sfens] of games) {{ let sfen = '{shogi.STARTING_SFEN}';"
+        "moves.forEach((move, n) => { sfen = played(sfen, move); wrong += sfen !== sfens[n]; }); }"
+        "document.title = `wrong: ${wrong}`;"
+    )
+    dom = in_browser(written(make_page(), tmp_path), script, tmp_path)
+    assert "<title>wrong: 0</title>" in dom
+
+
+@needs_chromium
+def test_position_and_game_are_copied(tmp_path):
+    script = (
+        "const copied = [];"
+        "document.execCommand = () => { copied.push(document.activeElement.value); return true; };"
+        "document.querySelector('[data-go=\"copy sfen\"]').click();"
+        "document.querySelector('[data-go=\"copy kif\"]').click();"
+        "document.title = JSON.stringify(copied);"
+    )
+    dom = in_browser(written(make_game_page(""), tmp_path), script, tmp_path)
+    title = html.unescape(re.search("<title>(.*?)</title>", dom, re.DOTALL)[1])
+    assert json.loads(title) == [shogi.STARTING_SFEN, "手合割：平手\n"]

@@ -198,7 +198,7 @@ def test_where_a_model_is_looked_for(monkeypatch, tmp_path, value, path):
     shipped = tmp_path / "shipped"
     shipped.mkdir()
     (shipped / "model_policy_value").touch()
-    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": shipped / name)
+    monkeypatch.setattr(files, "shipped_file", lambda name: shipped / name)
     options = policy_options()
     options.set("modelfile", value)
     PolicyPlayer(options, folder=Path("/program")).prepare()
@@ -206,7 +206,7 @@ def test_where_a_model_is_looked_for(monkeypatch, tmp_path, value, path):
 
 
 def test_a_model_beside_the_program_comes_before_the_shipped_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": Path("no"))
+    monkeypatch.setattr(files, "shipped_file", lambda name: Path("no"))
     (tmp_path / "model").mkdir()
     own = tmp_path / "model" / "model_policy"
     own.touch()
@@ -216,7 +216,7 @@ def test_a_model_beside_the_program_comes_before_the_shipped_one(monkeypatch, tm
 
 
 def test_without_a_model_of_two_heads_the_shipped_policy_plays(monkeypatch, tmp_path):
-    monkeypatch.setattr(files, "shipped_model", lambda name="model_policy": tmp_path / name)
+    monkeypatch.setattr(files, "shipped_file", lambda name: tmp_path / name)
     assert PolicyPlayer(folder=tmp_path).model_path() == tmp_path / "model_policy"
 
 

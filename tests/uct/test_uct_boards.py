@@ -1,15 +1,18 @@
-"""Both boards say the same of every position."""
+"""All boards say the same of every position."""
 
 import functools
+import importlib.metadata
 import itertools
+import json
 import random
 import sys
+from pathlib import Path
 
 import cshogi
 import numpy
 import pytest
 import shogi
-from uct_helpers import endgames, games, random_sfens, sfens_of
+from uct_helpers import BOARDS, FAST_BOARDS, endgames, games, random_sfens, sfens_of
 
 from pydlshogi import rules
 from pydlshogi.features import make_input_features_from_board, make_output_label
@@ -27,16 +30,18 @@ def planes(board):
     return out
 
 
-def compare(sfen):
-    fast, slow = CshogiBoard(sfen), PythonShogiBoard(sfen)
-    assert fast.turn == slow.turn
-    assert fast.in_check() == slow.in_check()
-    assert fast.can_declare() == slow.can_declare()
+def compare(sfen, others=BOARDS[1:]):
+    fast = CshogiBoard(sfen)
     moves = sorted(fast.moves().tolist())
-    assert moves == sorted(slow.moves().tolist()), sfen
-    assert numpy.array_equal(planes(fast), planes(slow)), sfen
-    assert sorted(fast.checks()) == sorted(slow.checks()), sfen
-    assert (fast.mate(1) is None) == (slow.mate(1) is None), sfen
+    for slow in (make(sfen) for make in others):
+        assert fast.turn == slow.turn
+        assert fast.in_check() == slow.in_check()
+        assert fast.can_declare() == slow.can_declare()
+        assert slow.moves().dtype == numpy.uint16
+        assert moves == sorted(slow.moves().tolist()), sfen
+        assert numpy.array_equal(planes(fast), planes(slow)), sfen
+        assert sorted(fast.checks()) == sorted(slow.checks()), sfen
+        assert (fast.mate(1) is None) == (slow.mate(1) is None), sfen
     for move in moves:
         assert label_table()[fast.turn, move] == label_of(move, fast.turn)
 
@@ -51,17 +56,34 @@ def real_sfens(count):
     return itertools.islice(everything, 0, None, max(1, 25000 // count))
 
 
-def test_both_boards_agree_on_random_positions():
+def test_all_boards_agree_on_random_positions():
     for sfen in random_sfens(500):
         compare(sfen)
 
 
-def test_both_boards_agree_on_positions_of_games():
+def test_all_boards_agree_on_positions_of_games():
     for sfen in itertools.islice(real_sfens(300), 300):
         compare(sfen)
 
 
-@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+def test_all_boards_agree_on_the_positions_of_the_fuzz_tests():
+    labels = Path(__file__).parents[1] / "data" / "labels.json"
+    for sfen in {entry["sfen"] for entry in json.loads(labels.read_text(encoding="utf-8"))}:
+        compare(sfen)
+
+
+def test_fast_boards_agree_on_more_positions_and_on_their_keys():
+    keys = [{} for _ in FAST_BOARDS[1:]]
+    for sfen in itertools.chain(random_sfens(1700, seed=7), endgames(300)):
+        compare(sfen, FAST_BOARDS[1:])
+        for make, keys_of in zip(FAST_BOARDS[1:], keys):
+            key = make(sfen).key()
+            assert keys_of.setdefault(CshogiBoard(sfen).key(), key) == key, sfen
+    for keys_of in keys:
+        assert len(set(keys_of.values())) == len(keys_of)
+
+
+@pytest.mark.parametrize("board", BOARDS)
 def test_a_mate_by_a_distant_check_is_one_in_one_ply(board):
     """cshogi's own search for a mate in one ply misses the dragon's move along the rank."""
     sfen = "snsk3p1/5+N3/l1Ggp2Pr/1pp2p+R2/p7p/P2S1+BP2/1P2P3L/LB1G1Gl1P/1NK4NS b 3P2p 113"
@@ -82,12 +104,16 @@ def test_a_mate_is_told_from_a_check_on_python_shogis_board():
 
 
 @pytest.mark.slow
-def test_both_boards_agree_on_a_hundred_thousand_positions():
+def test_all_boards_agree_on_a_hundred_thousand_positions():
+    keys = {}
     for sfen in itertools.chain(random_sfens(77000, seed=2), real_sfens(25000)):
         compare(sfen)
+        found = [make(sfen).key() for make in FAST_BOARDS]
+        assert keys.setdefault(found[0], found) == found, sfen
+    assert all(len(set(of_a_board)) == len(keys) for of_a_board in zip(*keys.values()))
 
 
-@pytest.mark.parametrize("make", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("make", BOARDS)
 def test_push_and_pop_leave_the_position_and_its_key(make):
     rng = random.Random(1)
     board = make()
@@ -102,14 +128,14 @@ def test_push_and_pop_leave_the_position_and_its_key(make):
 
 
 def test_keys_tell_positions_apart_and_know_equal_ones():
-    for make in (CshogiBoard, PythonShogiBoard):
+    for make in BOARDS:
         one = make(None, ["7g7f", "3c3d", "2g2f"])
         other = make(None, ["2g2f", "3c3d", "7g7f"])
         assert one.key() == other.key()
         assert one.key() != make(None, ["7g7f", "3c3d"]).key()
 
 
-@pytest.mark.parametrize("make", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("make", BOARDS)
 def test_keys_tell_hands_of_other_games_apart(make):
     hands = ["-", "P", "p", "2p", "r", "rp", "R", "Rr", "b", "g", "n", "l", "s"]
     keys = {make(f"4k4/9/9/9/9/9/9/9/4K4 {turn} {hand} 1").key() for hand in hands for turn in "bw"}
@@ -160,6 +186,15 @@ def test_more_evasions_than_cshogi_has_memory_for():
     assert isinstance(board_to_search(turned), PythonShogiBoard)
 
 
+@pytest.mark.parametrize("sfen", [MOST_MOVES, MOST_EVASIONS])
+def test_boards_without_such_a_limit_agree_on_these_positions(sfen):
+    one, *others = (make(sfen) for make in BOARDS[1:])
+    for board in others:
+        assert sorted(one.moves().tolist()) == sorted(board.moves().tolist())
+        assert sorted(one.checks()) == sorted(board.checks())
+        assert numpy.array_equal(planes(one), planes(board))
+
+
 def test_the_position_after_the_moves_decides():
     before = "K8/9/9/9/bln1n1n1l/3g1g1g1/ks1s1s3/9/8R w rbgsnlp 1"
     assert isinstance(board_to_search(before), CshogiBoard)
@@ -174,9 +209,9 @@ def test_cshogi_has_memory_for_positions_of_games():
 
 def test_planes_are_those_of_the_features():
     for sfen in random_sfens(50, seed=4):
-        assert numpy.array_equal(
-            planes(CshogiBoard(sfen)), make_input_features_from_board(shogi.Board(sfen))
-        )
+        expected = make_input_features_from_board(shogi.Board(sfen))
+        for make in BOARDS:
+            assert numpy.array_equal(planes(make(sfen)), expected)
 
 
 def test_moves_keep_their_meaning_in_every_notation():
@@ -198,7 +233,7 @@ def test_moves_keep_their_meaning_in_every_notation():
 )
 def test_a_side_without_a_king_is_never_mated(sfen):
     compare(sfen)
-    for make in (CshogiBoard, PythonShogiBoard):
+    for make in BOARDS:
         board = make(sfen)
         assert (board.mate(5) is not None) == ("k" in sfen)
         if "k" not in sfen:
@@ -206,7 +241,7 @@ def test_a_side_without_a_king_is_never_mated(sfen):
             assert board.search_mate(1000, 31)[0] == []
 
 
-@pytest.mark.parametrize("make", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("make", BOARDS)
 def test_a_mate_in_one_is_found_also_in_check(make):
     board = make("4k4/4r4/3G5/5N3/9/9/9/9/4K4 b - 1")
     assert board.in_check()
@@ -226,18 +261,92 @@ def test_the_shortest_mate_is_found():
     assert found == {1, 3, 5}
 
 
+@pytest.fixture
+def choose():
+    """Chooses the board anew; returns the names of the library and of the board's class."""
+
+    def choose():
+        boards._implementation.cache_clear()
+        return boards.board_library(), type(boards.make_search_board()).__name__
+
+    yield choose
+    boards._implementation.cache_clear()
+
+
 @pytest.mark.parametrize("lack", ["cshogi", "AVX2"])
-def test_without_cshogi_python_shogis_board_is_used(lack, monkeypatch):
+@pytest.mark.parametrize("has_rsshogi", [True, False])
+def test_without_cshogi_another_board_is_used(lack, has_rsshogi, choose, monkeypatch):
+    if has_rsshogi:
+        pytest.importorskip("rsshogi")
+    else:
+        monkeypatch.setitem(sys.modules, "pydlshogi.uct.rsshogi_board", None)
     if lack == "cshogi":
         monkeypatch.setitem(sys.modules, "pydlshogi.uct.cshogi_board", None)
     else:
         monkeypatch.setattr(boards, "has_avx2", lambda: False)
-    boards._implementation.cache_clear()
-    try:
-        assert boards.board_library() == "python-shogi"
-        assert isinstance(boards.make_search_board(), PythonShogiBoard)
-    finally:
-        boards._implementation.cache_clear()
+    found = ("rsshogi", "RsshogiBoard") if has_rsshogi else ("python-shogi", "PythonShogiBoard")
+    assert choose() == found
+    assert boards.libraries_passed_over() == []
     monkeypatch.undo()
-    assert boards.board_library() == "cshogi"
-    assert isinstance(boards.make_search_board(), CshogiBoard)
+    assert choose() == ("cshogi", "CshogiBoard")
+
+
+class OtherVersion:
+    """A board of a library of another version: a function is gone, or answers otherwise."""
+
+    def __init__(self, make, name, answer):
+        self._make, self._name, self._answer = make, name, answer
+
+    def __call__(self, sfen=None):
+        return Other(self._make(sfen), self._name, self._answer)
+
+
+class Other:
+    def __init__(self, board, name, answer):
+        self._board, self._name, self._answer = board, name, answer
+
+    def __getattr__(self, name):
+        if name != self._name:
+            return getattr(self._board, name)
+        if self._answer is AttributeError:
+            raise AttributeError(f"no attribute {name!r}")
+        return lambda *arguments: self._answer
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        *((name, AttributeError) for name in ("key", "in_check", "can_declare", "write_planes")),
+        ("mate", None),
+        ("can_declare", True),
+        ("moves", numpy.zeros(1, numpy.uint16)),
+        ("checks", []),
+        ("search_mate", ([], True)),
+        ("write_planes", None),
+        ("pop", None),
+    ],
+)
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_a_library_of_another_version_is_passed_over_with_a_sentence(
+    make, name, answer, choose, monkeypatch
+):
+    library = make.__name__.removesuffix("Board").lower()
+    if library == "rsshogi":
+        monkeypatch.setitem(sys.modules, "pydlshogi.uct.cshogi_board", None)
+    monkeypatch.setattr(
+        sys.modules[make.__module__], make.__name__, OtherVersion(make, name, answer)
+    )
+    assert choose()[0] != library
+    (sentence,) = boards.libraries_passed_over()
+    assert sentence.startswith(f"{library} {importlib.metadata.version(library)} is not used")
+    assert "\n" not in sentence
+
+
+def test_a_module_that_is_gone_from_a_library_is_named(choose, monkeypatch):
+    pytest.importorskip("rsshogi")
+    monkeypatch.setitem(sys.modules, "pydlshogi.uct.cshogi_board", None)
+    monkeypatch.delitem(sys.modules, "pydlshogi.uct.rsshogi_board")
+    monkeypatch.setitem(sys.modules, "rsshogi.core", None)
+    assert choose() == ("python-shogi", "PythonShogiBoard")
+    (sentence,) = boards.libraries_passed_over()
+    assert "rsshogi.core" in sentence

@@ -2,12 +2,12 @@
 
 import numpy
 import pytest
+from uct_helpers import BOARDS
 
 from pydlshogi.features import HISTORY_PLANE_NUM, PLANE_NUM
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 
 LAST = ["9g9f", "9c9d"]
 ONE = ["7g7f", "3c3d", "2g2f", "8c8d"]
@@ -24,7 +24,7 @@ def planes(game, plane_num):
     return out
 
 
-@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize("plane_num", [PLANE_NUM, HISTORY_PLANE_NUM])
 @pytest.mark.parametrize("end, has_same_history", [(LAST, True), ([], False)])
 def test_positions_have_the_same_key_where_the_network_sees_the_same(

@@ -3,7 +3,7 @@
 import cshogi
 import numpy
 import pytest
-from uct_helpers import make_search, run
+from uct_helpers import BOARDS, make_search, run
 
 from pydlshogi.player.search_info import score_words
 from pydlshogi.uct.core import add_child, add_edge
@@ -13,7 +13,6 @@ from pydlshogi.uct.line import best_lines
 from pydlshogi.uct.line_mate import LineMate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.proof import LOSS, WIN, Proof
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Tree
 
@@ -180,11 +179,21 @@ def test_each_position_is_searched_once_and_one_with_a_step():
     assert 3 < len(keys) == len(set(keys))
 
 
-def test_without_a_mate_search_of_the_board_nothing_changes():
-    sfen, blunder, _ = BLUNDERS[0]
-    search = make_search(Fond(blunder, CshogiBoard(sfen).turn), batch_size=4)
-    run(search, 30, sfen, board=PythonShogiBoard)
-    assert to_usi(best_lines(search, 1)[0].moves[0]) == blunder
+#: A position, and a move that lets the opponent mate in three plies.
+INTO_THREE = (
+    "l2s2+S1l/9/k1ppp1n1p/p5pb1/1n2G4/2N1PG3/PP1P1+bP+pP/1+rPK5/L2G1+p1NL b 2Prg2sp 103",
+    "6i5h",
+)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_move_into_a_mate_in_three_is_given_up_on_every_board(board):
+    sfen, blunder = INTO_THREE
+    for line_mate in (False, True):
+        settings = {"mate_plies": 1, "root_mate": False, "line_mate": line_mate}
+        search = make_search(Fond(blunder, board(sfen).turn), batch_size=4, **settings)
+        run(search, 30, sfen, board=board)
+        assert (to_usi(best_lines(search, 1)[0].moves[0]) == blunder) == (not line_mate)
 
 
 def expanded_tree(moves, visits):

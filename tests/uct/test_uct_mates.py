@@ -8,7 +8,7 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uct_helpers import endgames
+from uct_helpers import BOARDS, FAST_BOARDS, endgames
 
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
@@ -74,6 +74,9 @@ class Graph:
 
     def moves(self):
         return numpy.array(self.checks(), int)
+
+    def mate(self, plies):
+        return None
 
     def push(self, move):
         self._line.append(self._names[move])
@@ -209,10 +212,11 @@ def test_a_mate_is_shortened_before_it_is_shown():
     assert len(line) == 5 and is_mating(sfen, line)
 
 
-def test_df_pn_needs_no_fast_board():
-    slow, fast = (MateSearch(board(THREE)) for board in (PythonShogiBoard, CshogiBoard))
-    assert slow.run(never) is fast.run(never) is True
-    assert is_mating(THREE, slow.line())
+@pytest.mark.parametrize("make", BOARDS)
+def test_df_pn_needs_no_fast_board(make):
+    search = MateSearch(make(THREE))
+    assert search.run(never) is True
+    assert is_mating(THREE, search.line())
 
 
 @pytest.fixture(scope="module")
@@ -311,20 +315,22 @@ def test_a_mate_search_stops_between_two_slices():
     assert board.slices == [1000]
 
 
-def test_mates_are_found_with_their_lines():
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_mates_are_found_with_their_lines(make):
     found = 0
     for sfen in endgames(40, plies=5):
-        line = find_mate(MateSearch(CshogiBoard(sfen)), lambda: True)
+        line = find_mate(MateSearch(make(sfen)), lambda: True)
         if line:
             found += 1
             assert is_mating(sfen, line)
     assert found > 5
 
 
-def test_the_root_is_searched_in_slices_that_end():
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_the_root_is_searched_in_slices_that_end(make):
     found = 0
     for sfen in endgames(60, plies=8):
-        board = CshogiBoard(sfen)
+        board = make(sfen)
         search = RootMate(board, 31)
         lines = [search.step() for _ in range(7)]
         assert lines[3:] == [[]] * 4
@@ -334,13 +340,23 @@ def test_the_root_is_searched_in_slices_that_end():
     assert found > 5
 
 
-def test_a_mate_line_is_the_longest_defence():
+@pytest.mark.parametrize("make", BOARDS)
+def test_a_mate_is_found_at_the_root_on_every_board(make):
+    """Its defender has few replies, so a small part of the nodes of a fast library suffices."""
+    sfen = "l2s2+S1l/9/k1ppp1n1p/p5pb1/1n2G4/2N1PG3/PP1P1+bP+pP/1+rPKG4/L4+p1NL w 2Prg2sp 104"
+    search = RootMate(make(sfen), 31)
+    line = next(filter(None, (search.step() for _ in range(3))))
+    assert len(line) == 3 and is_mating(sfen, line)
+
+
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_a_mate_line_is_the_longest_defence(make):
     found = 0
     for sfen in endgames(120, plies=8):
-        mate = CshogiBoard(sfen).mate(5)
+        mate = make(sfen).mate(5)
         if mate:
             found += 1
-            line = mate_line(CshogiBoard(sfen), 5)
+            line = mate_line(make(sfen), 5)
             assert len(line) == mate.plies
             assert is_mating(sfen, line)
     assert found > 5
@@ -356,9 +372,10 @@ DISTANT = [
 
 @pytest.mark.parametrize("sfen", DISTANT)
 @pytest.mark.parametrize("plies", [5, 7])
-def test_a_mate_with_a_distant_check_has_its_shortest_length_and_its_line(sfen, plies):
-    assert CshogiBoard(sfen).mate(plies).plies == 3
-    line = mate_line(CshogiBoard(sfen), plies)
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_a_mate_with_a_distant_check_has_its_shortest_length_and_its_line(sfen, plies, make):
+    assert make(sfen).mate(plies).plies == 3
+    line = mate_line(make(sfen), plies)
     assert len(line) == 3 and is_mating(sfen, line)
 
 
@@ -390,9 +407,11 @@ def test_no_line_where_the_mate_is_longer(plies):
     assert mate_line(CshogiBoard(three), plies) == []
 
 
-def test_mates_are_searched_up_to_any_number_of_plies():
-    board = CshogiBoard(THREE)
+@pytest.mark.parametrize("make", FAST_BOARDS)
+def test_mates_are_searched_up_to_any_number_of_plies(make):
+    board = make(THREE)
     found = [board.mate(plies) for plies in range(10)]
     assert found[:3] == [None] * 3
     assert {mate.plies for mate in found[3:]} == {3}
-    assert [len(board.search_mate(1000, plies)[0]) for plies in range(1, 6)] == [0, 0, 3, 3, 3]
+    nodes = 1000 if make is CshogiBoard else 4000
+    assert [len(board.search_mate(nodes, plies)[0]) for plies in range(1, 6)] == [0, 0, 3, 3, 3]

@@ -1,14 +1,13 @@
 """Repetitions inside the tree and of the game."""
 
 import pytest
-from uct_helpers import FakeNetwork, make_search, shape
+from uct_helpers import BOARDS, FakeNetwork, make_search, shape
 
 from pydlshogi.uct.core import find
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game, Repetition
 from pydlshogi.uct.move import from_usi
 from pydlshogi.uct.proof import DRAW, LOSS, WIN
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 
 SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"]
 #: White's king runs from the checks of Black's rook, and back.
@@ -20,7 +19,7 @@ def played(moves, sfen=None, board=CshogiBoard):
     return Game(board(sfen), list(map(from_usi, moves)))
 
 
-@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("board", BOARDS)
 def test_a_position_counts_from_the_occurrence_that_is_asked_for(board):
     for times in range(5):
         game = played(SHUFFLE * times, board=board)
@@ -31,7 +30,7 @@ def test_a_position_counts_from_the_occurrence_that_is_asked_for(board):
                 assert found == Repetition(DRAW, is_final=times >= 3)
 
 
-@pytest.mark.parametrize("board", [CshogiBoard, PythonShogiBoard])
+@pytest.mark.parametrize("board", BOARDS)
 def test_perpetual_check_loses(board):
     game = played(CHASE, CHECKS, board)
     assert game.repetition(2) is None  # the rook came from another square

@@ -1,191 +1,132 @@
-"use strict";
-
-// Shows a game: the board at one ply, the graph of the game, and the table of its moves.
+// Shows a game: the board at one ply, the graph of the game, its mistakes and the table of its
+// moves. A candidate can be played on the board.
 // "data" is made by pydlshogi/drawing/page.py; positions[n] is the position after n moves.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const words = data.words;
 const last = data.positions.length - 1;
 const element = (id) => document.getElementById(id);
-const PIECES = { P: "歩", L: "香", N: "桂", S: "銀", G: "金", B: "角", R: "飛", K: "玉",
-  "+P": "と", "+L": "杏", "+N": "圭", "+S": "全", "+B": "馬", "+R": "龍" };
-const FILES = "９８７６５４３２１", RANKS = "一二三四五六七八九";
-const HAND = "RBGSNLP";
-const PENTAGON = [[-0.40, 0.43], [0.40, 0.43], [0.32, -0.24], [0, -0.44], [-0.32, -0.24]];
-const LOSS = 0.08;  // of winning probability, from which on a move is shown in red
+const MARGIN = { left: 38, right: 8, top: 20, bottom: 18 };  // of the graph, in pixels
+const RED = "#c8102e", BROWN = "#b36b00";
+const mistakes = data.moves.map((move, n) => n).filter((n) => data.moves[n].mark);
 
 let ply = 0;
-let flipped = false;
+let trial = null;  // a line that is played out: the candidate, and the number of its moves played
+sides = data.sides;
 
-const isBlack = (letter) => letter === letter.toUpperCase();
-const percent = (p, digits = 0) => (100 * p).toFixed(digits) + "%";
-const seen = (x, y) => flipped ? [9 - x, 9 - y] : [x, y];
+const signed = (p) => (p > 0 ? "+" : "") + percent(p, 1);
+const filled = (key, values) =>
+  words[key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
-// Position: the board of a SFEN as [x, y, letter] with the middles of the squares, and both hands.
-function parse(sfen) {
-  const [rows, , hands] = sfen.split(" ");
-  const pieces = [], held = [{}, {}];
-  rows.split("/").forEach((row, y) => {
-    let x = 0;
-    for (const [, digit, letter] of row.matchAll(/(\d)|(\+?[A-Za-z])/g)) {
-      if (letter) pieces.push([x + 0.5, y + 0.5, letter]);
-      x += digit ? Number(digit) : 1;
-    }
-  });
-  for (const [, count, letter] of hands.matchAll(/(\d*)([A-Za-z])/g))
-    held[isBlack(letter) ? 0 : 1][letter.toUpperCase()] = Number(count || 1);
-  return { pieces, held };
+function made(tag, content = "", className = "") {
+  const node = document.createElement(tag);
+  node.textContent = content;
+  node.className = className;
+  return node;
 }
 
-const square = (name) => [9.5 - Number(name[0]), name.charCodeAt(1) - 96.5];
-const text = (x, y, size, content, color = "#221a12", turn = 0) =>
-  `<text x="${x}" y="${y}" font-size="${size}" fill="${color}"` +
-  ` transform="rotate(${turn} ${x} ${y})">${content}</text>`;
-const rectangle = (x, y, width, height, color, more = "") =>
-  `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="${color}" ${more}/>`;
-const points = (corners) => corners.map((corner) => corner.join()).join(" ");
-
-function piece(x, y, letter) {
-  const turned = isBlack(letter) === flipped, sign = turned ? -1 : 1;
-  const kind = letter.toUpperCase();
-  const name = kind === "K" && !isBlack(letter) ? "王" : PIECES[kind];
-  const corners = PENTAGON.map(([dx, dy]) => [x + sign * dx, y + sign * dy]);
-  return `<polygon points="${points(corners)}" fill="#fbe9c3" stroke="#5b4630"` +
-    ` stroke-width="0.02"/>` +
-    text(x, y + 0.05 * sign, 0.6, name, kind[0] === "+" ? "#b3201c" : "#221a12", turned ? 180 : 0);
-}
-
-function grid() {
-  let svg = "";
-  for (let n = 0; n < 10; n++) {
-    const width = n % 9 ? 0.015 : 0.035;
-    svg += `<path d="M${n} 0V9M0 ${n}H9" stroke="#5b4630" stroke-width="${width}"/>`;
+// The SFEN after a move in USI notation.
+function played(sfen, usi) {
+  const [, turn, , number] = sfen.split(" ");
+  const { pieces, held } = parse(sfen);
+  const color = turn === "w" ? 1 : 0, at = {};
+  for (const [x, y, letter] of pieces) at[[x, y]] = letter;
+  const target = square(usi.slice(2, 4)), caught = at[target];
+  if (caught) {
+    const kind = caught.toUpperCase().slice(-1);
+    held[color][kind] = (held[color][kind] || 0) + 1;
   }
-  for (let n = 0; n < 9; n++) {
-    const place = flipped ? 8.5 - n : n + 0.5;
-    svg += text(place, -0.38, 0.38, FILES[n]) + text(9.42, place, 0.38, RANKS[n]);
+  if (usi[1] === "*") {
+    at[target] = color ? usi[0].toLowerCase() : usi[0];
+    held[color][usi[0]] -= 1;
+  } else {
+    const start = square(usi);
+    at[target] = (usi[4] ? "+" : "") + at[start];
+    delete at[start];
   }
-  return svg;
+  const rows = Array.from({ length: 9 }, (_, y) =>
+    Array.from({ length: 9 }, (_, x) => at[[x + 0.5, y + 0.5]] || "1").join("")
+      .replace(/1+/g, (ones) => ones.length)).join("/");
+  const hands = [0, 1].map((side) => [...HAND].filter((kind) => held[side][kind]).map((kind) =>
+    (held[side][kind] > 1 ? held[side][kind] : "") + (side ? kind.toLowerCase() : kind)).join(""));
+  return [rows, color ? "b" : "w", hands.join("") || "-", Number(number) + 1].join(" ");
 }
 
-// The pieces in hand of a side, and the place of each kind, from which drops come.
-function hand(held, color) {
-  const right = (color === 0) !== flipped;
-  const left = right ? 9.95 : -2.1, top = right ? 2.1 : 0;
-  const name = (color ? "☖" : "☗") + words[color ? "white" : "black"];
-  let svg = rectangle(left, top, 1.75, 6.9, "#f4d69c", 'opacity="0.5" rx="0.15"') +
-    text(left + 0.87, top - 0.35, 0.34, name);
-  const places = {};
-  let y = top + 0.6;
-  for (const letter of HAND) {
-    if (!held[letter]) continue;
-    places[letter] = [left + 0.6, y];
-    svg += piece(left + 0.6, y, color ? letter.toLowerCase() : letter);
-    if (held[letter] > 1) svg += text(left + 1.3, y, 0.42, held[letter]);
-    y += 0.95;
-  }
-  return { svg, places };
-}
-
-function arrow([x0, y0], [x1, y1], strength) {
-  const length = Math.hypot(x1 - x0, y1 - y0) || 1;
-  const dx = (x1 - x0) / length, dy = (y1 - y0) / length;
-  const half = 0.03 + 0.08 * strength, head = 0.2 + 2.6 * half, wide = 2 * half + 0.08;
-  const corners = [[0, half], [length - head, half], [length - head, wide], [length, 0],
-    [length - head, -wide], [length - head, -half], [0, -half]]
-    .map(([a, b]) => [x0 + a * dx - b * dy, y0 + a * dy + b * dx]);
-  return `<polygon points="${points(corners)}" fill="#174a8b" stroke="#fff" stroke-width="0.02"` +
-    ` opacity="${0.35 + 0.5 * strength}"/>`;
-}
-
-function label([x, y], content, row) {
-  const width = 0.22 + 0.17 * content.length, top = y - 0.34 + 0.34 * row;
-  return rectangle(x - width / 2, top - 0.15, width, 0.3, "#fff",
-    'stroke="#174a8b" stroke-width="0.025" rx="0.1"') + text(x, top, 0.26, content, "#174a8b");
-}
-
-// The model's moves: arrows first, then the labels above them.
-function arrows(candidates, places) {
-  const most = Math.max(...candidates.map((move) => move.p));
-  const rows = {};
-  let shapes = "", labels = "";
-  for (const { usi, p } of candidates) {
-    const target = seen(...square(usi.slice(2, 4)));
-    const start = usi[1] === "*" ? places[usi[0]] : seen(...square(usi));
-    shapes = arrow(start, target, Math.sqrt(p / most)) + shapes;
-    rows[target] = rows[target] === undefined ? 0 : rows[target] + 1;
-    labels += label(target, (p < 0.0095 ? "<1%" : percent(p)) + (usi[4] ? "成" : ""), rows[target]);
-  }
-  return shapes + labels;
-}
-
-function highlight(usi) {
-  return [usi.slice(0, 2), usi.slice(2, 4)].filter((name) => name[1] !== "*").map((name) => {
-    const [x, y] = seen(...square(name));
-    return rectangle(x - 0.5, y - 0.5, 1, 1, "#ffe680");
-  }).join("");
+// The position shown: that of the game, or one of a line.
+function current() {
+  const position = data.positions[ply];
+  if (!trial) return { sfen: position.sfen, usi: ply ? data.moves[ply - 1].usi : "" };
+  const moves = trial.line.split(" ").slice(0, trial.shown);
+  return { sfen: moves.reduce(played, position.sfen), usi: moves[moves.length - 1] };
 }
 
 function drawBoard() {
-  const position = data.positions[ply];
-  const { pieces, held } = parse(position.sfen);
-  const hands = [hand(held[0], 0), hand(held[1], 1)];
-  const turn = position.sfen.split(" ")[1] === "w" ? 1 : 0;
+  const position = data.positions[ply], { sfen, usi } = current();
+  const { svg, places } = drawn(sfen, usi);
+  const turn = sfen.split(" ")[1] === "w" ? 1 : 0;
   const shown = position.moves.filter((move, n) => move.p !== null && (n === 0 || move.p > 0.005));
-  element("board").innerHTML = rectangle(-0.12, -0.12, 9.24, 9.24, "#f4d69c") +
-    (ply ? highlight(data.moves[ply - 1].usi) : "") + grid() +
-    pieces.map(([x, y, letter]) => piece(...seen(x, y), letter)).join("") +
-    hands[0].svg + hands[1].svg + arrows(shown, hands[turn].places);
+  element("board").innerHTML = svg + (trial ? "" : arrows(shown, places[turn]));
   element("value").classList.toggle("none", position.win === null);
   if (position.win === null) return;
-  element("value").firstChild.style.width = percent(position.win, 1);
-  element("value").lastChild.textContent = `☗ ${percent(position.win)}`;
+  const [black, bar, white] = element("value").children;
+  black.textContent = `☗ ${percent(position.win)}`;
+  white.textContent = `☖ ${100 - Math.round(100 * position.win)}%`;
+  bar.firstChild.style.width = percent(position.win, 1);
 }
 
 // The graph: Black's winning probability, or without values the probabilities of the moves.
 function drawGraph() {
-  const x = (n) => 100 * n / Math.max(1, last);
-  const wins = data.positions.map((position, n) => [x(n), position.win])
-    .filter(([, win]) => win !== null).map(([at, win]) => [at, 100 - 100 * win]);
-  let svg = "";
+  const wins = data.positions.map((position, n) => [n, position.win]).filter(([, win]) => win !== null);
+  const isKnown = wins.length || data.moves.some(({ p }) => p !== null);
+  element("graph").classList.toggle("none", !isKnown);
+  if (!isKnown) return;
+  const box = element("graph"), width = box.clientWidth || 600, height = box.clientHeight || 190;
+  box.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const inner = [width - MARGIN.left - MARGIN.right, height - MARGIN.top - MARGIN.bottom];
+  const x = (n) => MARGIN.left + inner[0] * n / Math.max(1, last);
+  const y = (p) => MARGIN.top + inner[1] * (1 - p);
+  let svg = text(MARGIN.left, 9, 11, wins.length ? filled("win of", { side: sides[0] })
+    : words.policy).replace("<text", '<text class="left"');
+  for (const p of [0, 0.25, 0.5, 0.75, 1]) {
+    svg += `<path d="M${x(0)} ${y(p)}H${x(last)}" stroke="${p === 0.5 ? "#999" : "#e5dcc8"}"/>`;
+    if (p % 0.5 === 0) svg += text(MARGIN.left - 18, y(p), 10, percent(p), "#665");
+  }
+  const steps = [1, 5, 10, 20, 50, 100, 200, 500, 1000].find((step) => last / step <= inner[0] / 36);
+  for (let n = 0; n <= last; n += steps || last)
+    svg += `<path d="M${x(n)} ${y(0)}v3" stroke="#999"/>` + text(x(n), height - 8, 10, n, "#665");
   if (wins.length) {
-    const line = points(wins);
-    svg = `<polygon points="${wins[0][0]},100 ${line} ${wins[wins.length - 1][0]},100" fill="#3a3a3a"` +
-      ` opacity="0.18"/><polyline points="${line}" fill="none" stroke="#222" stroke-width="1.5"` +
-      ` vector-effect="non-scaling-stroke"/>` +
-      `<path d="M0 50H100" stroke="#999" vector-effect="non-scaling-stroke"/>`;
+    const line = points(wins.map(([n, win]) => [x(n), y(win)]));
+    svg += `<polygon points="${x(wins[0][0])},${y(0)} ${line} ${x(wins[wins.length - 1][0])},${y(0)}"` +
+      ` fill="#3a3a3a" opacity="0.14"/>` +
+      `<polyline points="${line}" fill="none" stroke="#222" stroke-width="1.5"/>`;
+    for (const n of mistakes) {
+      const { mark } = data.moves[n], at = data.positions[n + 1].win;
+      svg += `<circle class="mistake" cx="${x(n + 1)}" cy="${y(at)}" r="${mark === "bad" ? 4.5 : 3.5}"` +
+        ` fill="${mark === "bad" ? RED : BROWN}"/>`;
+    }
   } else {
     data.moves.forEach(({ p, rank }, n) => {
-      if (p !== null) svg += rectangle(x(n), 100 - 100 * p, 0.85 * x(1), 100 * p,
+      if (p !== null) svg += rectangle(x(n), y(p), 0.85 * (x(1) - x(0)), y(0) - y(p),
         rank === 1 ? "#174a8b" : "#c9c2b4");
     });
   }
-  element("graph").innerHTML = svg + `<path id="now" d="M${x(ply)} 0V100" stroke="#c8102e"` +
-    ` stroke-width="1.5" vector-effect="non-scaling-stroke"/>`;
-  element("graph").classList.toggle("none", !svg);
+  box.innerHTML = svg + `<path id="now" d="M${x(ply)} ${y(1)}V${y(0)}" stroke="${RED}" stroke-width="1.5"/>`;
 }
 
 // The columns of the table that the game has: a title, a text and a class for a move.
 const columns = [
   ["#", (move, n) => n + 1],
   [words.moves, (move) => move.text],
+  ["", (move) => move.mark ? words[move.mark] : null, (move) => move.mark],
   [words.rank, (move) => move.rank, (move) => move.rank === 1 ? "first" : ""],
-  [words.policy, (move) => move.p === null ? null : percent(move.p, 1)],
+  [data.searched ? words.share : words.policy, (move) => move.p === null ? null : percent(move.p, 1)],
   [words.before, (move) => move.before === null ? null : percent(move.before, 1)],
-  [words.change, (move) => change(move) === null ? null : (change(move) > 0 ? "+" : "") + percent(change(move), 1),
-    (move) => change(move) <= -LOSS ? "loss" : ""],
-  [words.time, (move) => move.seconds === null ? null : move.seconds.toFixed(1) + " s"],
+  [words.change, (move) => change(move) === null ? null : signed(change(move)), (move) => move.mark],
+  [words.time, (move) => move.seconds === null ? null : Number(move.seconds.toFixed(1)) + " s"],
 ].filter(([, value]) => data.moves.some((move, n) => value(move, n) !== null));
 
 function change(move) {
   return move.before === null || move.after === null ? null : move.after - move.before;
-}
-
-function cell(content, className = "") {
-  const made = document.createElement("td");
-  made.textContent = content === null ? "" : content;
-  made.className = className;
-  return made;
 }
 
 function drawTable() {
@@ -193,25 +134,75 @@ function drawTable() {
   head.innerHTML = "<tr>" + columns.map(([title]) => `<th>${title}</th>`).join("") + "</tr>";
   data.moves.forEach((move, n) => {
     const row = body.insertRow();
-    columns.forEach(([, value, className]) =>
-      row.append(cell(value(move, n), className ? className(move) : "")));
+    for (const [, value, className] of columns) {
+      const content = value(move, n);
+      row.append(made("td", content === null ? "" : content, className ? className(move) : ""));
+    }
     row.onclick = () => show(n + 1);
   });
   const row = body.insertRow();
-  row.append(cell(""), cell(data.end));
+  row.append(made("td"), made("td", data.end));
   row.onclick = () => show(last);
 }
 
-function drawOpinion() {
-  const position = data.positions[ply], played = data.moves[ply];
-  element("here").textContent = position.moves.length ? words.candidates : "";
-  element("candidates").replaceChildren(...position.moves.map(({ usi, text: name, p }) => {
-    const item = document.createElement("li");
-    item.textContent = name + (p === null ? "" : "  " + percent(p, 1));
-    item.classList.toggle("played", Boolean(played) && played.usi === usi);
+function drawMistakes() {
+  const known = data.moves.some((move) => change(move) !== null);
+  element("list").classList.toggle("none", !known);
+  element("list").firstChild.textContent = `${words.mistakes} (${mistakes.length})`;
+  document.querySelector('[data-go="next mistake"]').classList.toggle("none", !mistakes.length);
+  element("mistakes").replaceChildren(...mistakes.map((n) => {
+    const move = data.moves[n], item = made("li");
+    const content = `${n + 1} ${move.text}  ${words[move.mark]}  ${signed(change(move))}`;
+    const button = made("button", content, move.mark);
+    button.onclick = () => show(n);
+    item.append(button);
     return item;
   }));
-  element("line").textContent = position.line ? `${words.line}: ${position.line}` : "";
+  if (!mistakes.length) element("mistakes").append(made("li", words["no mistakes"]));
+}
+
+function drawOpinion() {
+  const position = data.positions[ply], next = data.moves[ply];
+  const isMistake = !trial && next && next.mark;
+  element("verdict").textContent = !isMistake ? "" : filled(`${next.mark} move`,
+    { move: next.text, before: percent(next.before), after: percent(next.after) });
+  element("verdict").className = isMistake ? next.mark : "";
+  element("here").textContent = position.moves.length ? words.candidates : "";
+  element("candidates").replaceChildren(...position.moves.map((move) => {
+    const item = made("li"), button = made("button", move.text);
+    const numbers = [move.p === null ? "" : `${data.searched ? words.share : words.policy} ${percent(move.p, 1)}`,
+      move.value === null ? "" : `${words.value} ${percent(move.value, 1)}`,
+      move.visits ? `${words.visits} ${move.visits}` : ""];
+    button.onclick = () => tryLine(move, 1);
+    item.append(button, made("span", numbers.filter(Boolean).join(" / ")));
+    item.classList.toggle("played", Boolean(next) && next.usi === move.usi);
+    return item;
+  }));
+  drawLine(trial || position.moves.find((move) => move.line) || null);
+}
+
+// The moves of a line; a click plays as far as the move.
+function drawLine(move) {
+  element("line").replaceChildren();
+  if (!move || !(move.line || trial)) return;
+  element("line").append(made("span", `${words.line}: `));
+  (move.texts || move.text).split(" ").forEach((content, n) => {
+    const button = made("button", content, trial && n + 1 === trial.shown ? "now" : "");
+    button.onclick = () => tryLine(move, n + 1);
+    element("line").append(button);
+  });
+  if (!trial) return;
+  const button = made("button", words["to the game"], "back");
+  button.onclick = () => show(ply);
+  element("line").append(button);
+}
+
+function tryLine(move, shown) {
+  const line = move.line || move.usi;
+  if (shown < 1) return show(ply);
+  trial = { ...move, line, shown: Math.min(shown, line.split(" ").length) };
+  drawBoard();
+  drawOpinion();
 }
 
 function markRow() {
@@ -222,6 +213,7 @@ function markRow() {
 }
 
 function show(wanted) {
+  trial = null;
   ply = Math.min(last, Math.max(0, wanted));
   element("slider").value = ply;
   drawBoard();
@@ -230,16 +222,32 @@ function show(wanted) {
   markRow();
 }
 
+// The page may not use the clipboard in a frame of a notebook; then an old way works.
+function copy(content) {
+  const area = made("textarea");
+  area.value = content;
+  document.body.append(area);
+  area.select();
+  const isDone = document.execCommand("copy");
+  area.remove();
+  if (!isDone && navigator.clipboard) navigator.clipboard.writeText(content);
+  element("copied").textContent = words.copied;
+  setTimeout(() => { element("copied").textContent = ""; }, 1500);
+}
+
 const actions = {
   first: () => show(0),
-  back: () => show(ply - 1),
-  forward: () => show(ply + 1),
+  back: () => trial ? tryLine(trial, trial.shown - 1) : show(ply - 1),
+  forward: () => trial ? tryLine(trial, trial.shown + 1) : show(ply + 1),
   last: () => show(last),
-  flip: () => { flipped = !flipped; show(ply); },
+  flip: () => { flipped = !flipped; drawBoard(); },
+  "next mistake": () => show(mistakes.find((n) => n > ply) ?? mistakes[0]),
+  "copy sfen": () => copy(current().sfen),
+  "copy kif": () => copy(data.kif),
 };
 const KEYS = { ArrowLeft: "back", ArrowRight: "forward", Home: "first", End: "last" };
 
-document.querySelectorAll("button").forEach((button) => {
+document.querySelectorAll("[data-go]").forEach((button) => {
   button.textContent = words[button.dataset.go];
   button.onclick = actions[button.dataset.go];
 });
@@ -253,13 +261,14 @@ element("slider").max = last;
 element("slider").oninput = (event) => show(Number(event.target.value));
 element("graph").onclick = (event) => {
   const box = element("graph").getBoundingClientRect();
-  show(Math.round(last * (event.clientX - box.left) / box.width));
+  const inner = box.width - MARGIN.left - MARGIN.right;
+  show(Math.round(last * (event.clientX - box.left - MARGIN.left) / inner));
 };
+window.onresize = drawGraph;
 element("keys").textContent = words.keys;
-element("notes").replaceChildren(...data.notes.map((note) => {
-  const item = document.createElement("li");
-  item.textContent = note;
-  return item;
-}));
+element("about").textContent = data.about;
+element("notes").replaceChildren(...data.notes.map((note) => made("li", note)));
+document.querySelector('[data-go="copy kif"]').classList.toggle("none", !data.kif);
 drawTable();
-show(0);
+drawMistakes();
+show(mistakes.length ? mistakes[0] : 0);

@@ -1,0 +1,288 @@
+"""A game on the board in the browser: its position, clocks and result, and its two files.
+
+The files are KIF and CSA. A comment of the CSA file has all that a game needs to go on after the
+server was killed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import shogi
+
+from pydlshogi.analysis.kif import one_line, record_lines
+from pydlshogi.analysis.record import GameRecord
+from pydlshogi.drawing.notation import marked_move_text
+from pydlshogi.errors import UserError
+from pydlshogi.files import write_beside
+from pydlshogi.kifu.csa_board import PIECE_NAMES
+from pydlshogi.kifu.details import Details
+from pydlshogi.kifu.kif_text import HANDICAPS
+from pydlshogi.match.referee import Referee, RulesBoard, Verdict
+from pydlshogi.rules import legal_moves
+
+#: Games are drawn after so many moves: far more than people play.
+_MOST_MOVES = 2000
+
+_STATE = "'pydlshogi "
+
+#: The handicaps that are offered; :data:`HANDICAPS` knows more.
+_OFFERED = (
+    *("香落ち", "右香落ち", "角落ち", "飛車落ち", "飛香落ち"),
+    *("二枚落ち", "四枚落ち", "六枚落ち", "八枚落ち", "十枚落ち"),
+)
+
+
+class GameError(UserError):
+    """What the browser asks for cannot be done in this game."""
+
+
+def _handicap_sfen(name: str) -> str:
+    """Returns the position of a handicap; White moves first."""
+    board = shogi.Board()
+    for square in HANDICAPS[name].split():
+        board.remove_piece_at(9 * (int(square[1]) - 1) + 9 - int(square[0]))
+    board.turn = shogi.WHITE
+    return str(board.sfen())
+
+
+#: The handicaps by their names, as SFEN.
+HANDICAP_SFENS = {name: _handicap_sfen(name) for name in _OFFERED}
+
+
+@dataclasses.dataclass
+class Clock:
+    """The time of each side in seconds: main time, then either byoyomi or an increment a move."""
+
+    main: float = 0.0
+    byoyomi: float = 0.0
+    increment: float = 0.0
+
+
+class BoardGame:
+    """A game from any position.
+
+    Args:
+        start: SFEN of the start position.
+        moves: Moves in USI notation; all are possible.
+        names: Names of Black and White.
+        clock: None without clocks.
+
+    Attributes:
+        seconds: Time of each move.
+        left: Main time left of each side.
+        result: How the game ended; None while it goes on.
+        positions: SFEN of each position, one more than moves.
+        texts: The moves as players write them.
+    """
+
+    def __init__(
+        self,
+        start: str = shogi.STARTING_SFEN,
+        moves: tuple[str, ...] = (),
+        names: tuple[str, str] = ("", ""),
+        clock: Clock | None = None,
+    ) -> None:
+        self.start, self.names, self.clock = start, names, clock
+        self.left = [clock.main if clock else 0.0] * 2
+        self.seconds: list[float] = []
+        self.result: Verdict | None = None
+        self._replay(moves)
+
+    def _replay(self, moves: tuple[str, ...]) -> None:
+        self._referee = Referee(_MOST_MOVES, self.start, RulesBoard)
+        self.positions = [self.board.sfen()]
+        self.texts: list[str] = []
+        for move in moves:
+            self._note(move)
+            self._referee.push(move)
+            self.positions.append(self.board.sfen())
+        self.seconds += [0.0] * (len(moves) - len(self.seconds))
+
+    @property
+    def board(self) -> shogi.Board:
+        """The current position, with all moves on its stack."""
+        board: shogi.Board = self._referee.board.board  # type: ignore[attr-defined]
+        return board
+
+    @property
+    def moves(self) -> list[str]:
+        """The moves so far in USI notation."""
+        return self._referee.moves
+
+    @property
+    def turn(self) -> int:
+        """The side to move."""
+        return int(self.board.turn)
+
+    def legal(self) -> list[str]:
+        """Lists the legal moves; empty after the end of the game."""
+        return [] if self.result else [move.usi() for move in legal_moves(self.board)]
+
+    def may_declare(self) -> bool:
+        """Says whether the side to move may declare victory."""
+        return not self.result and self._referee.board.may_declare()
+
+    def _note(self, usi: str) -> None:
+        self.texts.append(marked_move_text(self.board, shogi.Move.from_usi(usi)))
+
+    def play(self, usi: str, seconds: float = 0.0) -> None:
+        """Plays a move and ends the game if the rules say so.
+
+        Raises:
+            GameError: the game is over, or the move is illegal.
+        """
+        self._refuse_after_end()
+        if not self._referee.board.is_legal(usi):
+            raise GameError(f"The move {usi[:8]!a} is not legal here.")
+        self.use_time(seconds)
+        self.seconds.append(round(seconds, 1))
+        self._note(usi)
+        self.result = self._referee.hear(usi)
+        self.positions.append(self.board.sfen())
+
+    def end(self, answer: str) -> None:
+        """Ends the game by ``resign``, ``win`` (a declaration) or an engine's illegal answer."""
+        self._refuse_after_end()
+        self.result = self._referee.hear(answer)
+
+    def end_by_time(self) -> None:
+        """Ends the game: the side to move has no time left."""
+        self._refuse_after_end()
+        self.left[self.turn] = 0.0
+        self.result = self._referee.loss("%TIME_UP", "lost on time")
+
+    def _refuse_after_end(self) -> None:
+        if self.result:
+            raise GameError("The game is over.")
+
+    def use_time(self, seconds: float) -> None:
+        """Takes the time of a move from the clock of the side to move."""
+        if self.clock:
+            left = max(0.0, self.left[self.turn] - seconds)
+            self.left[self.turn] = left + self.clock.increment
+
+    def allowed(self) -> float:
+        """Returns the seconds that the side to move may use for this move."""
+        assert self.clock
+        return self.left[self.turn] + self.clock.byoyomi
+
+    def settle(self) -> None:
+        """Ends the game if the side to move has no legal move, as a start position may be."""
+        if not self.legal():
+            self.result = self._referee.loss("%TSUMI", "no legal move")
+
+    def take_back(self, ply: int) -> None:
+        """Goes back to the position after ``ply`` moves; clocks stay as they are.
+
+        Raises:
+            GameError: there is no such position.
+        """
+        if not 0 <= ply <= len(self.moves):
+            raise GameError("There is no move to take back.")
+        moves = tuple(self.moves[:ply])
+        del self.seconds[ply:]
+        self.result = None
+        self._replay(moves)
+
+    def handicap(self) -> str:
+        """Names the handicap of the start position; empty without one."""
+        placement = self.start.split()[:3]
+        return next((n for n, sfen in HANDICAP_SFENS.items() if sfen.split()[:3] == placement), "")
+
+    # Files
+
+    def record(self) -> GameRecord:
+        """Returns the game as a record."""
+        end, board = self.result, self.board
+        return GameRecord(
+            self.names,
+            shogi.Board(self.start),
+            tuple(board.move_stack),
+            end.end_mark if end else None,
+            end.winner if end else None,
+            end is not None and end.winner is None and end.end_mark != "%CHUDAN",
+            Details(seconds=dict(enumerate(self.seconds, 1))),
+        )
+
+    def kif(self) -> str:
+        """Returns the game in KIF."""
+        return "".join(f"{line}\r\n" for line in record_lines(self.record()))
+
+    def csa(self, state: dict[str, Any]) -> str:
+        """Returns the game in CSA, with the state as a comment (:func:`read_state`)."""
+        lines = ["V2.2", *(f"N{'+-'[n]}{one_line(name)}" for n, name in enumerate(self.names))]
+        lines.append(_STATE + json.dumps({**self.saved(), **state}))
+        lines += _csa_position(shogi.Board(self.start))
+        for move, seconds in zip(self._referee.csa_moves, self.seconds):
+            lines += [move, f"T{int(seconds)}"]
+        lines.append(self.result.end_mark if self.result else "%CHUDAN")
+        return "".join(f"{line}\n" for line in lines)
+
+    def saved(self) -> dict[str, Any]:
+        """Returns all that :func:`restored` needs, for JSON."""
+        return {
+            "start": self.start,
+            "moves": self.moves,
+            "names": self.names,
+            "seconds": self.seconds,
+            "clock": self.clock and dataclasses.asdict(self.clock),
+            "left": [round(left, 1) for left in self.left],
+            "result": self.result,
+        }
+
+
+def restored(state: dict[str, Any]) -> BoardGame:
+    """Makes a game from :meth:`BoardGame.saved`.
+
+    Raises:
+        KeyError, TypeError, ValueError: The state is damaged.
+    """
+    clock = Clock(**state["clock"]) if state["clock"] else None
+    black, white = state["names"]
+    game = BoardGame(state["start"], tuple(state["moves"]), (black, white), clock)
+    game.seconds = [float(seconds) for seconds in state["seconds"]]
+    game.left = [float(left) for left in state["left"]]
+    game.result = Verdict(*state["result"]) if state["result"] else None
+    return game
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Reads the state in a CSA file.
+
+    Raises:
+        OSError, ValueError: The file cannot be read, or has no state.
+    """
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith(_STATE):
+            state: dict[str, Any] = json.loads(line[len(_STATE) :])
+            return state
+    raise ValueError(f"{path.name} has no state")
+
+
+def write_game(folder: Path, name: str, game: BoardGame, state: dict[str, Any]) -> None:
+    """Writes NAME.kifu and NAME.csa in a folder atomically, both in UTF-8.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    for suffix, text in ((".kifu", game.kif()), (".csa", game.csa(state))):
+        with write_beside(folder / f"{name}{suffix}") as file:
+            file.write(text.encode("utf-8", "replace"))
+
+
+def _csa_position(board: shogi.Board) -> list[str]:
+    """Describes a position in CSA: the board by rows, the hands, the side to move."""
+    lines = []
+    for row in range(9):
+        cells = (board.piece_at(9 * row + column) for column in range(9))
+        text = "".join("+-"[c.color] + PIECE_NAMES[c.piece_type - 1] if c else " * " for c in cells)
+        lines.append(f"P{row + 1}{text}")
+    for color, sign in enumerate("+-"):
+        held = board.pieces_in_hand[color]
+        pieces = "".join(f"00{PIECE_NAMES[kind - 1]}" * held[kind] for kind in sorted(held))
+        lines += [f"P{sign}{pieces}"] if pieces else []
+    return [*lines, "+-"[board.turn]]

@@ -1,0 +1,83 @@
+"use strict";
+
+// All words of the page: English, Japanese. {…} is filled in.
+const WORDS = {
+  ask: ["New game", "新規対局"], list: ["Games", "対局一覧"], language: ["日本語", "English"],
+  black: ["Black", "先手"], white: ["White", "後手"],
+  lower: ["Black (下手)", "下手"], upper: ["White (上手)", "上手"],
+  you: ["You", "あなた"], engine: ["Engine", "エンジン"],
+  mcts_player: ["Search (mcts_player)", "探索（mcts_player）"],
+  search1_player: ["One move ahead (search1_player)", "1手読み（search1_player）"],
+  policy_player: ["Policy (policy_player)", "方策のみ（policy_player）"],
+  level: ["Level {n}", "レベル {n}"], full: ["Full strength", "最強"],
+  start: ["Start", "開始局面"], even: ["Even game", "平手"], sfen: ["A position (SFEN)", "局面（SFEN）"],
+  record: ["A record from a file", "棋譜ファイル"], here: ["The position shown", "表示中の局面"],
+  file: ["File", "ファイル"], clock: ["Clock", "持ち時間"], none: ["No clock", "なし"],
+  times: ["With clocks", "あり"], main: ["Minutes", "持ち時間（分）"], byoyomi: ["Byoyomi (s)", "秒読み（秒）"],
+  increment: ["Increment (s)", "加算（秒）"], think: ["Engine's seconds a move", "エンジンの1手の秒数"],
+  begin: ["Play", "対局開始"], open: ["Open", "開く"], cancel: ["Cancel", "キャンセル"], close: ["Close", "閉じる"],
+  seat: ["Change players only", "対局者だけ変更"],
+  undo: ["Take back", "待った"], hint: ["Hint", "ヒント"], resign: ["Resign", "投了"],
+  declare: ["Declare victory", "入玉宣言"], pause: ["Pause", "一時停止"], resume: ["Go on", "再開"],
+  renew: ["Start a new engine", "エンジンを起動し直す"],
+  fork: ["Continue from here", "ここから続ける"], flip: ["Turn the board", "盤を反転"],
+  shows: ["The network's view", "ネットワークの見方"], value: ["Value", "勝率"], arrows: ["Moves", "候補手"],
+  lines: ["Search", "読み筋"], planes: ["Input planes", "入力平面"], filters: ["Filters", "フィルタ"],
+  copySfen: ["Copy SFEN", "SFENをコピー"], copyKif: ["Copy KIF", "KIFをコピー"],
+  saveKif: ["Save KIF", "KIFを保存"], saveCsa: ["Save CSA", "CSAを保存"], copied: ["Copied.", "コピーしました。"],
+  promote: ["Promote", "成"], keep: ["Do not", "不成"],
+  toMove: ["{side} to move", "{side}の手番です"], check: ["Check!", "王手！"],
+  thinking: ["{side} is thinking …", "{side}が考えています…"], paused: ["Paused.", "一時停止中です。"],
+  earlier: ["Position after {n} moves; the game has {m}.", "{n}手目の局面です（全{m}手）。"],
+  wins: ["{side} wins: {why}.", "{side}の勝ち（{why}）"], draw: ["Draw: {why}.", "引き分け（{why}）"],
+  over: ["The record ends here.", "棋譜はここまでです。"],
+  TORYO: ["resignation", "投了"], TSUMI: ["no legal move", "詰み"], TIME_UP: ["time", "時間切れ"],
+  KACHI: ["declaration", "入玉宣言"], SENNICHITE: ["repetition", "千日手"], JISHOGI: ["impasse", "持将棋"],
+  ILLEGAL_MOVE: ["illegal move", "反則"], ILLEGAL_ACTION: ["perpetual check", "連続王手の千日手"],
+  MAX_MOVES: ["many moves", "最大手数"], CHUDAN: ["as recorded", "棋譜による"], HIKIWAKE: ["as recorded", "棋譜による"],
+  handicap: ["{name}: the model was not trained on handicap games, so its values mean little here.",
+    "{name}：モデルは駒落ちの対局を学習していないため、勝率や候補手はあまり当てになりません。"],
+  noValue: ["{name} has no value: it plays by its policy, and shows no value, graph or search.",
+    "{name}には価値の出力がありません。方策だけで指し、勝率・グラフ・読み筋は表示しません。"],
+  lost: ["Your last move cost about {n} points of winning chance. You can take it back.",
+    "この手で勝率が約{n}ポイント下がりました。待ったができます。"],
+  hinted: ["Hint: {move}", "ヒント：{move}"],
+  practise: ["Practise my mistakes", "悪手を復習"], next: ["Next exercise", "次の問題"],
+  exercise: ["Exercise: here you lost {n} points. Find a better move.", "問題：ここで勝率を{n}ポイント損しました。より良い手を探してください。"],
+  judging: ["The search looks at your move …", "指し手を調べています…"],
+  solved: ["Right! The best move was {move}.", "正解です。最善手は{move}でした。"],
+  missed: ["That costs {n} points. The best move is {move}.", "{n}ポイント損です。最善手は{move}です。"],
+  noMistakes: ["A longer search confirms no more mistakes of yours in this game.", "この対局には、長い探索で確かめられる悪手がもうありません。"],
+  engineFailed: ["The engine has failed; the game is kept.", "エンジンが止まりました。対局は保存されています。"],
+  offline: ["The server does not answer. Start it again: this game is saved.",
+    "サーバーが応答しません。もう一度起動してください。対局は保存されています。"],
+  searching: ["The search starts …", "探索を開始しています…"], nodes: ["{n} positions", "{n}局面"],
+  ownPlane: ["side to move", "手番側"], opponentPlane: ["opponent", "相手側"], historyPlane: ["last moves", "直前の手"],
+  planesNote: ["{n} of {m} input planes are not empty. Choose one to see it on the board.",
+    "入力平面{m}枚のうち、空でないものは{n}枚です。選ぶと盤上に表示します。"],
+  filtersNote: ["The strongest of the first layer's filters. Choose one to see it on the board; with the box ticked, a click on the board asks about that square.",
+    "第1層のフィルタのうち、反応が強いものです。選ぶと盤上に表示します。チェックを入れると、盤上でクリックしたマスについて調べます。"],
+  pick: ["of a square: {name}", "マスを指定：{name}"], anywhere: ["click one", "盤をクリック"],
+  keys: ["Keys: ← → through the game. On the board: arrows move the cursor, Enter chooses, letters P L N S G B R choose a piece in hand.",
+    "←→キーで棋譜を移動。盤を選択中は矢印キーでカーソル移動、Enterで決定、P L N S G B Rで持ち駒を選択。"],
+  noGames: ["No game is saved yet.", "保存された対局はまだありません。"], moves: ["{n} moves", "{n}手"], unfinished: ["unfinished", "途中"],
+  chooseFile: ["Choose a file.", "ファイルを選んでください。"], tooLarge: ["The file is larger than 700 kB.", "ファイルが700 kBを超えています。"],
+  sure: ["Resign this game?", "投了しますか？"], startMove: ["start", "開始局面"],
+};
+
+// A frame of another site may have no storage.
+function remembered(key, value) {
+  try {
+    if (value !== undefined) localStorage.setItem(key, value);
+    return localStorage.getItem(key);
+  } catch { return null; }
+}
+
+let language = remembered("language") ||
+  ((navigator.language || "en").toLowerCase().startsWith("ja") ? "ja" : "en");
+
+function word(key, values = {}) {
+  const words = WORDS[key];
+  if (!words) return key;
+  return words[language === "ja" ? 1 : 0].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
