@@ -8,8 +8,8 @@ kind of input: planes of real positions. The rounds of the sides alternate, beca
 programs disturb them. A rate is the median of the rounds. A percentage is the median of the
 rounds' own ratios to the bare network.
 
-- network: evaluations a second at the same batch size, of the bare network, of the search with
-  cshogi's board and with python-shogi's. Then playouts a second of processor time (of all
+- network: evaluations a second at the same batch size, of the bare network and of the search with
+  each board. Then playouts a second of processor time (of all
   threads), collisions, and the part of the time in which the network computes.
 - backends: evaluations a second by each backend that this machine has. They are those of the bare
   network, of the search with cshogi's board, and of the search with two pending batches. With two,
@@ -57,6 +57,7 @@ from pydlshogi.network.registry import make_network  # noqa: E402
 from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
 from pydlshogi.uct.game import Game  # noqa: E402
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard  # noqa: E402
+from pydlshogi.uct.rsshogi_board import RsshogiBoard  # noqa: E402
 from pydlshogi.uct.search import Search  # noqa: E402
 from pydlshogi.uct.settings import Settings  # noqa: E402
 
@@ -64,7 +65,7 @@ from pydlshogi.uct.settings import Settings  # noqa: E402
 WARM = 300
 
 NETWORKS = {"policy_value": (1, 4, 6, 8, 16, 32), "policy_value_small": (16, 64)}
-BOARDS = {"cshogi": CshogiBoard, "python-shogi": PythonShogiBoard}
+BOARDS = {"cshogi": CshogiBoard, "rsshogi": RsshogiBoard, "python-shogi": PythonShogiBoard}
 PARTS = ("network", "backends", "overhead", "memory", "engine")
 
 #: The positions of the part overhead, their number of visits, and the size of the batches.
@@ -122,8 +123,8 @@ def main() -> int:
 
 def compare_networks(models: dict[str, Path], seconds: float, rounds: int) -> None:
     """Prints evaluations a second of the bare network and of the search."""
-    print("| network, batch | bare, evaluations/s | search, cshogi | search, python-shogi |")
-    print("|---|--:|--:|--:|")
+    print(f"| network, batch | bare, evaluations/s | {' | '.join(BOARDS)} |")
+    print("|---|--:|" + "--:|" * len(BOARDS))
     details = []
     for name, sizes in NETWORKS.items():
         evaluator = Evaluator(models[name], select_device())

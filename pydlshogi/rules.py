@@ -19,8 +19,24 @@ _BOARD_EDGE = 9
 _FAR_RANKS = ((1 << 27) - 1, ((1 << 27) - 1) << 54)
 _BIG_PIECES = (shogi.BISHOP, shogi.ROOK, shogi.PROM_BISHOP, shogi.PROM_ROOK)
 _DECLARATION_PIECES = 10
+#: Pieces of both sides in an even game.
+_PIECES = 40
 #: Points needed for a declaration: Black's, White's.
 _DECLARATION_POINTS = (28, 27)
+#: White's first two ranks in the ten handicaps, and the points of the pieces that are missing.
+_HANDICAPS = {
+    "lnsgkgsn1/1r5b1": 1,
+    "1nsgkgsnl/1r5b1": 1,
+    "lnsgkgsnl/1r7": 5,
+    "lnsgkgsnl/7b1": 5,
+    "lnsgkgsn1/7b1": 6,
+    "lnsgkgsnl/9": 10,
+    "1nsgkgsn1/9": 12,
+    "2sgkgs2/9": 14,
+    "3gkg3/9": 16,
+    "4k4/9": 18,
+}
+_BELOW = "/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w -"
 
 
 def _lines_through(square: int) -> int:
@@ -183,12 +199,17 @@ def repetition(board: shogi.Board) -> Repetition:
     return Repetition.WIN if only_checks[mover ^ 1] else Repetition.DRAW
 
 
-def can_declare_win(board: shogi.Board) -> bool:
+def can_declare_win(board: shogi.Board, missing: int | None = None) -> bool:
     """Says whether the side to move wins by declaration under the 27-point rule.
 
     The king must not be in check. The king and at least ten other own pieces must be in the
     far three ranks. These pieces and the hand must count 28 points for Black and 27 for White:
-    bishops and rooks 5 each, others 1.
+    bishops and rooks 5 each, others 1. In a handicap game, the missing pieces count for White.
+
+    Args:
+        board: The position.
+        missing: Points of the missing pieces. None finds the start of the game by the moves on
+            the board's stack.
     """
     us = board.turn
     king = board.king_squares[us]
@@ -197,12 +218,42 @@ def can_declare_win(board: shogi.Board) -> bool:
         return False
     ours = board.occupied[us] & far & ~board.piece_bb[shogi.KING]
     pieces = _count(ours)
+    if pieces < _DECLARATION_PIECES:
+        return False
     big = sum(_count(ours & board.piece_bb[kind]) for kind in _BIG_PIECES)
     hand = sum(
         count * (5 if kind in _BIG_PIECES else 1)
         for kind, count in board.pieces_in_hand[us].items()
     )
-    return pieces >= _DECLARATION_PIECES and pieces + 4 * big + hand >= _DECLARATION_POINTS[us]
+    lacking = _DECLARATION_POINTS[us] - pieces - 4 * big - hand
+    if lacking <= 0 or us == shogi.BLACK:
+        return lacking <= 0
+    return lacking <= (_missing_in(board) if missing is None else missing)
+
+
+def missing_points(sfen: str | None) -> int:
+    """Counts the pieces that a handicap takes from White, for White's declaration.
+
+    Args:
+        sfen: The start of the game; None for that of an even game.
+
+    Returns:
+        The points; 0 unless the game starts from one of the ten handicaps.
+    """
+    ranks, below, _ = (sfen or "").rpartition(_BELOW)
+    return _HANDICAPS.get(ranks, 0) if below else 0
+
+
+def _missing_in(board: shogi.Board) -> int:
+    """Counts the missing pieces as :func:`missing_points`, by the moves on a board's stack."""
+    in_hand = sum(map(sum, (hand.values() for hand in board.pieces_in_hand)))
+    if _count(board.occupied.bits) + in_hand == _PIECES:
+        return 0
+    moves = [board.pop() for _ in range(len(board.move_stack))]
+    sfen = board.sfen()
+    for move in reversed(moves):
+        board.push(move)
+    return missing_points(sfen)
 
 
 def _count(bitboard: int) -> int:

@@ -7,11 +7,13 @@ import random
 import cshogi
 import pytest
 import shogi
-from uct_helpers import BOARDS
+from uct_helpers import BOARDS, ENTERED, TWO_PIECES
 
 from pydlshogi import rules
+from pydlshogi.match import referee
 from pydlshogi.player.position import make_board
 from pydlshogi.rules import Repetition
+from pydlshogi.uct.move import from_usi
 from pydlshogi.usi.protocol import CommandError
 
 
@@ -310,3 +312,96 @@ def test_random_declarations_agree_with_the_judge():
             assert found[-1] == cshogi.Board(sfen).is_nyugyoku(), sfen
             assert {board(sfen).can_declare() for board in BOARDS} == {found[-1]}, sfen
     assert 0.1 < sum(found) / len(found) < 0.9
+
+
+#: The ten handicaps, and the points of the missing pieces.
+HANDICAPS = {
+    "lnsgkgsn1/1r5b1/ppppppppp": 1,
+    "1nsgkgsnl/1r5b1/ppppppppp": 1,
+    "lnsgkgsnl/1r7/ppppppppp": 5,
+    "lnsgkgsnl/7b1/ppppppppp": 5,
+    "lnsgkgsn1/7b1/ppppppppp": 6,
+    "lnsgkgsnl/9/ppppppppp": 10,
+    "1nsgkgsn1/9/ppppppppp": 12,
+    "2sgkgs2/9/ppppppppp": 14,
+    "3gkg3/9/ppppppppp": 16,
+    "4k4/9/ppppppppp": 18,
+}
+BELOW = "/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
+
+
+def points_of(board):
+    return sum(
+        5 if kind in (shogi.BISHOP, shogi.ROOK) else 1
+        for piece in (board.piece_at(square) for square in shogi.SQUARES)
+        if piece and (kind := piece.piece_type) != shogi.KING
+    )
+
+
+@pytest.mark.parametrize("ranks", HANDICAPS)
+def test_the_missing_points_are_those_of_the_pieces_that_the_handicap_takes_away(ranks):
+    missing = points_of(shogi.Board()) - points_of(shogi.Board(ranks + BELOW))
+    assert rules.missing_points(ranks + BELOW) == missing == HANDICAPS[ranks]
+
+
+@pytest.mark.parametrize(
+    "sfen",
+    [
+        None,
+        shogi.STARTING_SFEN,
+        "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1",  # Black moves first
+        "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w 2r 1",
+        "lnsgkgsnl/9/ppppppppp/9/9/2P6/PP1PPPPPP/1B5R1/LNSGKGSNL w - 1",
+        "lnsgk4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",  # none of the ten
+    ],
+)
+def test_no_points_are_missing_in_other_positions(sfen):
+    assert rules.missing_points(sfen) == 0
+
+
+def test_missing_pieces_count_for_white_at_a_declaration():
+    board = make_board(TWO_PIECES, ENTERED)
+    before = board.sfen()
+    assert rules.can_declare_win(board)
+    assert (board.sfen(), [move.usi() for move in board.move_stack]) == (before, ENTERED)
+    needed = [rules.can_declare_win(board, missing) for missing in range(19)]
+    assert needed == sorted(needed)
+    assert not needed[0]
+    assert needed[10]
+
+
+def test_missing_pieces_count_in_no_game_that_starts_from_another_position():
+    later = make_board(TWO_PIECES, ENTERED[:1]).sfen()
+    assert not rules.can_declare_win(make_board(later, ENTERED[1:]))
+    assert not rules.can_declare_win(make_board(make_board(TWO_PIECES, ENTERED).sfen(), []))
+
+
+def test_missing_pieces_do_not_count_for_black():
+    for sfen in ("KGGGGSSS1/RRBB5/9/9/9/9/9/9/8k b - 1", "KGGGGSSS1/RRB6/9/9/9/9/9/9/8k b - 1"):
+        assert not rules.can_declare_win(make_board(sfen, []), 18)
+
+
+@pytest.mark.parametrize("make", BOARDS)
+def test_the_boards_of_the_search_count_missing_pieces_as_the_rules_do(make):
+    board = make(TWO_PIECES)
+    reference = make_board(TWO_PIECES, [])
+    for move in ENTERED:
+        assert board.can_declare() == rules.can_declare_win(reference)
+        board.push(from_usi(move))
+        reference.push_usi(move)
+    assert board.can_declare()
+    board.pop()
+    assert not board.can_declare()
+    assert not make(make_board(TWO_PIECES, ENTERED[:1]).sfen(), ENTERED[1:]).can_declare()
+
+
+def test_the_referee_accepts_a_declaration_with_missing_pieces_in_a_handicap_game_only():
+    for start, moves, accepted in (
+        (TWO_PIECES, ENTERED, True),
+        (make_board(TWO_PIECES, ENTERED[:1]).sfen(), ENTERED[1:], False),
+    ):
+        board = referee.make_board(start)
+        for move in moves:
+            assert board.is_legal(move)
+            board.push(move)
+        assert board.may_declare() == accepted

@@ -130,3 +130,15 @@ def endgames(count, plies=8):
         for sfen in list(sfens_of(moves))[-plies:]
     )
     return itertools.islice(sfens, count)
+
+
+#: A game with a handicap of two pieces in which White has entered Black's camp with 10 pieces.
+#: White, who is to move, may declare only because the missing pieces count.
+TWO_PIECES = "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
+_ENTERED = """
+5a6b 4i5h 9a9b 3i3h 5c5d 6i7h 6b5c 5g5f 5c4d 1i1h 4d3e 9g9f 7c7d 2g2f 7a6b 7h6h 6b7c 5f5e 5d5e
+9i9h 7d7e 6h7h 5e5f 7i6h 5f5g 5i6i 5g5h 9h9g G*9h 4g4f 9h8h 2h2g B*5i 6h5g 5i3g+ 6g6f 3g2g 7h6h
+R*4h 9f9e 3e2f 4f4e 8h8i 6f6e N*6g 2i3g 4h3h+ 5g4h S*2i 9e9d 3h1h 4h5i L*5g 1g1f 2f3g 8g8f N*8g
+4e4d 6g5i+ 6i7h S*7i 9g9f 9c9d 8f8e 4c4d 7h6g 7i6h 8e8d G*4i 1f1e
+"""
+ENTERED = _ENTERED.split()

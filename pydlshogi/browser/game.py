@@ -13,12 +13,13 @@ from typing import Any
 
 import shogi
 
-from pydlshogi.analysis.kif import end_lines, one_line, start_lines
-from pydlshogi.analysis.record import GameRecord, copy_of
-from pydlshogi.drawing.notation import marked_move_text, move_text
+from pydlshogi.analysis.kif import one_line, record_lines
+from pydlshogi.analysis.record import GameRecord
+from pydlshogi.drawing.notation import marked_move_text
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa_board import PIECE_NAMES
+from pydlshogi.kifu.details import Details
 from pydlshogi.kifu.kif_text import HANDICAPS
 from pydlshogi.match.referee import Referee, RulesBoard, Verdict
 from pydlshogi.rules import legal_moves
@@ -204,26 +205,12 @@ class BoardGame:
             end.end_mark if end else None,
             end.winner if end else None,
             end is not None and end.winner is None and end.end_mark != "%CHUDAN",
+            Details(seconds=dict(enumerate(self.seconds, 1))),
         )
 
     def kif(self) -> str:
         """Returns the game in KIF."""
-        record = self.record()
-        board = copy_of(record.start)
-        handicap = self.handicap()
-        lines = [f"手合割：{handicap}"] if handicap else list(start_lines(record.start))
-        sides = ("下手", "上手") if handicap else ("先手", "後手")
-        lines += [f"{side}：{one_line(name)}" for side, name in zip(sides, self.names)]
-        lines.append("手数----指手---------消費時間--")
-        total = [0, 0]
-        for number, (move, used) in enumerate(zip(record.moves, self.seconds), 1):
-            side, seconds = board.turn, int(used)
-            total[side] += seconds
-            time = f"({seconds // 60:2}:{seconds % 60:02}/{_hours(total[side])})"
-            lines.append(f"{number:4} {move_text(board, move)}   {time}")
-            board.push(move)
-        lines += end_lines(record)
-        return "".join(f"{line}\r\n" for line in lines)
+        return "".join(f"{line}\r\n" for line in record_lines(self.record()))
 
     def csa(self, state: dict[str, Any]) -> str:
         """Returns the game in CSA, with the state as a comment (:func:`read_state`)."""
@@ -285,10 +272,6 @@ def write_game(folder: Path, name: str, game: BoardGame, state: dict[str, Any]) 
     for suffix, text in ((".kifu", game.kif()), (".csa", game.csa(state))):
         with write_beside(folder / f"{name}{suffix}") as file:
             file.write(text.encode("utf-8", "replace"))
-
-
-def _hours(seconds: int) -> str:
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _csa_position(board: shogi.Board) -> list[str]:

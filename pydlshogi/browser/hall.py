@@ -99,7 +99,8 @@ class Hall:
 
         Args:
             wish: ``start`` (:meth:`_start`), ``players``, ``clock`` with numbers of seconds or
-                None, and ``think``. Without ``players``, the game is only shown.
+                None, and ``think``. Without ``players``, the game is only shown. With
+                ``exercise``, it is not saved.
 
         Raises:
             UserError: A part of the wish is wrong; nothing is started.
@@ -111,7 +112,8 @@ class Hall:
             game = BoardGame(game.start, tuple(game.moves), (names[0], names[1]), _clock(wish))
             game.settle()
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
-        table = Table(name, game, chosen, think, self.choices, self.pool, self.folder)
+        folder = None if wish.get("exercise") else self.folder
+        table = Table(name, game, chosen, think, self.choices, self.pool, folder)
         with self._lock:
             self._tables[name] = table
         table.begin()

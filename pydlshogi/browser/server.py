@@ -13,6 +13,7 @@ import ipaddress
 import json
 import secrets
 import socket
+import socketserver
 import sys
 import threading
 import urllib.parse
@@ -94,6 +95,11 @@ class BoardServer(http.server.ThreadingHTTPServer):
                 f"http://{host}:{port} cannot be used ({reason}). Choose another --port or --host."
             ) from None
         self._host = host
+
+    def server_bind(self) -> None:
+        """Binds the address. The standard class also asks for its name, which may take seconds."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     @property
     def address(self) -> str:

@@ -38,7 +38,7 @@ class Table:
         think: Seconds of an engine's move in a game without clocks.
         choices: What the players refer to.
         pool: Where its engines are counted.
-        folder: Where the game is saved.
+        folder: Where the game is saved; None for an exercise, which is not saved.
         paused: Whether it waits for the user, as after a restart.
 
     Attributes:
@@ -56,7 +56,7 @@ class Table:
         think: float,
         choices: Choices,
         pool: Pool,
-        folder: Path,
+        folder: Path | None,
         paused: bool = False,
     ) -> None:
         self.name, self.game, self.players = name, game, list(players)
@@ -322,6 +322,8 @@ class Table:
         }
 
     def _save(self) -> None:
+        if self._folder is None:
+            return
         try:
             write_game(self._folder, self.name, self.game, self.saved())
         except OSError as error:

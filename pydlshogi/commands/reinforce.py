@@ -7,7 +7,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydlshogi.commands.arguments import ArgumentParser, file_name, named_path, positive_number
+from pydlshogi.commands.arguments import (
+    ArgumentParser,
+    file_name,
+    named_path,
+    positive_int,
+    positive_number,
+)
 from pydlshogi.commands.model_options import add_computation
 from pydlshogi.commands.program import program
 from pydlshogi.commands.self_play import load
@@ -25,6 +31,7 @@ def build_parser() -> ArgumentParser:
     add("model", type=file_name, metavar="MODEL", help="the first network, if FOLDER is new")
     add("folder", type=named_path, metavar="FOLDER", help="folder of the loop")
     add("--hours", type=positive_number, metavar="H", help="end after H hours (default: never)")
+    add("--cycles", type=positive_int, metavar="N", help="end after cycle N (default: never)")
     add(
         "--config",
         type=Path,
@@ -54,12 +61,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     first = args.folder / "best"
     load(first if first.exists() else args.model, args)  # a wrong model leaves no folder
     end = time.monotonic() + 3600 * args.hours if args.hours else math.inf
+    cycles = args.cycles or math.inf
     args.folder.mkdir(parents=True, exist_ok=True)
     config = args.folder / "reinforce.json"
     with lock_outputs(config):
         prepare(args.folder, args.model)
         settings = load_settings(config, args.config)
         device = select_device(args.gpu)
-        Loop(args.folder, settings, device, args.backend, args.gpu, end).run()
+        Loop(args.folder, settings, device, args.backend, args.gpu, end, cycles).run()
     print(f"{args.folder}: table.md, progress.png, index.html and the network best")
     return 0

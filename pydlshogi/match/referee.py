@@ -17,7 +17,7 @@ import shogi
 
 from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
 from pydlshogi.processors import has_avx2
-from pydlshogi.rules import can_declare_win, has_legal_move, is_legal
+from pydlshogi.rules import can_declare_win, has_legal_move, is_legal, missing_points
 
 #: End marks of games that were lost by an illegal move, a crash or silence.
 FAULT_MARKS = ("%ILLEGAL_MOVE", "%TIME_UP")
@@ -116,6 +116,8 @@ class CshogiBoard:
 
 def make_board(sfen: str) -> Board:
     """Makes cshogi's board where it is installed and runs, and ours elsewhere."""
+    if missing_points(sfen):  # cshogi does not count the missing pieces at a declaration
+        return RulesBoard(sfen)
     try:
         # cshogi ends the process on a processor without AVX2.
         return CshogiBoard(sfen) if has_avx2() else RulesBoard(sfen)

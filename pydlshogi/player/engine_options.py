@@ -34,6 +34,9 @@ DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
 #: Choices of ``backend`` (:data:`pydlshogi.inference.backend.BACKENDS`, which needs numpy).
 BACKENDS = ("auto", "own", "openvino_float32", "openvino_bfloat16", "openvino_int8")
 
+#: The level of full strength. :mod:`pydlshogi.player.levels` has the others.
+FULL_LEVEL = 20
+
 #: No position has more legal moves.
 MOST_MOVES = 593
 
@@ -111,6 +114,7 @@ def mcts_options() -> Options:
         Combo("device", "auto", DEVICES),
         Combo("backend", "auto", BACKENDS),
         Spin("Threads", default_threads(processors()), low=1, high=MOST_THREADS),
+        Spin("Level", FULL_LEVEL, low=1, high=FULL_LEVEL),
         Check("USI_Ponder", True),
         Spin("USI_Hash", defaults.megabytes, low=16, high=1 << 20),
         Spin("MultiPV", 1, low=1, high=MOST_MOVES),

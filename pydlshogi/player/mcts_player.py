@@ -18,6 +18,7 @@ from pydlshogi.inference.backend import OWN
 from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.player.clock import Delays, Timer
 from pydlshogi.player.engine_options import mcts_options, search_numbers
+from pydlshogi.player.levels import LEVELS, SECONDS, Level, shares
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.opening_book import BookError, BookMove, OpeningBook
 from pydlshogi.player.search_end import is_done, is_settled
@@ -37,6 +38,7 @@ from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
+from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.search import Search, compile_search, must_compile
 from pydlshogi.uct.settings import Settings
@@ -72,6 +74,7 @@ class MCTSPlayer(NetworkPlayer):
         self._has_told_board = False
         self._book = OpeningBook()
         self._delays = Delays()
+        self._level: Level | None = None  # that of the present move
 
     def check_network(self) -> None:
         """Refuses a network without a policy head, and warns of one without a value head.
@@ -102,6 +105,7 @@ class MCTSPlayer(NetworkPlayer):
     def prepare(self) -> None:
         """Loads the network and the book, unless they are loaded already."""
         super().prepare()
+        self._warn_of_level()
         self._load_book()
         label_table()  # the first call takes 50 ms, and a search could not stop meanwhile
         if must_compile():
@@ -114,6 +118,16 @@ class MCTSPlayer(NetworkPlayer):
             if not IS_COMPILED:
                 self.send("info string numba is not installed: the search takes more time")
             self._has_told_board = True
+
+    def _warn_of_level(self) -> None:
+        """Says that a network without a value head cannot search."""
+        level = LEVELS.get(self.options["Level"])
+        if level and level.visits > 1 and not self._evaluator.has_value:
+            self.send(
+                f"info string Level {self.options['Level']} needs a value head: the engine plays "
+                "the policy's best move. Choose a level up to 10, or a modelfile of the network "
+                "policy_value."
+            )
 
     def _load_book(self) -> None:
         """Reads the book, unless it is read already."""
@@ -144,9 +158,9 @@ class MCTSPlayer(NetworkPlayer):
 
     def choose(self, go: Go) -> str:
         """Declares, plays from the book, searches, or resigns."""
-        if self.options["nodes"]:
-            nodes = self.options["nodes"]
-            go = dataclasses.replace(go, nodes=nodes if go.nodes is None else min(nodes, go.nodes))
+        self._level = self._level_of(go)
+        limits = [go.nodes, self.options["nodes"], self._level and self._level.visits]
+        go = dataclasses.replace(go, nodes=min(filter(None, limits), default=go.nodes))
         margin = self.options["Byoyomi_Margin"] / 1000
         timer = Timer(go, self.board.turn, self._ply(), margin, self._delays)
         declares = self._declares()
@@ -180,7 +194,13 @@ class MCTSPlayer(NetworkPlayer):
         """Says whether only ``stop`` ends the search."""
         if go.mate:  # no other limit has an effect on a mate search
             return go.mate_ms is None
-        return not (go.has_limit or self.options["nodes"])
+        return not (go.has_limit or self.options["nodes"] or self._level_of(go))
+
+    def _level_of(self, go: Go) -> Level | None:
+        """Returns the level at which to play; None for full strength."""
+        if go.infinite or go.mate or go.nodes is not None:
+            return None
+        return LEVELS.get(self.options["Level"])
 
     def find_mate(self, go: Go) -> str:
         """Searches a mate by df-pn, in the part of the tree's memory that is free.
@@ -226,7 +246,9 @@ class MCTSPlayer(NetworkPlayer):
         root_moves = self._root_moves(go.searchmoves)
         tree = self._search.tree
         tree.move_to((self._sfen, settings), moves, keep=go.ponder)
-        if root_moves is not None and not root_moves.intersection(tree.root.mate[:1]):
+        if self._level:
+            tree.clear()  # a level has only its own visits
+        elif root_moves is not None and not root_moves.intersection(tree.root.mate[:1]):
             tree.clear()  # its root has all moves
         self._search.begin(game, settings, root_moves)
 
@@ -263,7 +285,8 @@ class MCTSPlayer(NetworkPlayer):
 
         def is_over() -> bool:
             reports.send_if_due()
-            return timer.is_over() and (root.is_expanded or timer.is_late())
+            is_over = timer.is_over() or (self._level and timer.spent() >= SECONDS)
+            return bool(is_over) and (root.is_expanded or timer.is_late())
 
         return is_over
 
@@ -274,11 +297,14 @@ class MCTSPlayer(NetworkPlayer):
             self.send("info string the network has not answered in time: the move is not searched")
             return to_usi(self._search.any_move())
         best = lines[0]
-        picked = None if go.infinite else self._picked_by_visits()
+        picked = None if go.infinite else self._picked()
         threshold = self.options["resign_threshold"] / 100
         resigns = self._evaluator.has_value and best.expected() < threshold
         if picked is not None and picked != best.moves[0] and not resigns:
-            self.send(f"info string random_plies: {to_usi(picked)} is picked by the visits")
+            is_level = self._level and self._level.temperature
+            name = f"Level {self.options['Level']}" if is_level else "random_plies"
+            source = "policy" if is_level and nodes == 1 else "visits"
+            self.send(f"info string {name}: {to_usi(picked)} is picked by the {source}")
             best = played_first(self._search, picked, 1)[0]
         # Some programs take the score from the line before bestmove.
         self._report(timer, nodes, picked)
@@ -289,14 +315,23 @@ class MCTSPlayer(NetworkPlayer):
             return words[0]
         return f"{words[0]} ponder {words[1]}"
 
+    def _picked(self) -> int | None:
+        """Picks a random move, as the level or ``random_plies`` want it; None for the best."""
+        root, level = self._search.root, self._level
+        if not (level and level.temperature):
+            return self._picked_by_visits()
+        if level.visits > 1 and not self._evaluator.has_value:
+            return None
+        rows = _not_lost(root)
+        parts = shares([row.prior for row in rows], [row.visits for row in rows])
+        return rows[level.draw(parts, self.random())].move if rows else None
+
     def _picked_by_visits(self) -> int | None:
         """Picks a random move, in proportion to the visits; None after ``random_plies`` moves."""
         root = self._search.root
         if self._ply() >= self.options["random_plies"] or root.proof:
             return None
-        rows: list[Candidate] = [
-            row for row in candidates(root) if not (row.proof and row.proof.outcome == LOSS)
-        ]
+        rows = _not_lost(root)
         shares = numpy.array([row.visits for row in rows], numpy.float64)
         if not shares.any():  # after a single visit
             shares = numpy.array([row.prior for row in rows], numpy.float64)
@@ -376,7 +411,7 @@ class MCTSPlayer(NetworkPlayer):
         draw_ply = options["Draw_Ply"] if options["Draw_Ply"] > self._ply() else 0
         color = self.board.turn
         value = options["Draw_Value_White" if color else "Draw_Value_Black"] / 1000
-        return Settings(
+        settings = Settings(
             batch_size=self._batch_size(),
             batches=default_batches(self.device, self._evaluator.backend),
             root_mate=options["Mate_Root_Search"],
@@ -389,6 +424,7 @@ class MCTSPlayer(NetworkPlayer):
             megabytes=options["USI_Hash"],
             **search_numbers(options),  # type: ignore[arg-type]
         )
+        return self._level.settings(settings) if self._level else settings
 
     def _book_move(self, go: Go) -> BookMove | None:
         """Chooses a move of the book, unless ``go`` asks for an analysis or for certain moves."""
@@ -403,3 +439,10 @@ class MCTSPlayer(NetworkPlayer):
         if self.options["USI_Ponder"] and move.answer:
             return f"{move.move} ponder {move.answer}"
         return move.move
+
+
+def _not_lost(root: Node) -> list[Candidate]:
+    """Lists the moves of a root without those that are proven to lose; none if it is proven."""
+    if root.proof:
+        return []
+    return [row for row in candidates(root) if not (row.proof and row.proof.outcome == LOSS)]

@@ -58,17 +58,19 @@ class Loop:
         backend: What computes the networks of the games on a CPU.
         gpu: Number of the GPU for the training, as in its options.
         end: Time, as by ``time.monotonic``, at which to end.
+        cycles: Number of cycles that the folder is to have.
     """
 
     def __init__(
         self, folder: Path, settings: LoopSettings, device: Any, backend: str,
-        gpu: int | None, end: float,
+        gpu: int | None, end: float, cycles: float = math.inf,
     ) -> None:  # fmt: skip
         self._folder, self._settings, self._gpu = folder, settings, gpu
         self._device, self._backend, self._end = device, backend, end
+        self._cycles = cycles
 
     def run(self) -> None:
-        """Makes cycles until the time is over.
+        """Makes cycles until the time is over, or there are enough.
 
         Raises:
             UserError, OSError: a step failed. The next call goes on with it.
@@ -76,12 +78,13 @@ class Loop:
         """
         settings = self._settings
         os.environ.setdefault(CONTINUE, "the same command")  # a finished training counts as such
+        self._end_cycle()
         a_file = max(1, settings.games // 10)
         with GameFolder(self._folder / "games", settings.seed, a_file) as games:
             best = Model(self._folder / "best", self._device, self._backend)
             generator = Generator(best, games, settings.self_play, settings.seed, settings.batch)
             cycle = 1 + len(self._results())
-            while time.monotonic() < self._end:
+            while time.monotonic() < self._end and cycle <= self._cycles:
                 if not self._cycle(cycle, games, generator):
                     return
                 cycle += 1
@@ -205,13 +208,21 @@ class Loop:
             "elo high": before + high,
             "hours": round(hours, 3),
         }
-        if taken:
-            with (path / "model").open("rb") as new, write_beside(self._folder / "best") as file:
-                shutil.copyfileobj(new, file)
         with write_beside(path / "result.json") as file:
             file.write(json.dumps(result, indent=2).encode() + b"\n")
-        (path / "state").unlink()  # as large as the network, or larger
-        write_pages(self._folder, self._results())
+        self._end_cycle()
+
+    def _end_cycle(self) -> None:
+        """Does what follows from the result of the last cycle, again after a kill."""
+        results = self._results()
+        if not results:
+            return
+        path = self._folder / "cycles" / f"{results[-1]['cycle']:04}"
+        if results[-1]["taken"] == "yes":
+            with (path / "model").open("rb") as new, write_beside(self._folder / "best") as file:
+                shutil.copyfileobj(new, file)
+        (path / "state").unlink(missing_ok=True)  # as large as the network, or larger
+        write_pages(self._folder, results)
 
     def _results(self) -> list[dict[str, Any]]:
         """Returns the results of the complete cycles."""

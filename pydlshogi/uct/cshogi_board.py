@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 import cshogi
 import numpy
+import shogi
 
+from pydlshogi import rules
 from pydlshogi.uct.board import Mate, ends_in_mate
 from pydlshogi.uct.cshogi_planes import PlaneWriter
 from pydlshogi.uct.forced_mate import forced_mate
@@ -20,6 +22,9 @@ LIBRARY = "cshogi"
 
 _MOVE_MASK = MOVE_NUM - 1
 _NO_KING = 81
+
+#: White's king may be declared on this rank and those below it, counted from 0.
+_FAR_RANK = 6
 
 
 class CshogiBoard:
@@ -38,7 +43,8 @@ class CshogiBoard:
         self.pop = board.pop
         self.key = board.zobrist_hash
         self.in_check = board.is_check
-        self.can_declare = board.is_nyugyoku
+        self._missing = rules.missing_points(sfen)
+        self.can_declare = self._can_declare if self._missing else board.is_nyugyoku
         for move in moves:
             self.push(from_usi(move))
         # cshogi treats a side without a king as mated.
@@ -106,6 +112,13 @@ class CshogiBoard:
         if not self._can_be_mated[self._board.turn ^ 1]:
             return None
         return MateProcess(self._board.sfen(), memory)
+
+    def _can_declare(self) -> bool:
+        """Says in a handicap game whether the side to move may declare."""
+        board = self._board
+        if board.turn == cshogi.WHITE and board.king_square(cshogi.WHITE) % 9 >= _FAR_RANK:
+            return rules.can_declare_win(shogi.Board(board.sfen()), self._missing)
+        return bool(board.is_nyugyoku())
 
     def _mate_in_one(self) -> int:
         """Tries all checks. cshogi's search misses some distant ones, and fails in check."""

@@ -41,8 +41,9 @@ _KINDS = (
     *("PRO_PAWN", "PRO_LANCE", "PRO_KNIGHT", "PRO_SILVER", "HORSE", "DRAGON"),
 )
 
-#: Replies that a search for mates of three plies and more tries at most.
-_MOST_TRIES = 16
+#: Replies that a search for mates of three plies and more tries at most. To list the checks of a
+#: position takes as long as some tries.
+_MOST_TRIES, _TRIES_OF_CHECKS = 32, 8
 
 #: Nodes of cshogi's mate search that take as long as one of ours on this board.
 _NODES = 25
@@ -77,6 +78,7 @@ class RsshogiBoard:
     def __init__(self, sfen: str | None = None, moves: Sequence[str] = ()) -> None:
         board = Board(sfen)
         self._board = board
+        self._missing = rules.missing_points(sfen)
         self._legal: list[int] = []
         self._legal_key: int | None = None
         self._tries = 0
@@ -111,14 +113,16 @@ class RsshogiBoard:
         sliders |= int(board.pieces_by_type(PieceType.LANCE))
         if not sliders & line & int(board.pieces_by_color(_COLORS[us])):
             in_line = _NOWHERE  # no piece can uncover an attack
-        checks = []
-        for move in self._legal_moves():
-            attack = attacks[move >> _PIECE_BITS - _SQUARE_BITS & _PIECE_MASK | move & _SQUARE_MASK]
-            if attack or in_line[move >> _SQUARE_BITS & _ORIGIN_MASK]:
-                ours = _OUR_NUMBERS[move & _MOVE_MASK]
-                if attack == _ALWAYS or self._gives_check(ours):
-                    checks.append(ours)
-        return checks
+        # Names of the module would take twice as long in the loop.
+        shift, pieces, squares = _PIECE_BITS - _SQUARE_BITS, _PIECE_MASK, _SQUARE_MASK
+        origin_shift, origins = _SQUARE_BITS, _ORIGIN_MASK
+        possible = [
+            (_OUR_NUMBERS[move & _MOVE_MASK], attack)
+            for move in self._legal_moves()
+            if (attack := attacks[move >> shift & pieces | move & squares])
+            or in_line[move >> origin_shift & origins]
+        ]
+        return [move for move, attack in possible if attack == _ALWAYS or self._gives_check(move)]
 
     def can_declare(self) -> bool:
         """Says whether the side to move wins by the 27-point declaration.
@@ -131,7 +135,7 @@ class RsshogiBoard:
             return False
         board = shogi.Board(self._board.to_sfen())
         rules.untie(board)
-        return rules.can_declare_win(board)
+        return rules.can_declare_win(board, self._missing)
 
     def mate(self, plies: int) -> Mate | None:
         """Finds the shortest mate in at most ``plies`` plies, unless there are too many moves."""
@@ -168,7 +172,10 @@ class RsshogiBoard:
         move = self._board.solve_mate_in_one()
         if move is not None:
             return Mate(from_usi(move.to_usi()), 1)
-        checks = self.checks() if plies >= 3 else []
+        if plies < 3 or self._tries < 0:
+            return None
+        self._tries -= _TRIES_OF_CHECKS
+        checks = self.checks()
         for length in range(3, plies + 1, 2):
             for check in checks:
                 if self._is_forced(check, length):

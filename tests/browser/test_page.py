@@ -333,6 +333,26 @@ def test_the_views_of_the_network_are_shown(page):
     page.script("localStorage.clear()")
 
 
+def test_an_own_mistake_becomes_an_exercise_that_is_not_saved(page):
+    page.new(start={"sfen": "sfen k8/2G6/1P7/9/9/9/9/9/8K b G 1"})
+    page.play("1i1h")
+    page.press("resign")
+    page.driver.switch_to.alert.accept()
+    page.wait("return game.result !== null && values.length === 2")
+    # The network of the test is not trained, so it suspects nothing. The search finds the mate.
+    page.script("values = [0.9, 0.1]; draw()")
+    page.press("practise")
+    page.wait(
+        "return exercise && exercise.table === name && game && game.moves.length === 0", seconds=180
+    )
+    assert "Exercise" in page.text("status")
+    page.play("G*8b")
+    page.wait("return document.getElementById('status').textContent.startsWith('Right')")
+    assert len(page.client.get("games")) == 1
+    page.press("practise")
+    page.wait("return exercise === null && name === arguments[0]", page.name)
+
+
 def test_a_model_without_a_value_hides_the_value_and_says_so(page):
     page.new()
     Select(page.driver.find_element(By.ID, "model")).select_by_index(1)

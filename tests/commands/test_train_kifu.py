@@ -80,6 +80,8 @@ def test_the_shipped_games_are_trained_by_the_best_recipe(trainings, capsys):
     output = capsys.readouterr().out
     assert "python -m pydlshogi train_policy " in output
     assert str(Path("run/train/model_policy").resolve()) in output
+    model = os.path.join("run", "train", "model_policy")
+    assert output.splitlines()[-1].endswith(f"python -m pydlshogi play --model {model}")
 
 
 def test_the_books_recipe_is_the_default_of_the_training(trainings):

@@ -14,12 +14,13 @@ import cshogi
 import numpy
 import pytest
 import shogi
-from uct_helpers import FakeNetwork, endgames, searched
+from uct_helpers import ENTERED, TWO_PIECES, FakeNetwork, endgames, searched
 
 from pydlshogi import files
 from pydlshogi.inference.evaluator import Evaluation
 from pydlshogi.player import search_info
 from pydlshogi.player.clock import Timer
+from pydlshogi.player.levels import LEVELS, SECONDS
 from pydlshogi.player.mcts_player import MCTSPlayer
 from pydlshogi.player.opening_book import BookError, BookMove, write_book
 from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
@@ -29,7 +30,7 @@ from pydlshogi.uct import boards
 from pydlshogi.uct.core import EDGE, USED_BLOCKS, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
-from pydlshogi.uct.line import Candidate, Line, best_lines
+from pydlshogi.uct.line import Candidate, Line, best_lines, candidates
 from pydlshogi.uct.move import from_usi, to_usi
 from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.search import Search
@@ -1236,3 +1237,128 @@ def test_on_a_gpu_the_thread_of_the_search_evaluates_a_batch_before_the_game(mon
     player.set(batch_size=7)
     player.warm_up()
     assert evaluated == [("evaluation", 128), ("evaluation", 7)]
+
+
+# Levels
+
+
+def test_a_level_up_to_10_evaluates_one_position_and_varies_its_moves():
+    player = make_player(Level=3, random_seed=1)
+    moves = {legal(player.choose(Go(movetime=60_000))) for _ in range(20)}
+    assert len(moves) > 5
+    assert number(player, "nodes") == 1
+    assert not any(" ponder " in line for line in player.said)
+
+
+def test_a_level_picks_by_the_policy_as_the_network_gives_it():
+    player = make_player(Level=1, Softmax_Temperature=300)
+    player.choose(Go(movetime=60_000))
+    priors = [row.prior for row in candidates(player._search.root)]
+    player.new_game()
+    player.set(Level=20, Softmax_Temperature=100)
+    player.choose(Go(nodes=1))
+    assert priors == [row.prior for row in candidates(player._search.root)]
+
+
+def test_the_same_seed_gives_the_moves_of_a_level_again():
+    first, second = (make_player(Level=3, random_seed=7) for _ in range(2))
+    go = Go(movetime=60_000)
+    assert [first.choose(go) for _ in range(8)] == [second.choose(go) for _ in range(8)]
+
+
+@pytest.mark.parametrize("level", [11, 13, 15])
+def test_a_level_above_10_searches_its_visits_in_every_move(level):
+    player = make_player(Level=level)
+    for moves in ([], ["7g7f", "3c3d"], ["7g7f", "3c3d", "2g2f", "8c8d"]):
+        player.set_position(None, moves)  # the tree of the move before is no help
+        legal(player.choose(Go(movetime=60_000)), moves=moves)
+        assert number(player, "nodes") == LEVELS[level].visits
+
+
+def test_the_option_nodes_limits_a_level_too():
+    player = make_player(Level=15, nodes=5)
+    player.choose(Go(movetime=60_000))
+    assert number(player, "nodes") == 5
+
+
+def test_a_level_answers_a_go_without_limits():
+    assert not Player().is_endless(Go(movetime=1))
+    player = make_player(Level=12)
+    assert not player.is_endless(Go())
+    assert legal(player.choose(Go()))
+
+
+def test_a_level_ends_after_its_time_if_it_has_not_made_its_visits():
+    player = make_player(fake={"seconds": 0.05}, Level=19)
+    start = time.perf_counter()
+    legal(player.choose(Go(movetime=60_000)))
+    assert SECONDS <= time.perf_counter() - start < 10
+    assert number(player, "nodes") < LEVELS[19].visits
+
+
+def test_a_level_uses_no_more_time_than_the_clock_allows():
+    player = make_player(fake={"seconds": 0.02}, Level=19, Byoyomi_Margin=0)
+    start = time.perf_counter()
+    legal(player.choose(Go(movetime=100)))
+    assert time.perf_counter() - start < SECONDS
+
+
+@pytest.mark.parametrize("go", [Go(nodes=60), Go(infinite=True)])
+def test_a_level_has_no_effect_on_a_number_of_nodes_and_on_an_analysis(go):
+    player = make_player(Level=1)
+    if go.infinite:
+        stopping = threading.Timer(0.5, go.stop.set)
+        stopping.start()
+    legal(player.choose(go))
+    assert number(player, "nodes") >= 60
+    player.new_game()
+    assert player.choose(Go(nodes=60)) == make_player(Level=20).choose(Go(nodes=60))
+
+
+def test_a_level_has_no_effect_on_a_mate_search():
+    player = make_player(MATE_IN_ONE, Level=1)
+    assert player.find_mate(Go(mate=True)) == "G*5b"
+
+
+def test_from_level_8_on_a_mate_in_one_is_played():
+    for level in range(8, 20):
+        player = make_player(MATE_IN_ONE, Level=level)
+        assert player.choose(Go(movetime=60_000)) == "G*5b"
+    below = [make_player(MATE_IN_ONE, Level=level, random_seed=1) for level in range(1, 8)]
+    assert any(player.choose(Go(movetime=60_000)) != "G*5b" for player in below for _ in range(9))
+
+
+def test_a_level_declares():
+    assert make_player(DECLARED, Level=1).choose(Go(movetime=100)) == "win"
+
+
+def test_a_level_with_a_search_plays_the_best_move_of_a_network_without_a_value():
+    player = make_player(fake={"has_value": False}, Level=14)
+    told = [line for line in player.said if "Level 14" in line]
+    assert len(told) == 1
+    best = make_player(fake={"has_value": False}).choose(Go(movetime=60_000))
+    assert {player.choose(Go(movetime=60_000)) for _ in range(5)} == {best}
+    below = make_player(fake={"has_value": False}, Level=3, random_seed=1)
+    assert not any("Level 3" in line for line in below.said)
+    assert len({below.choose(Go(movetime=60_000)) for _ in range(20)}) > 5
+
+
+def test_a_level_ponders_and_moves_after_the_hit():
+    for level in (2, 13):
+        player = make_player(Level=level)
+        go = Go(ponder=True, movetime=60_000)
+        go.ponderhit.set()
+        legal(player.choose(go))
+        assert number(player, "nodes") == LEVELS[level].visits
+
+
+def test_in_a_handicap_game_the_engine_declares_with_the_missing_pieces():
+    player = make_player(TWO_PIECES, ENTERED[:-2])
+    assert player.choose(Go(nodes=10)) != "win"
+    player.set_position(TWO_PIECES, ENTERED)
+    assert player.choose(Go(nodes=10)) == "win"
+    # The last move of each line is White's; the search knows that the declaration follows.
+    player.set_position(TWO_PIECES, ENTERED[:-1])
+    player.choose(Go(nodes=200))
+    lost = [row for row in candidates(player._search.root) if row.proof == Proof(LOSS, 2)]
+    assert from_usi(ENTERED[-1]) in [row.move for row in lost]

@@ -3,8 +3,10 @@
 import functools
 import importlib.metadata
 import itertools
+import json
 import random
 import sys
+from pathlib import Path
 
 import cshogi
 import numpy
@@ -61,6 +63,12 @@ def test_all_boards_agree_on_random_positions():
 
 def test_all_boards_agree_on_positions_of_games():
     for sfen in itertools.islice(real_sfens(300), 300):
+        compare(sfen)
+
+
+def test_all_boards_agree_on_the_positions_of_the_fuzz_tests():
+    labels = Path(__file__).parents[1] / "data" / "labels.json"
+    for sfen in {entry["sfen"] for entry in json.loads(labels.read_text(encoding="utf-8"))}:
         compare(sfen)
 
 
@@ -176,6 +184,15 @@ def test_more_evasions_than_cshogi_has_memory_for():
     assert isinstance(board_to_search(fewer), CshogiBoard)
     turned = "r8/9/8K/1GSGSGS2/L1N1N1NLB/9/9/9/8k w RBGSNLP 1"
     assert isinstance(board_to_search(turned), PythonShogiBoard)
+
+
+@pytest.mark.parametrize("sfen", [MOST_MOVES, MOST_EVASIONS])
+def test_boards_without_such_a_limit_agree_on_these_positions(sfen):
+    one, *others = (make(sfen) for make in BOARDS[1:])
+    for board in others:
+        assert sorted(one.moves().tolist()) == sorted(board.moves().tolist())
+        assert sorted(one.checks()) == sorted(board.checks())
+        assert numpy.array_equal(planes(one), planes(board))
 
 
 def test_the_position_after_the_moves_decides():

@@ -25,6 +25,7 @@ let blunder = 0;         // what a person's newest move has cost, if it was a mi
 let judged = "";         // the moves after which that was asked
 let lines = { ply: -1, lines: {} };
 let maps = [], chosenMap = null, askedSquare = null;
+let exercise = null;     // the mistake that one practises: its game, the ones left, and what is said
 let asked = 0;           // counts the questions about the position shown; old answers are dropped
 
 const last = () => game.moves.length;
@@ -98,11 +99,13 @@ function receive(state) {
   if (follows || ply > last()) ply = last();
   sides = [side(0).split(" ")[0], side(1).split(" ")[0]].map((text, color) =>
     game.handicap ? "下上"[color] + "手" : language === "ja" ? text : ["先手", "後手"][color]);
+  if (exercise && exercise.table === name) judgeExercise();
   if (isNew || !values.length) think();
   draw();
 }
 
 function open(wanted) {
+  if (exercise && wanted !== exercise.table) exercise = null;
   name = wanted;
   game = null;
   values = [];
@@ -127,6 +130,7 @@ async function think() {
       values = found;
       drawValue();
       drawMoves();
+      buttons();
       lookForBlunder();
     } else values = [];
     if (shows("arrows")) {
@@ -265,6 +269,7 @@ function status() {
   if (blunder && !end && ply === last() && shows("value"))
     sentence += " " + word("lost", { n: Math.round(100 * blunder) });
   if (hint && hint.ply === ply) sentence += " " + word("hinted", { move: hint.text });
+  if (exercise && exercise.table === name) sentence = exercise.said;
   element("status").textContent = sentence;
   if (game.error) {
     element("message").textContent = (game.paused ? word("engineFailed") + " " : "") + game.error;
@@ -273,11 +278,58 @@ function status() {
   }
 }
 
+// Exercises: the position before each own mistake that a search of ten times the usual 0.2 s
+// confirms. Their games are not saved.
+
+const mistakes = () => game.moves.map((_, at) => ({ n: at + 1, color: (at + firstTurn()) % 2 }))
+  .filter(({ n }) => moverIsHuman(n) && loss(n) >= LOSS);
+
+async function chanceOf(color, table, at) {
+  const { line } = await ask(`game/${table}/search`, { ply: at, seconds: 2, model: model() });
+  return line && line.win !== null ? { win: color ? 1 - line.win : line.win, move: line.texts[0] } : null;
+}
+
+async function nextExercise() {
+  try {
+    while (exercise.left.length) {
+      const { n, color } = exercise.left.shift();
+      const best = await chanceOf(color, exercise.game, n - 1), after = await chanceOf(color, exercise.game, n);
+      const cost = best && after ? best.win - after.win : 0;
+      if (cost < LOSS) continue;
+      const start = { game: exercise.game, ply: n - 1 }, human = { kind: "human" };
+      const made = await ask("new", { start, players: [human, human], exercise: true });
+      const task = word("exercise", { n: Math.round(100 * cost) });
+      Object.assign(exercise, { n, color, best, task, table: made.name, judged: false });
+      flipped = Boolean(color);
+      return open(made.name);
+    }
+    complain(word("noMistakes"));
+  } catch (error) {
+    complain(error.message);
+  }
+  if (name !== exercise.game) open(exercise.game);
+  exercise = null;
+}
+
+async function judgeExercise() {
+  if (last() < exercise.n) Object.assign(exercise, { judged: false, said: exercise.task });
+  if (last() !== exercise.n || exercise.judged) return;
+  exercise.judged = true;
+  exercise.said = word("judging");
+  const now = exercise, end = game.result;
+  const found = end ? { win: end.winner === now.color ? 1 : 0 }
+    : await chanceOf(now.color, name, last()).catch(() => null);
+  if (now !== exercise || !found) return;
+  const cost = now.best.win - found.win;
+  now.said = word(cost < 0.03 ? "solved" : "missed", { n: Math.round(100 * cost), move: now.best.move });
+  status();
+}
+
 // Looks for a mistake in a person's newest move: the network suspects it, and a search confirms it.
 async function lookForBlunder() {
   const moves = game.moves.join();
   const n = [last(), last() - 1].find((one) => one > 0 && moverIsHuman(one));
-  if (moves === judged || !n || !shows("value") || loss(n) < LOSS || game.result) return;
+  if (moves === judged || !n || !shows("value") || loss(n) < LOSS || game.result || exercise) return;
   judged = moves;
   const chances = [];
   for (const at of [n - 1, n]) {
@@ -308,6 +360,8 @@ function buttons() {
   set("pause", !game.result, word(game.error ? "renew" : game.paused ? "resume" : "pause"));
   set("fork", ply < last() || game.result);
   set("flip", true);
+  set("practise", exercise || mistakes().length, word(exercise ? "next" : "practise"));
+  document.querySelector("[data-do=practise]").hidden = !hasValue() || !(exercise || game.result || ply < last());
   for (const [key, can] of [["first", ply > 0], ["back", ply > 0], ["forward", ply < last()], ["last", ply < last()]])
     document.querySelector(`[data-do=${key}]`).disabled = !can;
   for (const key of ["kif", "csa"]) {
@@ -572,6 +626,10 @@ const actions = {
   declare: () => tell("win", { ply: last() }),
   pause: () => { complain(""); tell("pause", { paused: !game.paused }); },
   fork: () => newGame("here"),
+  practise: () => {
+    if (!exercise) exercise = { game: name, left: mistakes() };
+    nextExercise();
+  },
   ask: () => newGame("even"),
   list: listGames,
   language: () => {

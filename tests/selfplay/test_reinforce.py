@@ -1,0 +1,142 @@
+"""The program reinforce: its cycles, kills, and wrong input."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+
+from pydlshogi.commands.reinforce import main
+from pydlshogi.files import write_beside
+from pydlshogi.lock import lock_outputs
+from pydlshogi.model_files.model_file import load_network, save_model
+from pydlshogi.network.registry import make_network
+from pydlshogi.selfplay.duel import Score
+from pydlshogi.selfplay.folder import Tables
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+CONFIG = {
+    "games": 10,
+    "batch": 6,
+    "least_rows": 20,
+    "batchsize": 16,
+    "match_games": 4,
+    "self_play": {"visits": 6, "considered": 4, "cheap_visits": 2, "max_plies": 30},
+    "recipe": {"warmup": 0},
+}
+OPTIONS = ["--backend", "own", "--gpu", "-1"]
+
+
+@pytest.fixture
+def words(tmp_path):
+    """The command line of a loop of a small network, without its length."""
+    numpy.random.seed(1)
+    save_model(tmp_path / "model", make_network("policy_value_small"))
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    return [str(tmp_path / "model"), str(tmp_path / "loop"), *OPTIONS]
+
+
+def with_config(words, tmp_path):
+    """Adds the configuration file."""
+    return [*words, "--config", str(tmp_path / "config.json")]
+
+
+def check(folder, cycles):
+    """Checks the files of a loop with some cycles."""
+    results = [json.loads(path.read_text()) for path in sorted(folder.glob("cycles/*/result.json"))]
+    assert [result["cycle"] for result in results] == list(range(1, cycles + 1))
+    lines = (folder / "table.tsv").read_text().splitlines()
+    assert len(lines) == cycles + 1
+    for result in results:
+        assert result["games"] >= 10 * result["cycle"]
+        assert (result["taken"] == "yes") == (result["score"] >= 0.5)
+        assert result["elo low"] <= result["elo high"]
+    best = (folder / "best").read_bytes()
+    taken = [result["cycle"] for result in results if result["taken"] == "yes"]
+    wanted = folder / "cycles" / f"{taken[-1]:04}" / "model" if taken else folder / "start"
+    assert best == wanted.read_bytes()
+    assert "progress.png" in (folder / "index.html").read_text()
+    numbers = [row.game for row in Tables(folder / "games").rows()]
+    assert len(numbers) == len(set(numbers))
+    for train in folder.glob("cycles/*/train.txt"):
+        tests = train.with_name("test.txt").read_text().split()
+        assert not {*tests} & {*train.read_text().split()}
+    load_network(folder / "best")
+
+
+def test_two_cycles_train_and_match_networks(words, tmp_path, capsys):
+    assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 0
+    assert main([*words, "--cycles", "2"]) == 0
+    check(tmp_path / "loop", 2)
+
+
+def test_the_loop_goes_on_after_kills_at_any_moment(words, tmp_path):
+    command = [sys.executable, "-m", "pydlshogi", "reinforce", *with_config(words, tmp_path)]
+    generator = random.Random(1)
+    for kills in range(40):
+        process = subprocess.Popen(
+            [*command, "--cycles", "2"], cwd=REPOSITORY, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        # Longer and longer, so that the loop ends some time.
+        end = time.monotonic() + generator.uniform(2, 6 + 3 * kills)
+        while process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        process.kill()
+        _, errors = process.communicate()
+        assert b"Traceback" not in errors, errors.decode()
+        if process.returncode == 0:
+            break
+    assert process.returncode == 0
+    check(tmp_path / "loop", 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"gamse": 3}, "unknown name gamse"),
+        ({"self_play": {"visit": 3}}, "unknown name self_play.visit"),
+        ({"games": "many"}, "games is"),
+        ({"match_games": 3}, "match_games is even"),
+        ([], "is not an object"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(words, tmp_path, capsys, values, sentence):
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 1
+    error = capsys.readouterr().err
+    assert sentence in error and error.count("\n") == 1
+
+
+def test_a_second_loop_on_a_folder_is_refused(words, tmp_path, capsys):
+    (tmp_path / "loop").mkdir()
+    with lock_outputs(tmp_path / "loop" / "reinforce.json"):
+        assert main([*words, "--cycles", "1"]) == 1
+    assert "another run" in capsys.readouterr().err
+
+
+def test_a_folder_of_something_else_is_refused(words, tmp_path, capsys):
+    (tmp_path / "loop").mkdir()
+    with write_beside(tmp_path / "loop" / "thesis.txt") as file:
+        file.write(b"mine")
+    assert main([*words, "--cycles", "1"]) == 1
+    assert "something else, such as thesis.txt" in capsys.readouterr().err
+
+
+def test_a_model_without_a_value_leaves_no_folder(words, tmp_path, capsys):
+    save_model(tmp_path / "model", make_network("policy", channels=8))
+    assert main([*words, "--cycles", "1"]) == 1
+    assert "has no value head" in capsys.readouterr().err
+    assert not (tmp_path / "loop").exists()
+
+
+def test_the_score_of_a_match_counts_whole_pairs():
+    score = Score(((1.0, 1.0), (1.0, 0.0), (0.5, 0.5)))
+    elo, low, high = score.elo()
+    assert (score.games, score.share) == (6, pytest.approx(4 / 6))
+    assert low < elo < high and elo == pytest.approx(120.4, abs=0.1)
