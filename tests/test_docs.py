@@ -74,6 +74,8 @@ _DESCRIBED = {
     "train_policy": ("training", "recipes", "parallel"),
     "train_kifu": ("training",),
     "match": ("matches",),
+    "self_play": ("self-play", "training"),
+    "reinforce": ("self-play", "training"),
     "filter_csa": ("data",),
     "make_kifu_list": ("data",),
     "compare_recipes": ("training", "recipes"),

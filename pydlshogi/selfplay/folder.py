@@ -252,6 +252,7 @@ class Tables:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._read: dict[Path, tuple[int, list[Row]]] = {}
+        self._ended: set[Path] = set()
 
     def rows(self) -> list[Row]:
         """Returns the finished games, file by file.
@@ -259,7 +260,9 @@ class Tables:
         Raises:
             FolderError: a file of games is shorter than its table says.
         """
-        for table in sorted(self._path.glob("*.tsv")):
+        for table in sorted({*self._path.glob("*.tsv")} - self._ended):
+            if table.with_suffix(FINISHED).exists():
+                self._ended.add(table)  # nothing is appended after its file was renamed
             offset, rows = self._read.get(table, (0, []))
             with table.open("rb") as file:
                 file.seek(offset)

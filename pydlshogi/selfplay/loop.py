@@ -78,6 +78,7 @@ class Loop:
         """
         settings = self._settings
         os.environ.setdefault(CONTINUE, "the same command")  # a finished training counts as such
+        self._end_cycle()
         a_file = max(1, settings.games // 10)
         with GameFolder(self._folder / "games", settings.seed, a_file) as games:
             best = Model(self._folder / "best", self._device, self._backend)
@@ -207,13 +208,21 @@ class Loop:
             "elo high": before + high,
             "hours": round(hours, 3),
         }
-        if taken:
-            with (path / "model").open("rb") as new, write_beside(self._folder / "best") as file:
-                shutil.copyfileobj(new, file)
         with write_beside(path / "result.json") as file:
             file.write(json.dumps(result, indent=2).encode() + b"\n")
-        (path / "state").unlink()  # as large as the network, or larger
-        write_pages(self._folder, self._results())
+        self._end_cycle()
+
+    def _end_cycle(self) -> None:
+        """Does what follows from the result of the last cycle, again after a kill."""
+        results = self._results()
+        if not results:
+            return
+        path = self._folder / "cycles" / f"{results[-1]['cycle']:04}"
+        if results[-1]["taken"] == "yes":
+            with (path / "model").open("rb") as new, write_beside(self._folder / "best") as file:
+                shutil.copyfileobj(new, file)
+        (path / "state").unlink(missing_ok=True)  # as large as the network, or larger
+        write_pages(self._folder, results)
 
     def _results(self) -> list[dict[str, Any]]:
         """Returns the results of the complete cycles."""

@@ -120,7 +120,7 @@ const columns = [
   ["", (move) => move.mark ? words[move.mark] : null, (move) => move.mark],
   [words.rank, (move) => move.rank, (move) => move.rank === 1 ? "first" : ""],
   [data.searched ? words.share : words.policy, (move) => move.p === null ? null : percent(move.p, 1)],
-  [words.before, (move) => move.before === null ? null : percent(move.before, 1)],
+  [words.before, (move) => move.before === null ? null : percent(move.before, 1), () => "before"],
   [words.change, (move) => change(move) === null ? null : signed(change(move)), (move) => move.mark],
   [words.time, (move) => move.seconds === null ? null : Number(move.seconds.toFixed(1)) + " s"],
 ].filter(([, value]) => data.moves.some((move, n) => value(move, n) !== null));
@@ -131,7 +131,8 @@ function change(move) {
 
 function drawTable() {
   const head = element("table").querySelector("thead"), body = element("table").querySelector("tbody");
-  head.innerHTML = "<tr>" + columns.map(([title]) => `<th>${title}</th>`).join("") + "</tr>";
+  head.innerHTML = "<tr>" + columns.map(([title]) =>
+    `<th${title === words.before ? ' class="before"' : ""}>${title}</th>`).join("") + "</tr>";
   data.moves.forEach((move, n) => {
     const row = body.insertRow();
     for (const [, value, className] of columns) {
