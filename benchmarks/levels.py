@@ -424,6 +424,7 @@ def play_all(
                     progress.update()
         finally:
             evaluations.stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def print_table(meetings: Sequence[Meeting], lines: Sequence[dict[str, Any]]) -> None:
