@@ -75,25 +75,27 @@ def test_two_cycles_train_and_match_networks(words, tmp_path, capsys):
     check(tmp_path / "loop", 2)
 
 
-def test_the_loop_goes_on_after_kills_at_any_moment(words, tmp_path):
+@pytest.mark.long
+def test_the_loop_goes_on_after_a_kill_in_each_step(words, tmp_path):
     command = [sys.executable, "-m", "pydlshogi", "reinforce", *with_config(words, tmp_path)]
-    generator = random.Random(1)
-    for kills in range(40):
+    folder, generator = tmp_path / "loop", random.Random(1)
+    steps = ("games/*.hcpe3*", "cycles/0001/train.txt", "cycles/0001/model")
+    steps += ("cycles/0001/match.tsv", "cycles/0001/result.json", "cycles/0002/result.json")
+    for step in steps:
         process = subprocess.Popen(
             [*command, "--cycles", "2"], cwd=REPOSITORY, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )  # fmt: skip
-        # Longer and longer, so that the loop ends some time.
-        end = time.monotonic() + generator.uniform(2, 6 + 3 * kills)
-        while process.poll() is None and time.monotonic() < end:
-            time.sleep(0.05)
+        end = time.monotonic() + 300
+        while process.poll() is None and not any(folder.glob(step)) and time.monotonic() < end:
+            time.sleep(0.02)
+        time.sleep(generator.uniform(0, 0.3))
         process.kill()
         _, errors = process.communicate()
         assert b"Traceback" not in errors, errors.decode()
-        if process.returncode == 0:
-            break
-    assert process.returncode == 0
-    check(tmp_path / "loop", 2)
+        assert any(folder.glob(step))
+    assert main([*words, "--cycles", "2"]) == 0
+    check(folder, 2)
 
 
 @pytest.mark.parametrize(
