@@ -81,7 +81,7 @@ def read_models(paths: Sequence[str | os.PathLike[str]]) -> list[Model]:
         with contextlib.suppress(UserError):  # a run may have been interrupted while it saved
             models.append(_model(path))
     if not models:
-        raise UserError("no model was found. Name one with --model.")
+        raise UserError("no model was found. Train one, or name the file of one.")
     return models
 
 

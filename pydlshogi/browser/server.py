@@ -92,7 +92,7 @@ class BoardServer(http.server.ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise PortError(
-                f"http://{host}:{port} cannot be used ({reason}). Choose another --port or --host."
+                f"http://{host}:{port} cannot be used ({reason}). Choose another port or host."
             ) from None
         self._host = host
 

@@ -203,7 +203,7 @@ class GameFolder:
             if found != wanted:
                 seed = found.get("seed") if isinstance(found, dict) else None
                 raise FolderError(
-                    f"{self.path} has games of the seed {seed}. Give --seed {seed}, or another "
+                    f"{self.path} has games of the seed {seed}. Give the seed {seed}, or another "
                     "folder."
                     if isinstance(seed, int)
                     else f"{mark} cannot be read. Write the line "

@@ -439,5 +439,5 @@ def test_a_killed_server_leaves_no_engine_and_its_game_goes_on(number, models, t
 
 
 def test_a_port_in_use_is_one_sentence(server):
-    with pytest.raises(PortError, match=f"{server.server_port}.*Choose another --port"):
+    with pytest.raises(PortError, match=f"{server.server_port}.*Choose another port"):
         BoardServer(server.hall, port=server.server_port)

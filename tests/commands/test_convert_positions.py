@@ -219,7 +219,7 @@ def test_an_output_that_is_not_replaced_is_not_copied(folder):
 def test_a_report_replaces_no_other_file(folder, capsys, report):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert main(["a.psv", "b.hcpe", "--report", report]) == 1
-    assert f"--report {report}" in capsys.readouterr().err
+    assert f"the report {report} exists" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

@@ -181,7 +181,14 @@ def test_the_second_table_is_the_calibration_of_the_value_head(folder, capsys):
     assert main(["model", "test.txt", "--gpu", "-1", "--tsv"]) == 0
     _, table = capsys.readouterr().out.split("\n\n")
     tsv = [line.split("\t") for line in table.splitlines()]
-    assert markdown[0] == ["winning probability", "positions", "predicted", "won", "error"]
+    assert markdown[0] == [
+        "winning probability",
+        "positions",
+        "predicted",
+        "won",
+        "error",
+        "evaluation",
+    ]
     assert tsv[0] == [title.replace(" ", "_") for title in markdown[0]]
     assert tsv[-1][:2] == ["all", str(len(read_kifu("test.txt")))]
     for shown, exact in zip(markdown[2:], tsv[1:]):
@@ -215,7 +222,7 @@ def test_the_picture_is_written_and_named(folder, capsys):
         ("policy_hand1x1", "a.png", "model has none"),
         ("policy_value_small", "test.txt", "--output test.txt is a file to read"),
         ("policy_value_small", "model", "--output model is a file to read"),
-        ("policy_value_small", "a.xyz", "Choose another --output"),
+        ("policy_value_small", "a.xyz", "Choose another file"),
         ("policy_value_small", "test.txt/a.png", "cannot be made or written to"),
         ("policy_value_small", "new/", "is a folder"),
     ],

@@ -149,7 +149,7 @@ def test_the_folder_of_the_output_is_made_or_refused_in_one_sentence(tmp_path, c
 @pytest.mark.parametrize(
     "model, words",
     [
-        ("small", ["small", "policy_value_small", "--network policy_bn"]),
+        ("small", ["small", "policy_value_small", "network policy_bn"]),
         ("missing", ["does not exist"]),
         ("small.txt", ["small.txt"]),
     ],

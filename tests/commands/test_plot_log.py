@@ -206,7 +206,7 @@ def test_without_a_display_a_window_gets_one_sentence(tmp_path, capsys, monkeypa
 
     matplotlib.use("agg")
     assert main([str(write_log(tmp_path / "log", [5]))]) == 1
-    assert "--output" in capsys.readouterr().err
+    assert "Name a file for the picture." in capsys.readouterr().err
 
 
 def test_values_have_axes_of_their_own(tmp_path):

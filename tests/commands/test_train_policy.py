@@ -482,10 +482,10 @@ ERRORS = {
     "same file": ("train.txt test.txt --model a --state a", "--state a"),
     "model that waits": ("train.txt test.txt --model a --state a.next", "--model's new file"),
     "state over model": ("train.txt test.txt -m good --state good", "--initmodel"),
-    "log over model": ("train.txt test.txt -m good --log good", "--log good exists and is not"),
+    "log over model": ("train.txt test.txt -m good --log good", "the log good exists and is not"),
     "model over state": ("train.txt test.txt -m good -r state --model state", "--resume"),
     "folder": ("train.txt test.txt --model train.txt/model", "train.txt"),
-    "log": ("train.txt test.txt --log train.txt", "--log"),
+    "log": ("train.txt test.txt --log train.txt", "the log train.txt exists"),
     "gpu": ("train.txt test.txt --gpu 99", "99"),
     "folder as list": (". test.txt", "kifu list ."),
 }
@@ -518,7 +518,7 @@ def test_a_training_that_diverges_leaves_the_pair_as_it_was(folder, small, capsy
         assert main([*words.split(), "--lr", "1e38"]) == 1
     message = capsys.readouterr().err.splitlines()[-1]
     assert "the training diverged: loss or weights are not finite at iteration 4" in message
-    assert "--lr" in message
+    assert "Lower the learning rate." in message
     assert (Path("m").read_bytes(), Path("s").read_bytes()) == before
     assert not list(folder.glob("m.next"))
 
@@ -557,7 +557,7 @@ def test_a_full_disk_names_the_file_and_how_to_go_on(folder, small, capsys, monk
     assert main(["train.txt", "test.txt", *options.split()]) == 1
     assert capsys.readouterr().err.endswith(
         "m exists already and cannot be copied to m.old (No space left on device). "
-        "Move it, or choose another name.\n"
+        "Free some space.\n"
     )
     assert Path("m").read_bytes() == earlier
 

@@ -107,7 +107,7 @@ def test_other_blocks_than_those_of_the_model_get_one_sentence(folder, capsys):
     main = importlib.import_module("pydlshogi.commands.train_policy_value_resnet").main
     assert main([*SMALL.split(), "--blocks", "3", "-m", "m"]) == 1
     line = capsys.readouterr().err.splitlines()[-1]
-    assert "model file m has 2 blocks, and --blocks is 3. Leave --blocks out." in line
+    assert "model file m has 2 blocks, not 3. Give the same blocks, or none." in line
 
 
 def test_the_scripts_start_from_any_folder(folder, name):

@@ -123,7 +123,7 @@ def test_without_a_seed_two_runs_have_different_heads():
             [],
             "model_policy: the hidden layers of a policy_value_resnet",
         ),
-        ("policy", ["--network", "policy_value_hand1x1_bn"], "another --network, or add --unfold."),
+        ("policy", ["--network", "policy_value_hand1x1_bn"], "another network, or unfold it."),
         (
             "value",
             ["--network", "policy_value"],

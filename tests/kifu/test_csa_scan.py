@@ -1,6 +1,7 @@
 """The fast parser gives the same games as the careful one and as python-shogi."""
 
 import random
+import re
 import tarfile
 from pathlib import Path
 
@@ -20,7 +21,10 @@ from pydlshogi.positions import DRAW, EVALUATION_MAX, LOSS, NO_EVALUATION, UNKNO
 
 KIFU = Path(__file__).parents[2] / "kifu"
 EVALS = KIFU.parents[1] / "shared" / "kifu" / "floodgate2016-evals.tar.xz"
-TEXTS = [path.read_bytes() for path in sorted(KIFU.rglob("*.csa"))[::5]]
+#: The games, without their evaluations.
+TEXTS = [
+    re.sub(rb"'\*\* .*\n", b"", path.read_bytes()) for path in sorted(KIFU.rglob("*.csa"))[::5]
+]
 
 
 _FORMS = (

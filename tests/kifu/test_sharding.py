@@ -300,7 +300,7 @@ def test_options_for_records_are_a_warning_with_shards(kifu_list, caplog):
     words += ["--network", "policy_value_small", "--drop_duplicates"]
     assert train_policy.main(["out/list.txt", "train.txt", *words]) == 0
     warnings = [line.getMessage() for line in caplog.records if line.levelname == "WARNING"]
-    assert [line for line in warnings if line.startswith("train: --strict and --drop_duplicates")]
+    assert [line for line in warnings if line.startswith("train: strict and drop_duplicates")]
 
 
 def test_a_progress_file_of_others_is_no_reason_to_delete_a_folder(kifu_list, capsys):
@@ -323,7 +323,7 @@ def test_a_missing_or_damaged_shard_is_named(kifu_list):
 def test_a_report_does_not_replace_an_input(kifu_list, capsys, report):
     before = Path(report).read_bytes()
     assert make_positions.main(["train.txt", "out", "--report", report]) == 1
-    assert f"--report {report}" in capsys.readouterr().err
+    assert f"the report {report} exists" in capsys.readouterr().err
     assert Path(report).read_bytes() == before
     assert not Path("out").exists()
 

@@ -181,7 +181,7 @@ def test_a_number_is_claimed_once_until_its_process_is_dead(tmp_path):
     ("prepare", "words"),
     [
         (lambda folder: (folder / "notes.txt").write_text("mine"), "something else"),
-        (lambda folder: (folder / "selfplay.json").write_text('{"seed": 7}'), "Give --seed 7"),
+        (lambda folder: (folder / "selfplay.json").write_text('{"seed": 7}'), "Give the seed 7"),
         (lambda folder: (folder / "selfplay.json").write_text("{"), "cannot be read"),
     ],
 )

@@ -223,7 +223,7 @@ def test_a_picture_does_not_replace_the_list(kifu_list, capsys):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("scale.xyz", "the picture .* Choose another --output"),
+        ("scale.xyz", "the picture .* Choose another file"),
         (".", "--output .* is a folder. Choose a file in it"),
     ],
 )

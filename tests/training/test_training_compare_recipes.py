@@ -438,6 +438,12 @@ def test_damaged_files_are_told_in_words_of_this_program(folder, capsys, name, c
 
 
 def test_a_recipe_without_its_targets_and_a_known_test_set_are_told(folder, capsys):
+    games = Path("train.txt").read_text(encoding="utf-8").split()
+    for number, game in enumerate(games):
+        lines = Path(game).read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if not line.startswith("'** ")]
+        Path(f"{number}.csa").write_text("\n".join(kept), encoding="utf-8")
+    Path("train.txt").write_text("".join(f"{n}.csa\n" for n in range(len(games))))
     assert call("one --value_lambda 0.5", "--kifulist_test train.txt --test_positions 40") == 0
     assert "no training position has an evaluation" in capsys.readouterr().err
     table = Path("out/table.md").read_text(encoding="utf-8")
