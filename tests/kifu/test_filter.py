@@ -329,7 +329,7 @@ def test_what_macos_puts_beside_a_record_is_none(folder):
 def test_no_record_is_replaced_by_a_list_or_a_table(folder, capsys, flag):
     path = folder / "good.csa"
     assert filter_csa.main([str(folder), flag, str(path)]) == 1
-    assert f"{path} exists and is not" in capsys.readouterr().err
+    assert f" {path} " in capsys.readouterr().err
     assert path.read_text() == FILES["good.csa"]
 
 
