@@ -123,6 +123,7 @@ def test_five_cells_lead_from_a_clone_to_a_game():
     assert not any(cell.outputs for cell in cells)  # an address of the past would lead nowhere
 
 
+@pytest.mark.long
 def test_the_notebook_for_playing_runs_from_top_to_bottom(tmp_path, monkeypatch):
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

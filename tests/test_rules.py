@@ -99,6 +99,7 @@ def random_position(chance):
             return make_board(sfen, [])
 
 
+@pytest.mark.long
 def test_random_games_agree_with_the_judge():
     play_out(1500, seed=1)
 

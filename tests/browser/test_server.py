@@ -405,6 +405,7 @@ def is_running(pid):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.long
 def test_a_killed_server_leaves_no_engine_and_its_game_goes_on(number, models, tmp_path):
     told = tmp_path / "pid"
     engine = tmp_path / "engine.py"

@@ -155,6 +155,7 @@ def test_a_game_becomes_kif_graph_and_page(language, model, tmp_path, capsys):
     assert "model_policy" not in page
 
 
+@pytest.mark.long
 def test_results_of_records_with_one_name_are_told_apart_and_earlier_ones_kept(
     model, tmp_path, capsys
 ):

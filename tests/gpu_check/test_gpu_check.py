@@ -425,6 +425,7 @@ def test_a_list_that_is_missing_is_named(tmp_path, capsys):
     assert "no.txt: the list does not exist" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_parts_run_on_the_cpu_as_a_rehearsal(tmp_path, capsys):
     arguments = ["--gpu", "-1", "-o", str(tmp_path), "--parts", "reading,machine"]
     assert gpu_check.main(arguments) == 0
@@ -438,6 +439,7 @@ def test_parts_run_on_the_cpu_as_a_rehearsal(tmp_path, capsys):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no Ctrl-C for a process")
+@pytest.mark.long
 def test_ctrl_c_ends_the_program_and_what_it_started(tmp_path):
     arguments = ["--gpu", "-1", "-o", str(tmp_path), "--parts", "machine,train_published"]
     process = subprocess.Popen(

@@ -336,6 +336,7 @@ def check_mutations(count, seed):
     assert count // 10 < accepted < count
 
 
+@pytest.mark.long
 def test_mutated_records_are_read_right_or_refused():
     check_mutations(800, 1)
 

@@ -92,6 +92,7 @@ def check_games(games):
     return read
 
 
+@pytest.mark.long
 def test_the_games_of_the_repository_come_back_from_rsshogi():
     assert check_games(path.read_bytes() for path in GAMES) == len(GAMES)
 

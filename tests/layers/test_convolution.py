@@ -102,6 +102,7 @@ def exact_output_and_gradients(x, W, b, gy, positive):
     order=st.sampled_from([(0, 1, 2, 3), (2, 3, 0, 1), (0, 2, 3, 1), (3, 1, 2, 0)]),
     number=st.integers(1, 4),
 )
+@pytest.mark.long
 def test_outputs_and_gradients_are_those_of_float64(
     device, n, inputs, outputs, ksize, bias, relu, order, number
 ):

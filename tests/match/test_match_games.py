@@ -219,6 +219,7 @@ def test_a_match_goes_on_where_its_records_stop(finished, tmp_path, capsys):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+@pytest.mark.long
 def test_an_interrupted_match_goes_on(finished, tmp_path):
     output = tmp_path / "match"
     command = [*PROGRAM]
@@ -274,6 +275,7 @@ def test_settings_of_other_programs_are_left_alone(fake, tmp_path):
 
 @pytest.mark.skipif(not FAIRY, reason="fairy-stockfish is not installed")
 @pytest.mark.parametrize("limit", [("--nodes", 50), ("--depth", 1), ("--byoyomi", 20)])
+@pytest.mark.long
 def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
     arguments = ("--engine", "random", "--opponent", "fairy:0", "--games", 2, *limit)
     assert run(tmp_path / "match", *arguments) == 0
@@ -713,6 +715,7 @@ def test_records_that_no_settings_describe_are_refused_and_kept(fake, tmp_path, 
     assert run(output, *arguments) == 0
 
 
+@pytest.mark.long
 def test_a_game_whose_page_was_not_written_is_played_again(fake, tmp_path, monkeypatch):
     output = tmp_path / "match"
     arguments = ("--engine", fake("3c3d", "sane"), "--opponent", fake("resign"), "--games", 2)
@@ -753,6 +756,7 @@ def test_an_output_that_cannot_be_written(fake, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+@pytest.mark.long
 def test_without_cshogi_the_same_games_are_played(tmp_path, monkeypatch):
     arguments = ("--engine", engine("first", 1), "--opponent", engine("second", 2))
     found = []

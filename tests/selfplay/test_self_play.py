@@ -145,6 +145,7 @@ def test_kill_loses_only_games_in_flight(model, tmp_path):
     check(folder, games)
 
 
+@pytest.mark.long
 def test_two_processes_share_a_folder(model, tmp_path):
     folder = tmp_path / "games"
     processes = [start(model, folder, "--games", "24") for _ in range(2)]

@@ -102,6 +102,7 @@ def check(board, answer, ponder):
 
 
 @pytest.mark.skipif(OPPONENT is None, reason="fairy-stockfish is not installed")
+@pytest.mark.long
 def test_games_against_fairy_stockfish(ours):
     opponent = Engine(OPPONENT)
     ours.setoption("nodes", 20)

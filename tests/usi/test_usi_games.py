@@ -108,6 +108,7 @@ def test_a_client_finds_the_move_played_and_its_score_if_there_is_one(
 
 
 @needs_opponent
+@pytest.mark.long
 def test_twenty_games_without_illegal_move_crash_or_time_forfeit(
     environment, monkeypatch, model_file
 ):
