@@ -46,7 +46,7 @@ def test_the_output_is_returned_and_logged(call, tmp_path):
 
 
 def test_the_reason_of_a_failure_is_its_last_line(call):
-    ended = call("print('start'); raise ValueError('broken')")
+    ended = call("print('start', flush=True); raise ValueError('broken')")
     assert ended.status == 1
     assert ended.reason == "exit status 1: ValueError: broken"
 

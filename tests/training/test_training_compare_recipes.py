@@ -154,6 +154,8 @@ def test_a_signal_in_the_last_iteration_of_a_recipe_ends_the_comparison(
         assert call("one\ntwo --momentum 0.9") == 130
     assert Path("out/one/model").exists()
     assert not Path("out/two/model").exists()
+    # The validation of the last iteration is left. The same command does it, and goes on.
+    assert call("one\ntwo --momentum 0.9") == 0
     assert "| one |" in Path("out/table.md").read_text(encoding="utf-8")
     assert call("one\ntwo --momentum 0.9") == 0
     assert "| two |" in Path("out/table.md").read_text(encoding="utf-8")
