@@ -15,9 +15,8 @@ from browser_helpers import ENGINE, HUMANS, RANDOM, Client, EngineSpec, serving
 
 from pydlshogi.analysis.record import parse_record
 from pydlshogi.browser.engines import Pool
-from pydlshogi.browser.game import HANDICAP_SFENS
+from pydlshogi.browser.hall import HANDICAPS
 from pydlshogi.browser.server import BoardServer, PortError
-from pydlshogi.browser.table import read_line
 
 # Safety
 
@@ -137,7 +136,7 @@ def test_a_mate_ends_the_game(client):
     assert result["winner"] == shogi.BLACK and client.state(name)["legal"] == []
 
 
-@pytest.mark.parametrize("handicap", HANDICAP_SFENS)
+@pytest.mark.parametrize("handicap", HANDICAPS)
 def test_a_handicap_game_is_read_again_from_both_files(client, handicap):
     name = client.new(start={"handicap": handicap})
     move = client.state(name)["legal"][0]
