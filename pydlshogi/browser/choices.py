@@ -123,8 +123,8 @@ class Choices:
             GameError: There is no such player.
         """
         try:
-            player = Player(**{"number": 0, **wanted})
-        except (TypeError, KeyError, AttributeError):
+            player = Player(**wanted)
+        except TypeError:
             raise GameError("A player is missing.") from None
         if player.kind == HUMAN:
             return Player()
