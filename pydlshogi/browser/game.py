@@ -24,7 +24,7 @@ from pydlshogi.match.referee import Referee, RulesBoard, Verdict
 from pydlshogi.rules import legal_moves
 
 #: Games are drawn after so many moves: far more than people play.
-_MOST_MOVES = 2000
+MOST_MOVES = 2000
 
 _STATE = "'pydlshogi "
 
@@ -73,7 +73,7 @@ class BoardGame:
         self._replay(moves)
 
     def _replay(self, moves: tuple[str, ...]) -> None:
-        self._referee = Referee(_MOST_MOVES, self.start, RulesBoard)
+        self._referee = Referee(MOST_MOVES, self.start, RulesBoard)
         self.positions = [self.board.sfen()]
         self.texts: list[str] = []
         for move in moves:
