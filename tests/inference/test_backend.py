@@ -2,6 +2,7 @@
 
 import ctypes
 import importlib.machinery
+import subprocess
 import sys
 import threading
 import types
@@ -181,6 +182,19 @@ def test_a_processor_without_bfloat16_is_told(monkeypatch):
         "Choose the backend auto or own."
     )
     assert make_forward(AUTO, folded(), CPU)[0] == OPENVINO_INT8  # it needs no bfloat16
+
+
+def test_openvino_is_loaded_without_its_reports_over_the_internet():
+    pytest.importorskip("openvino_telemetry")
+    program = """
+import sys
+from pydlshogi.inference.openvino_program import OpenVINOProgram
+from pydlshogi.network import registry
+OpenVINOProgram(registry.make_network('policy', channels=16))
+print(*(bool(sys.modules.get(name)) for name in ('openvino', 'openvino_telemetry')))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert found.stdout.split() == [b"True", b"False"]
 
 
 @pytest.mark.parametrize("package", ["openvino", "onnx"])
