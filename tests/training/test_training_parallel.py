@@ -341,6 +341,19 @@ def test_sigterm_to_mpiexec_saves_and_ends_all_ranks(folder):
 
 
 @with_mpi
+@pytest.mark.long
+def test_caches_that_are_cut_during_a_training_do_no_harm(folder):
+    process = start(2, folder, "-b", "2", "--model", "m", "--state", "s", "--iterations", "1000")
+    for name in ("train.pickle", "test.pickle"):
+        os.truncate(folder / name, 0)
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert (folder / "s").exists()
+
+
+@with_mpi
 def test_a_test_set_without_a_result_is_validated(folder):
     games = Path(folder / "test.txt").read_text().split()
     records = [(folder / game).read_text(encoding="utf-8").splitlines() for game in games]
