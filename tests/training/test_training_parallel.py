@@ -22,7 +22,6 @@ from pydlshogi.layers.cpu.normalize import Normalization
 from pydlshogi.model_files.npz import read_npz
 from pydlshogi.training.parallel import (
     ALONE,
-    MPIRanks,
     ParallelError,
     Ranks,
     join,
@@ -70,7 +69,7 @@ def test_a_rank_has_the_gpu_of_its_place_and_never_the_cpu_in_place_of_a_named_o
     on_gpu, gpu, expected
 ):
     communicator = SimpleNamespace(mpi_comm=None, rank=7, size=8, intra_rank=3, intra_size=4)
-    assert MPIRanks(communicator, on_gpu).gpu(gpu) == expected
+    assert Ranks(communicator, on_gpu).gpu(gpu) == expected
 
 
 def assert_equal_runs(one, other, tolerance=1e-6):
