@@ -16,7 +16,7 @@
 - :mod:`.log`, :mod:`.log_file`, :mod:`.plot`: the lines of a log, where they go, their picture
 - :mod:`.progress`: progress bars
 - :mod:`.parallel`: several processes that train one network
-- :mod:`.evaluate`, :mod:`.calibration`: evaluation of a model
+- :mod:`.evaluate`, :mod:`.calibration`: evaluation of a model; correction of its values
 - :mod:`.compare`: comparison of recipes
-- :mod:`.average`, :mod:`.value_scale`: the mean of two models; the correction of its values
+- :mod:`.average`: the mean of two models
 """
