@@ -116,7 +116,10 @@ class MCTSPlayer(NetworkPlayer):
                 self.send(f"info string {sentence}")
             self.send(f"info string the search uses the board of {board_library()}")
             if not IS_COMPILED:
-                self.send("info string numba is not installed: the search takes more time")
+                self.send(
+                    "info string numba is not installed: the search takes more time. Install it: "
+                    "python -m pip install numba"
+                )
             self._has_told_board = True
 
     def _warn_of_level(self) -> None:
