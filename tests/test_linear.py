@@ -180,6 +180,7 @@ def test_no_pattern_takes_longer_than_its_text_is_long(name, pattern, methods):
             assert seconds(call(pattern, method), text) < LIMIT, (method, before, unit)
 
 
+@pytest.mark.long
 def test_the_test_of_patterns_finds_what_grows_with_the_square():
     bad = re.compile(r"'\*\*[ \t]+([+-]?)0*([0-9]+)(?:[ \t]|\Z)")  # as it once was
     found = [

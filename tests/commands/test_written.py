@@ -25,6 +25,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("main", [fold, transfer_policy_to_value.main], ids=["fold_bn", "transfer"])
 def test_a_model_that_is_replaced_is_kept(folder, capsys, main):
     save_model("policy", make_network("policy"))

@@ -50,6 +50,7 @@ def arrays(network):
     return {name: numpy.array(a) for name, a in chainer.serializers.npz.serialize(network).items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WITH_VALUE)
 def test_only_the_arrays_of_the_value_head_change(name, positions, device, tmp_path):
     network = small(name)

@@ -37,6 +37,7 @@ def sweep(tree):
         tree.sweep()
 
 
+@pytest.mark.long
 def test_a_reused_tree_is_the_subtree_that_it_came_from():
     search = searched_tree()
     first, child = best(search.root)

@@ -102,6 +102,7 @@ def test_a_ponderhit_that_no_ponder_waits_for_changes_nothing(dialogue, toy_play
     assert count(answers, "bestmove resign") == 1 + (next_command == "go")
 
 
+@pytest.mark.long
 def test_searches_that_have_ended_are_forgotten(dialogue):
     alive = []
 
@@ -348,6 +349,7 @@ def test_the_clock_of_a_piped_go_starts_after_the_search_before_it(dialogue, toy
     assert begun[1] >= ended[0] and begun[2] >= ended[1]
 
 
+@pytest.mark.long
 def test_the_clock_of_a_go_after_stop_starts_when_it_was_sent(dialogue, toy_player):
     stopped, begun, ended = [], [], []
 
