@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Callable
 
+from pydlshogi.errors import missing_package
 from pydlshogi.usi.dialogue import Dialogue
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.output import DialogueLog, Output
@@ -118,11 +118,8 @@ class Engine(Dialogue):
         if self._player is None:
             try:
                 self._player = self._make_player(self._output.send)
-            except ImportError as error:
-                raise FatalError(
-                    f"{sys.executable} cannot import what the player needs ({error}). "
-                    "Install the packages as docs/install.md says, or use the .venv of the clone."
-                ) from error
+            except ModuleNotFoundError as error:
+                raise FatalError(missing_package(error)) from error
         return self._player
 
     def _usi(self, rest: str) -> None:

@@ -254,6 +254,24 @@ def test_an_error_of_ours_does_not_end_the_dialogue(dialogue, toy_player, capsys
     assert "RuntimeError" in capsys.readouterr().err
 
 
+def test_a_missing_package_ends_the_engine_with_the_command_that_installs_it(
+    tmp_path, monkeypatch, capsys
+):
+    def make_player(send):
+        raise ModuleNotFoundError("No module named 'shogi.KIF'", name="shogi.KIF")
+
+    ended = []
+    monkeypatch.setattr(Engine, "_die", lambda engine: ended.append(1))
+    stream, log = io.BytesIO(), DialogueLog()
+    output = Output(stream, log)
+    Engine("toy", "tests", policy_options(), make_player, output, log, tmp_path).run([b"isready\n"])
+    said = stream.getvalue().decode()
+    assert "the Python package shogi is not installed in" in said
+    assert said.splitlines()[0].endswith(" Install it: python -m pip install python-shogi")
+    assert capsys.readouterr().err.startswith("error: the Python package shogi is not installed")
+    assert ended
+
+
 def test_long_loading_gives_signs_of_life(dialogue, toy_player, monkeypatch):
     told = threading.Event()
     info_string = Output.info_string
