@@ -82,7 +82,7 @@ class Progress(chainer.training.Extension):
                 value_accuracy=None if policy is None else value,
             ),
         )
-        for line in log.format_progress(point):
+        for line in log.format_point(point):
             logger.info(line)
 
 
@@ -144,7 +144,7 @@ class Validation(chainer.training.extensions.Evaluator):
         except Interrupted:
             return {}
         self._end.due = False
-        for line in log.format_epoch(self._point(trainer.updater, measured)):
+        for line in log.format_point(self._point(trainer.updater, measured)):
             logger.info(line)
         return measured
 
