@@ -7,12 +7,11 @@
 - :mod:`.batches`, :mod:`.order`: the order of the positions, and their planes
 - :mod:`.optimizer`: what is trained, optimizer and learning rate
 - :mod:`.targets`: what the two heads learn
-- :mod:`.loss`, :mod:`.extensions`: the loss, and the measurements during training
+- :mod:`.loss`, :mod:`.extensions`: the loss; measurements and bars during training
 - :mod:`.end`: the end of a run, also by Ctrl-C
 - :mod:`.state`: the content of a state file
 - :mod:`.checkpoint`: saving and resuming; model file and state file are a matching pair
 - :mod:`.log`, :mod:`.log_file`, :mod:`.plot`: the lines of a log, where they go, their picture
-- :mod:`.progress`: progress bars
 - :mod:`.parallel`: several processes that train one network
 - :mod:`.evaluate`, :mod:`.calibration`: evaluation of a model; correction of its values
 - :mod:`.compare`: comparison of recipes

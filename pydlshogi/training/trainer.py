@@ -20,11 +20,10 @@ from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import LiveState, PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
-from pydlshogi.training.extensions import Progress, Validation
+from pydlshogi.training.extensions import Progress, ProgressBar, Validation, bar_stream
 from pydlshogi.training.loss import Loss, LossMeans, Mean, loss_names, measure
 from pydlshogi.training.optimizer import make_schedule
 from pydlshogi.training.parallel import ALONE, Ranks, synchronize
-from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import VISITS, Settings
 from pydlshogi.training.state import COMPLETE, VALIDATION, State
 from pydlshogi.training.targets import ValueTarget
@@ -233,11 +232,9 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
         saved_later = end.reached(trainer) or end.due
         return (at_evaluation(trainer) or updater.is_new_epoch) and not saved_later
 
-    measured = task.optimizer.target, task.test_positions, settings.test_batchsize
-    seed = updater.get_iterator("main").seed
-    progress = Progress(*measured, seed, task.device, means, task.ranks)
+    progress = Progress(task, means)
     stream = bar_stream()
-    validation = Validation(*measured, task.device, means, end, stream, task.ranks)
+    validation = Validation(task, means, end, stream)
     writer = PairWriter(task.network, settings.model, settings.state)
     snapshot = chainer.training.extensions.snapshot(target=live, writer=writer)
     for name, extension in means.items():
