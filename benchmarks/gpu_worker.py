@@ -91,7 +91,7 @@ def recorded(send: Any, network: Any, optimizer: Any) -> tuple[Any, Any, Any]:
     """Makes the tasks of ours on a GPU with recordings."""
     from pydlshogi.compat import chainer
     from pydlshogi.layers.gpu.recording import Memory, Recording
-    from pydlshogi.training.updater import Gradients
+    from pydlshogi.training.trainer import Gradients
 
     def send_and_prepare(x: Any, t: Any) -> Any:
         arrays = send(x, t)
