@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import shogi
 
@@ -18,11 +17,26 @@ from pydlshogi.drawing.page import write_page
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.csa_board import position_lines
 from pydlshogi.kifu.parsed_game import RecordError
-from pydlshogi.match.referee import FAULT_MARKS
+from pydlshogi.match.referee import FAULT_MARKS, Verdict
 from pydlshogi.player.strategy import PONANZA_CONSTANT
 
-if TYPE_CHECKING:
-    from pydlshogi.match.play import PlayedGame
+
+@dataclasses.dataclass(frozen=True)
+class PlayedGame:
+    """A finished game.
+
+    Attributes:
+        moves: Moves in CSA notation, with the signs of the sides.
+        seconds: Time of each move. If an answer that is no move ended the game, its time
+            is the last element.
+        evaluations: Evaluation of the position before each element of ``seconds``, by its
+            mover, in centipawns for Black; None if the engine sent none.
+    """
+
+    moves: list[str]
+    seconds: list[float]
+    evaluations: list[int | None]
+    verdict: Verdict
 
 
 @dataclasses.dataclass(frozen=True)
