@@ -3,8 +3,8 @@
     python benchmarks/mates.py KIFULIST [--problems 300] [--seed 0]
 
 A problem is a position near the end of a game of the list, with a mate of 3 to 25 plies. cshogi's
-df-pn is the judge: a problem's length is that of the shortest mate that it finds. There are equally
-many problems of each length, one from a game. The same list and seed give the same problems.
+df-pn is the judge: a problem's length is that of the shortest mate that it finds. Each game gives
+one problem, of the length that is rarest so far. The same list and seed give the same problems.
 
 Each problem is searched with a limit of 1 s, and with one of 10 s if this was not enough. An answer
 counts if it is a mate. The last line is the longest time from the limit to the answer.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import openblas  # noqa: F401
 
 # isort: split
+import collections
 import contextlib
 import sys
 import time
@@ -27,6 +28,7 @@ from sides import processor
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
+from pydlshogi.bar import bar  # noqa: E402
 from pydlshogi.commands.arguments import ArgumentParser, file_name, positive_int  # noqa: E402
 from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.errors import UserError  # noqa: E402
@@ -89,21 +91,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_problems(kifulist: str, number: int, seed: int) -> list[Problem]:
-    """Makes problems of all lengths, one from a game.
+    """Makes problems, one from a game.
 
     Raises:
         UserError: There are too few games.
     """
-    lacking = {length: (number + place) // len(LENGTHS) for place, length in enumerate(LENGTHS)}
+    made: collections.Counter[int] = collections.Counter()
     problems: list[Problem] = []
     unreadable: list[str] = []
-    for record in shuffled_records(kifulist, seed, unreadable):
-        found = [problem for problem in mates_of(record) if lacking[problem.plies]]
-        if found:
-            problems.append(max(found, key=lambda problem: lacking[problem.plies]))
-            lacking[problems[-1].plies] -= 1
-        if len(problems) == number:
-            return problems
+    with bar(total=number, unit="problem") as progress:
+        for record in shuffled_records(kifulist, seed, unreadable):
+            found = mates_of(record)
+            if found:
+                rarest = min(found, key=lambda problem: (made[problem.plies], -problem.plies))
+                problems.append(rarest)
+                made[rarest.plies] += 1
+                progress.update()
+            if len(problems) == number:
+                return problems
     raise UserError(
         f"the games of {kifulist} give {len(problems)} mate problems, but {number} are needed. "
         "Name more games, or lower --problems." + unread(unreadable)
