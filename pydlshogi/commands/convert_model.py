@@ -293,8 +293,7 @@ def transfer(args: argparse.Namespace, name: str = _NAME) -> None:
     from pydlshogi.kifu.cache import with_caches
     from pydlshogi.model_files.fold import fold
     from pydlshogi.model_files.model_file import UnnamedNetwork, load_network, save_derived_model
-    from pydlshogi.model_files.transfer import TransferError, make_from_policy
-    from pydlshogi.model_files.unfold import unfold
+    from pydlshogi.model_files.transfer import TransferError, make_from_policy, unfold
     from pydlshogi.outputs import check_model, prepare_outputs
 
     try:
