@@ -222,27 +222,31 @@ def _read(
 
 def _fill(network: Any, path: str | os.PathLike[str], headers: dict[str, Any]) -> None:
     """Copies a file's arrays into a network, after checking that they are exactly its arrays."""
-    for arrays in (headers, None):  # a large file of something else is not unpacked
-        if arrays is None:
-            arrays, _ = _read(path, read_npz)
-        wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
-        # A checkpoint has two files. The optimizer's state has "t", its number of updates.
-        if wrong and "t" in arrays:
-            raise ModelFileError(
-                f"model file {path} holds the state of an optimizer, not a model. "
-                "Choose a file that a training program saved as its model."
-            )
-        if wrong:
-            raise ModelFileError(
-                f"model file {path} is not of {_kind(network)}: {wrong}. "
-                "Choose a file that was saved from that."
-            )
+    _check_fit(network, path, headers)  # a large file of something else is not unpacked
+    arrays, _ = _read(path, read_npz)
+    _check_fit(network, path, arrays)
     if not is_finite(arrays):
         raise ModelFileError(
             f"model file {path} holds numbers that are not finite: its training has diverged. "
             "Choose another file."
         )
     chainer.serializers.NpzDeserializer(arrays).load(network)
+
+
+def _check_fit(network: Any, path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
+    """Refuses arrays that are not exactly those of a network."""
+    wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
+    # A checkpoint has two files. The optimizer's state has "t", its number of updates.
+    if wrong and "t" in arrays:
+        raise ModelFileError(
+            f"model file {path} holds the state of an optimizer, not a model. "
+            "Choose a file that a training program saved as its model."
+        )
+    if wrong:
+        raise ModelFileError(
+            f"model file {path} is not of {_kind(network)}: {wrong}. "
+            "Choose a file that was saved from that."
+        )
 
 
 def is_finite(arrays: Mapping[str, Any]) -> bool:
