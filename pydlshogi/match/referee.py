@@ -126,13 +126,7 @@ def make_board(sfen: str) -> Board:
 
 
 class Verdict(NamedTuple):
-    """How a game ended.
-
-    Attributes:
-        winner: ``shogi.BLACK``, ``shogi.WHITE``, or None for a draw.
-        end_mark: End mark of CSA V2.2.
-        reason: The reason in words.
-    """
+    """How a game ended: the winner (None for a draw), the end mark of CSA V2.2, the reason."""
 
     winner: int | None
     end_mark: str
@@ -145,17 +139,9 @@ class Verdict(NamedTuple):
 
 
 class Referee:
-    """Follows a game.
+    """Follows a game from a position; one of ``max_plies`` moves is drawn.
 
-    Args:
-        max_plies: A game of that many moves is drawn.
-        sfen: Position before the first move.
-        make: Makes the board that applies the rules.
-
-    Attributes:
-        board: Current position.
-        moves: Moves so far in USI notation.
-        csa_moves: The same moves in CSA notation, with the signs of the sides.
+    ``make`` makes the board that applies the rules.
     """
 
     def __init__(
@@ -165,20 +151,16 @@ class Referee:
         make: Callable[[str], Board] = make_board,
     ) -> None:
         self.board = make(sfen)
-        self.moves: list[str] = []
-        self.csa_moves: list[str] = []
+        self.moves: list[str] = []  # in USI notation
+        self.csa_moves: list[str] = []  # in CSA notation, with the signs of the sides
         self._max_plies = max_plies
         self._positions = [self._position()]
         self._checks = [False]
 
     def hear(self, answer: str) -> Verdict | None:
-        """Judges the answer of the side to move.
+        """Judges the answer of the side to move: a move, ``resign`` or ``win``.
 
-        Args:
-            answer: A move, ``resign`` or ``win``, as sent after ``bestmove``.
-
-        Returns:
-            How the game ended; None if it continues.
+        It returns how the game ended; None if it continues.
         """
         if answer == "resign":
             return self.loss("%TORYO", "resigned")
