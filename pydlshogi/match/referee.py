@@ -11,7 +11,7 @@ code with our engines. Elsewhere :mod:`pydlshogi.rules` does.
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Protocol
+from typing import Any, Callable, NamedTuple, Union
 
 import shogi
 
@@ -23,34 +23,11 @@ from pydlshogi.rules import can_declare_win, has_legal_move, is_legal, missing_p
 FAULT_MARKS = ("%ILLEGAL_MOVE", "%TIME_UP")
 
 
-class Board(Protocol):
-    """A position that knows the rules; moves are in USI notation."""
-
-    @property
-    def turn(self) -> int:
-        """The side to move: ``shogi.BLACK`` or ``shogi.WHITE``."""
-
-    def is_legal(self, usi: str) -> bool:
-        """Says whether a text is a legal move."""
-
-    def push(self, usi: str) -> str:
-        """Plays a legal move and returns it in CSA notation, without a sign."""
-
-    def is_check(self) -> bool:
-        """Says whether the side to move is in check."""
-
-    def is_lost(self) -> bool:
-        """Says whether the side to move has no legal move."""
-
-    def may_declare(self) -> bool:
-        """Says whether the side to move may declare victory."""
-
-    def sfen(self) -> str:
-        """Returns the position in SFEN."""
-
-
 class RulesBoard:
-    """The rules of :mod:`pydlshogi.rules` on python-shogi's board, the attribute ``board``."""
+    """The rules of :mod:`pydlshogi.rules` on python-shogi's board, the attribute ``board``.
+
+    Moves are in USI notation. ``is_check()`` says whether the side to move is in check.
+    """
 
     def __init__(self, sfen: str) -> None:
         self.board = shogi.Board(sfen)
@@ -88,7 +65,7 @@ class RulesBoard:
 
 
 class CshogiBoard:
-    """The rules of cshogi."""
+    """The rules of cshogi, with the same methods."""
 
     def __init__(self, sfen: str) -> None:
         import cshogi
@@ -112,6 +89,9 @@ class CshogiBoard:
         move = self._board.move_from_usi(usi)
         self._board.push(move)
         return str(self._cshogi.move_to_csa(move))
+
+
+Board = Union[RulesBoard, CshogiBoard]
 
 
 def make_board(sfen: str) -> Board:

@@ -118,14 +118,14 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
         ModelFileError: the file does not exist, is not an npz, holds other arrays than the
             network, or holds an infinite number or nan. The network is unchanged.
     """
-    _, name = _read(path, read_headers)
+    headers, name = _read(path, read_headers)
     wanted = name_of(network)
     if name is not None and wanted is not None and form_of(name) != form_of(wanted):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
             f"Choose that network, or another file."
         )
-    _fill(network, path)
+    _fill(network, path, headers)
 
 
 def load_network(path: str | os.PathLike[str]) -> Network:
@@ -151,7 +151,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
             f"model file {path} cannot be used: its {error}. "
             "Update pydlshogi, or choose another file."
         ) from None
-    _fill(network, path)
+    _fill(network, path, arrays)
     return network
 
 
@@ -195,28 +195,33 @@ def _read(
     return arrays, str(mark)
 
 
-def _fill(network: Any, path: str | os.PathLike[str]) -> None:
+def _fill(network: Any, path: str | os.PathLike[str], headers: dict[str, Any]) -> None:
     """Copies a file's arrays into a network, after checking that they are exactly its arrays."""
-    for read in (read_headers, read_npz):  # a large file of something else is not unpacked
-        arrays, _ = _read(path, read)
-        wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
-        # A checkpoint has two files. The optimizer's state has "t", its number of updates.
-        if wrong and "t" in arrays:
-            raise ModelFileError(
-                f"model file {path} holds the state of an optimizer, not a model. "
-                "Choose a file that a training program saved as its model."
-            )
-        if wrong:
-            raise ModelFileError(
-                f"model file {path} is not of {_kind(network)}: {wrong}. "
-                "Choose a file that was saved from that."
-            )
+    _check_fit(network, path, headers)  # a large file of something else is not unpacked
+    arrays, _ = _read(path, read_npz)
+    _check_fit(network, path, arrays)  # it may have been replaced
     if not is_finite(arrays):
         raise ModelFileError(
             f"model file {path} holds numbers that are not finite: its training has diverged. "
             "Choose another file."
         )
     chainer.serializers.NpzDeserializer(arrays).load(network)
+
+
+def _check_fit(network: Any, path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
+    """Refuses arrays that are not exactly those of a network."""
+    wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
+    # A checkpoint has two files. The optimizer's state has "t", its number of updates.
+    if wrong and "t" in arrays:
+        raise ModelFileError(
+            f"model file {path} holds the state of an optimizer, not a model. "
+            "Choose a file that a training program saved as its model."
+        )
+    if wrong:
+        raise ModelFileError(
+            f"model file {path} is not of {_kind(network)}: {wrong}. "
+            "Choose a file that was saved from that."
+        )
 
 
 def is_finite(arrays: Mapping[str, Any]) -> bool:

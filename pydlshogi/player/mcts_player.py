@@ -38,10 +38,10 @@ from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.search import Search, compile_search, must_compile
 from pydlshogi.uct.settings import Settings
+from pydlshogi.uct.tree import Node
 from pydlshogi.usi.protocol import Go, end_info
 
 __all__ = ["MCTSPlayer"]
