@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 
 from pydlshogi.errors import UserError
+from pydlshogi.text import decode as decode_text
 
 #: The form of a move in USI. Whether the move is possible is checked on the board.
 MOVE = re.compile(r"[1-9][a-i][1-9][a-i]\+?|[PLNSGBR]\*[1-9][a-i]", re.ASCII)
@@ -28,16 +29,8 @@ class FatalError(UserError):
 
 
 def decode(line: bytes) -> str:
-    """Decodes a line of a GUI: UTF-8, else CP932 (Japanese Windows), without surrounding blanks.
-
-    Bytes that fit neither encoding become U+FFFD.
-    """
-    for encoding in ("utf-8-sig", "cp932"):
-        try:
-            return line.decode(encoding).strip()
-        except UnicodeDecodeError:
-            pass
-    return line.decode("utf-8", "replace").strip()
+    """Decodes a line of a GUI as :func:`pydlshogi.text.decode`, without surrounding blanks."""
+    return decode_text(line).strip()
 
 
 def quote(text: str, most: int = 60) -> str:
