@@ -201,7 +201,7 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
         help="determines the first weights and the order of the positions; on a CPU, two runs "
         "with the same seed and number of threads give the same model (default: a random number)",
     )
-    _add_fields(parser, Recipe, TARGETS)
+    add_fields(parser, Recipe, TARGETS)
     _add_records(parser)
     _add_parallel(parser)
     return parser
@@ -235,17 +235,17 @@ def _made_of(kind: type[_Kind], args: argparse.Namespace, **given: Any) -> _Kind
 
 def add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
     """Adds the options that say how a network is trained and computed."""
-    _add_fields(parser, Settings)
+    add_fields(parser, Settings)
     parser.set_defaults(eval_interval=eval_interval)
-    _add_fields(parser, Recipe)
+    add_fields(parser, Recipe)
     group = parser.add_argument_group(
         REFINEMENTS, "beyond the published recipe; a resumed run needs the same again"
     )
-    _add_fields(group, Recipe, REFINEMENTS)
+    add_fields(group, Recipe, REFINEMENTS)
     add_computation(parser)
 
 
-def _add_fields(parser: Any, of: type[Recipe] | type[Settings], group: str = "") -> None:
+def add_fields(parser: Any, of: type[Any], group: str = "") -> None:
     """Adds the options that the fields of a dataclass declare in a group."""
     for field in dataclasses.fields(of):
         if field.metadata.get("group") != group:

@@ -10,9 +10,8 @@ import shogi
 
 from pydlshogi.match.elo import elo_difference, score_interval
 from pydlshogi.match.openings import draw_openings
-from pydlshogi.selfplay.game import LiveGame
+from pydlshogi.selfplay.game import LiveGame, Pool
 from pydlshogi.selfplay.generate import Model
-from pydlshogi.selfplay.pool import Pool
 from pydlshogi.selfplay.search import RootSearch
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.selfplay.starts import EVEN, Start
@@ -73,22 +72,17 @@ def play_duel(
     )
     points = _read(path)
     waiting = [number for number in range(1, games + 1) if number not in points]
-    planes = [model.evaluator.plane_num for model in (first, second)]
-
-    def side_of(game: LiveGame) -> int:
-        """The first network is Black, whose number is 0, in odd games."""
-        return game.turn if game.number % 2 else 1 - game.turn
-
-    pool = Pool([first.evaluate, second.evaluate], batch, planes, side_of)
+    networks = first.evaluator, second.evaluator
+    pool = Pool(networks, batch)
     with path.open("ab", buffering=0) as table:
         while time.monotonic() < end and (waiting or pool.games):
             while waiting and len(pool.games) < batch:
                 number = waiting.pop(0)
                 moves = [from_usi(move) for move in openings[(number - 1) // 2].moves]
-                searches = [RootSearch(settings, plane_num) for plane_num in planes]
-                black, white = searches if number % 2 else reversed(searches)
+                order = (0, 1) if number % 2 else (1, 0)  # the networks as Black and White
+                black, white = (RootSearch(settings, networks[n].plane_num) for n in order)
                 start = Start(EVEN, shogi.STARTING_SFEN, moves)
-                pool.games.append(LiveGame(number, start, (black, white), settings, None))
+                pool.games.append(LiveGame(number, start, (black, white), settings, None, order))
             for game in pool.step()[0]:
                 won = 0.5 if game.winner is None else float(game.winner == 1 - game.number % 2)
                 points[game.number] = won

@@ -1,7 +1,7 @@
 """The loop: games by the best network, training on them, a match, and again.
 
 =====================  ======================================================================
-``reinforce.json``     the configuration (:mod:`pydlshogi.selfplay.loop_settings`)
+``reinforce.json``     the configuration (:mod:`pydlshogi.selfplay.settings`)
 ``best``               the best network, which the generators use
 ``games/``             the games (:mod:`pydlshogi.selfplay.folder`)
 ``cycles/0001/``       a cycle: its lists, the new network, the log, the match, ``result.json``
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from pydlshogi.network.registry import name_of
 from pydlshogi.selfplay.duel import play_duel
 from pydlshogi.selfplay.folder import GameFolder
 from pydlshogi.selfplay.generate import Generator, Model
-from pydlshogi.selfplay.loop_settings import LoopSettings
+from pydlshogi.selfplay.settings import LoopSettings
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.log import read_log
 from pydlshogi.training.log_file import log_to
@@ -46,6 +46,9 @@ TITLES = (
     *("cycle", "games", "rows", "train rows", "policy loss", "value loss"),
     *("match games", "score", "taken", "elo", "elo low", "elo high", "hours"),
 )
+
+#: The largest Elo difference that a table shows.
+_MOST_ELO = 800.0
 
 
 class Loop:
@@ -63,11 +66,10 @@ class Loop:
 
     def __init__(
         self, folder: Path, settings: LoopSettings, device: Any, backend: str,
-        gpu: int | None, end: float, cycles: float = math.inf,
+        gpu: int | None, end: float, cycles: float,
     ) -> None:  # fmt: skip
         self._folder, self._settings, self._gpu = folder, settings, gpu
-        self._device, self._backend, self._end = device, backend, end
-        self._cycles = cycles
+        self._device, self._backend, self._end, self._cycles = device, backend, end, cycles
 
     def run(self) -> None:
         """Makes cycles until the time is over, or there are enough.
@@ -132,32 +134,30 @@ class Loop:
         settings = self._settings
         files = [
             (min(row.game for row in rows), sum(row.targets for row in rows), file)
-            for file, rows in games.tables.of_files().items()
+            for file, rows in games.of_files().items()
         ]
         files.sort(reverse=True)  # the newest first
         whole = max(settings.least_rows, settings.window * sum(rows for _, rows, _ in files))
-        uses = self._uses()
+        uses = Counter(
+            Path(name).name
+            for train in self._folder.glob("cycles/*/train.txt")
+            for name in train.read_text(encoding="utf-8").split("\n")
+        )
         generator = random.Random(f"{settings.seed} {path.name}")
         chosen, age = [], 0
         for _, rows, file in files[1:]:
             probability = 1 - (1 - settings.fading) * age / whole
             age += rows
-            if uses.get(file.name, 0) < settings.most_uses and generator.random() < probability:
+            if uses[file.name] < settings.most_uses and generator.random() < probability:
                 chosen.append(file)
             if age > whole:
                 break
-        if chosen:
-            # The newest file, which no training has used, tests the network.
-            _write_list(path / "test.txt", [files[0][2]])
-            _write_list(path / "train.txt", chosen)
-
-    def _uses(self) -> dict[str, int]:
-        """Counts the trainings that used each file."""
-        uses: dict[str, int] = {}
-        for train in self._folder.glob("cycles/*/train.txt"):
-            for name in train.read_text(encoding="utf-8").split("\n"):
-                uses[Path(name).name] = uses.get(Path(name).name, 0) + 1
-        return uses
+        if not chosen:
+            return
+        # The newest file, which no training has used, tests the network.
+        for name, listed in (("test.txt", [files[0][2]]), ("train.txt", chosen)):
+            with write_beside(path / name) as output:
+                output.write("".join(f"{file.resolve()}\n" for file in listed).encode())
 
     def _train(self, path: Path) -> None:
         """Trains the new network, or goes on with its training."""
@@ -189,7 +189,8 @@ class Loop:
         taken = score.share >= self._settings.take_at
         earlier = self._results()
         before = earlier[-1]["elo"] if earlier else 0.0
-        elo, low, high = (_finite(value) for value in score.elo())
+        # There is no bound if one side has won all games.
+        elo, low, high = (max(-_MOST_ELO, min(value, _MOST_ELO)) for value in score.elo())
         log = (path / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
         epoch = read_log(log)[-1].epochs[-1]
         rows = games.rows()
@@ -228,17 +229,6 @@ class Loop:
         """Returns the results of the complete cycles."""
         paths = sorted(self._folder.glob("cycles/*/result.json"))
         return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-
-
-def _finite(elo: float) -> float:
-    """Limits an Elo difference: there is no bound if one side has won all games."""
-    return math.copysign(min(abs(elo), 800.0), elo)
-
-
-def _write_list(path: Path, files: Sequence[Path]) -> None:
-    """Writes a kifu list."""
-    with write_beside(path) as file:
-        file.write("".join(f"{name.resolve()}\n" for name in files).encode())
 
 
 def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
