@@ -7,8 +7,7 @@ initialization and npz. It computes float32 arrays by a method of ours:
   (:mod:`pydlshogi.layers.cpu.winograd`); on at most three boards, one matrix product
   (:mod:`pydlshogi.layers.cpu.direct`);
 - on a CPU, 1×1 filters: one matrix product a board (:mod:`pydlshogi.layers.cpu.pointwise`);
-- on a GPU: one matrix product for both kinds of filters
-  (:mod:`pydlshogi.layers.gpu.convolve`).
+- on a GPU: cuDNN or our own kernels (:mod:`pydlshogi.layers.gpu.convolve`).
 
 Chainer computes everything else. :func:`set_convolution` chooses the method for the whole
 process.
@@ -47,9 +46,9 @@ __all__ = [
 F = chainer.functions
 L = chainer.links
 
-#: The methods. "auto" and "winograd": ours wherever possible. "winograd" is the name of earlier
-#: versions, which had no other method. "chainer": Chainer's own everywhere.
-CONVOLUTIONS = ("auto", "winograd", "chainer")
+#: The methods. "winograd": ours wherever possible. "auto" and "cudnn": the same on a CPU; on a GPU,
+#: cuDNN where it is faster in training, and cuDNN wherever possible. "chainer": Chainer's own.
+CONVOLUTIONS = ("auto", "winograd", "cudnn", "chainer")
 
 _chosen = "auto"
 
@@ -118,10 +117,10 @@ def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
 
 
 def _method(x: Any, W: Any, *b: Any) -> Any:
-    """Returns the module that computes; None where Chainer does."""
-    xp = chainer.backend.get_array_module(x)
+    """Returns the object that computes; None where Chainer does."""
+    xp, name = chainer.backend.get_array_module(x), get_convolution()
     if (
-        get_convolution() == "chainer"
+        name == "chainer"
         or not all(isinstance(array, xp.ndarray) for array in (x, W, *b))
         or not all(array.dtype == numpy.float32 for array in (x, W, *b))
         or not (x.ndim == W.ndim == 4 and x.shape[1] == W.shape[1] and x.size and W.size)
@@ -129,9 +128,9 @@ def _method(x: Any, W: Any, *b: Any) -> Any:
     ):
         return None
     if W.shape[2:] == (1, 1):
-        return pointwise if xp is numpy else on_gpu
+        return pointwise if xp is numpy else on_gpu.BY_NAME[name]
     if W.shape[2:] == (3, 3) and x.shape[2:] == (winograd.SIDE, winograd.SIDE):
-        return winograd if xp is numpy else on_gpu
+        return winograd if xp is numpy else on_gpu.BY_NAME[name]
     return None
 
 
@@ -139,7 +138,7 @@ class _Convolution(chainer.FunctionNode):
     """Convolution, bias and ReLU as one node of Chainer's graph.
 
     Args:
-        method: The module that computes.
+        method: What computes: it has the functions ``forward`` and ``backward``.
         relu: Whether to apply ReLU.
     """
 

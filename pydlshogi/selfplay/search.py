@@ -78,7 +78,7 @@ class RootSearch:
         self._plane_num = plane_num
         self.tree = Tree()
         self._puct = argument(numpy.array(2 * self._of_search.puct(is_root=False)))
-        self._labels = argument(label_table())
+        self._labels = label_table()
         self._line = argument(numpy.zeros(_MOST_PLIES, numpy.int32))
 
     def begin(self, game: Game, rng: numpy.random.Generator | None, is_full: bool) -> None:
@@ -148,9 +148,9 @@ class RootSearch:
             argument(numpy.array([key])),
             argument(numpy.array([turn])),
             argument(numpy.array([len(moves)])),
-            argument(numpy.ascontiguousarray(moves)),
+            numpy.ascontiguousarray(moves),
             self._labels,
-            argument(logits),
+            logits,
             argument(value),
             self._of_search.temperature,
         )

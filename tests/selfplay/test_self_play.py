@@ -133,7 +133,7 @@ def test_the_files_have_the_fields_of_dlshogi(model, tmp_path):
     for _ in range(4):
         game, board = take(GAME)[0], cshogi.Board()
         board.set_hcp(game["hcp"].copy())
-        assert (game["result"] & 3) < 3 and not game["result"] & ~15 and game["opponent"] == 0
+        assert game["result"] < 16 and game["result"] & 3 < 3 and game["opponent"] == 0
         for _ in range(game["moveNum"]):
             move = take(MOVE)[0]
             candidates = take(VISITS, move["candidateNum"])
@@ -202,6 +202,7 @@ def test_the_same_command_plays_only_missing_games(model, tmp_path):
         check(tmp_path / "games", games)
 
 
+@pytest.mark.long
 def test_seed_and_number_determine_the_start(model, tmp_path):
     firsts = []
     for name in ("a", "b"):
@@ -214,6 +215,7 @@ def test_seed_and_number_determine_the_start(model, tmp_path):
     assert common and all(firsts[0][number] == firsts[1][number] for number in common)
 
 
+@pytest.mark.long
 def test_kill_loses_only_games_in_flight(model, tmp_path):
     folder = tmp_path / "games"
     kept = 0
@@ -246,6 +248,7 @@ def test_two_processes_share_a_folder(model, tmp_path):
     check(folder, 24)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
 def test_an_interrupted_run_leaves_whole_files(model, tmp_path):
     folder = tmp_path / "games"
