@@ -38,21 +38,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the loop; returns the exit status."""
     args = build_parser().parse_args(argv)
     # These modules import Chainer; a wrong command line has been reported before.
-    from pydlshogi.device import select_device
     from pydlshogi.lock import lock_outputs
     from pydlshogi.selfplay.loop import Loop, prepare
     from pydlshogi.selfplay.settings import load_settings
 
     first = args.folder / "best"
-    load(first if first.exists() else args.model, args)  # a wrong model leaves no folder
+    # A wrong model leaves no folder.
+    device = load(first if first.exists() else args.model, args).evaluator.device
     end = time.monotonic() + 3600 * args.hours if args.hours else math.inf
-    cycles = args.cycles or math.inf
     args.folder.mkdir(parents=True, exist_ok=True)
     config = args.folder / "reinforce.json"
     with lock_outputs(config):
         prepare(args.folder, args.model)
         settings = load_settings(config, args.config)
-        device = select_device(args.gpu)
-        Loop(args.folder, settings, device, args.backend, args.gpu, end, cycles).run()
+        loop = Loop(args.folder, settings, device, args.backend, args.gpu, end)
+        loop.run(args.cycles or math.inf)
     print(f"{args.folder}: table.md, progress.png, index.html and the network best")
     return 0

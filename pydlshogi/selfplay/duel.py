@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import shogi
@@ -21,29 +23,24 @@ from pydlshogi.uct.move import from_usi
 _RANDOM_PLIES, _KIFU_PLIES = 4, 24
 
 
-@dataclasses.dataclass(frozen=True)
 class Score:
     """The result of a match for the first network.
 
+    Args:
+        points: Its points of each pair of games that is complete.
+
     Attributes:
-        points: Points of each pair of games that is complete.
+        games: Number of games.
+        share: Share of the points, 0 to 1; 0.5 without a game.
     """
 
-    points: tuple[tuple[float, float], ...]
-
-    @property
-    def games(self) -> int:
-        """Number of games."""
-        return 2 * len(self.points)
-
-    @property
-    def share(self) -> float:
-        """Share of the points, 0 to 1; 0.5 without a game."""
-        return sum(map(sum, self.points)) / self.games if self.points else 0.5
+    def __init__(self, points: Sequence[Sequence[float]]) -> None:
+        self._points, self.games = points, 2 * len(points)
+        self.share = sum(map(sum, points)) / self.games if points else 0.5
 
     def elo(self) -> tuple[float, float, float]:
         """Returns the Elo difference and its 95 % interval; infinite without a bound."""
-        low, high = score_interval(self.points)
+        low, high = score_interval(self._points)
         return elo_difference(self.share), elo_difference(low), elo_difference(high)
 
 
@@ -64,12 +61,8 @@ def play_duel(
         end: Time, as by ``time.monotonic``, at which no more batches are made.
     """
     settings = dataclasses.replace(settings, play_on_share=0.0)
-    openings = draw_openings(
-        games // 2,
-        _KIFU_PLIES if settings.kifu_list else _RANDOM_PLIES,
-        seed,
-        settings.kifu_list or None,
-    )
+    plies = _KIFU_PLIES if settings.kifu_list else _RANDOM_PLIES
+    openings = draw_openings(games // 2, plies, seed, settings.kifu_list or None)
     points = _read(path)
     waiting = [number for number in range(1, games + 1) if number not in points]
     networks = first.evaluator, second.evaluator
@@ -87,17 +80,14 @@ def play_duel(
                 won = 0.5 if game.winner is None else float(game.winner == 1 - game.number % 2)
                 points[game.number] = won
                 table.write(f"{game.number}\t{won}\t{len(game.moves)}\t{game.end}\n".encode())
-    pairs = ((points.get(n), points.get(n + 1)) for n in range(1, games, 2))
-    return Score(tuple((a, b) for a, b in pairs if a is not None and b is not None))
+    whole = [n for n in range(1, games, 2) if n in points and n + 1 in points]
+    return Score([(points[n], points[n + 1]) for n in whole])
 
 
 def _read(path: Path) -> dict[int, float]:
     """Reads the points of the games so far; cuts off a line that is incomplete."""
-    if not path.exists():
-        return {}
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        path.write_bytes(whole)
-    rows = [line.split("\t") for line in whole.decode().splitlines()]
-    return {int(row[0]): float(row[1]) for row in rows}
+    data = path.read_bytes() if path.exists() else b""
+    lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+    if data:
+        os.truncate(path, sum(map(len, lines)))
+    return {int(number): float(won) for number, won, *_ in (line.split(b"\t") for line in lines)}

@@ -154,14 +154,9 @@ class GameFolder(Tables):
             self._claims.unlink()
 
     def claim(self, most: int, until: int) -> list[int]:
-        """Claims the numbers of games to play.
+        """Claims numbers of games, at most ``most`` and up to ``until``, and returns them.
 
-        Args:
-            most: Largest number of numbers.
-            until: Number of the last game.
-
-        Returns:
-            Numbers that no living process plays or has played; fewer than ``most`` near the end.
+        No living process plays or has played them.
         """
         with self._locked():
             taken = {row.game for row in self.rows()}
@@ -175,12 +170,9 @@ class GameFolder(Tables):
         return numbers
 
     def add(self, model: str, game: bytes, row: Row) -> None:
-        """Appends a finished game; ``row.end_byte`` is set here.
+        """Appends the bytes of a finished game, and its line, whose ``end_byte`` is set here.
 
-        Args:
-            model: Name of the model, for the name of the file.
-            game: Its bytes in HCPE3.
-            row: Its line.
+        ``model`` is the name of the model, which is part of the name of the file.
         """
         if self._part and (self._part.model != model or self._part.games == self._games_a_file):
             self.finish_file()
@@ -198,18 +190,14 @@ class GameFolder(Tables):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        lock = filelock.FileLock(self.path / ".lock", timeout=_PATIENCE)
         try:
-            lock.acquire()
+            with filelock.FileLock(self.path / ".lock", timeout=_PATIENCE):
+                yield
         except filelock.Timeout:
             raise FolderError(
                 f"another process has locked {self.path} for more than {_PATIENCE} seconds. Wait "
                 "until it goes on, or stop it."
             ) from None
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _check(self) -> None:
         """Checks that the folder is one of self-play with the same seed, or an empty one."""

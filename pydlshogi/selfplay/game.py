@@ -97,13 +97,9 @@ class LiveGame:
         return sum(bool(move.candidates) for move in self.moves)
 
     def next_leaf(self, planes: numpy.ndarray) -> bool:
-        """Goes on, but not beyond the present move, until the network must evaluate a leaf.
+        """Goes on until the network must evaluate a leaf, as :meth:`RootSearch.next_leaf` does.
 
-        Args:
-            planes: Receives the input, as in :meth:`RootSearch.next_leaf`.
-
-        Returns:
-            Whether there is such a leaf. Else the side to move has changed, or the game ended.
+        Without such a leaf, it plays the move, and the game may end.
         """
         search = self.searches[self._game.board.turn]
         if search.next_leaf(planes):
@@ -180,7 +176,7 @@ def _packed(sfen: str) -> bytes:
 
 
 class _Batch:
-    """The leaves that wait for one network, with room for ``size`` of them."""
+    """The leaves that wait for one network."""
 
     def __init__(self, network: Evaluator, size: int) -> None:
         self.network = network

@@ -69,11 +69,9 @@ class Model:
     """
 
     def __init__(self, path: str | os.PathLike[str], device: Any, backend: str) -> None:
-        self._path, self._device, self._backend = Path(path), device, backend
+        self._path = Path(path)
         self._stamp = file_stamp(self._path)
         self.evaluator = Evaluator(path, device, backend)
-        # The fastest backend is chosen once.
-        self._backend = self.evaluator.backend
         if not (self.evaluator.has_value and self.evaluator.has_policy):
             lacking = "policy" if self.evaluator.has_value else "value"
             raise UserError(
@@ -87,18 +85,15 @@ class Model:
         """Returns the model of the same path if the file has been replaced; else None."""
         if file_stamp(self._path) in (self._stamp, None):
             return None
-        return Model(self._path, self._device, self._backend)
+        # The fastest backend is chosen once.
+        return Model(self._path, self.evaluator.device, self.evaluator.backend)
 
 
 class Generator:
-    """Plays games into a folder. Between two calls of :meth:`run` the games in flight stay.
+    """Plays games into an open folder. Between two calls of :meth:`run`, those in flight stay.
 
-    Args:
-        model: The model. A new file at its path is used as soon as it is seen.
-        folder: The folder, open.
-        settings: The parameters.
-        seed: The seed. With the number of a game, it determines its start and its noise.
-        batch: Number of games in flight.
+    A new file at the path of the model is used as soon as it is seen. ``batch`` games are in
+    flight. ``seed`` and the number of a game determine its start and its noise.
     """
 
     def __init__(
@@ -113,9 +108,7 @@ class Generator:
     def run(self, games: int, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Plays until the folder has so many games, or other processes play the missing ones.
 
-        Args:
-            games: Number of the last game to begin.
-            is_enough: Asked after each game; whether to end, with games in flight.
+        ``is_enough`` is asked after each game; it ends the call with games in flight.
 
         Raises:
             UserError: the network or the folder cannot be used.
@@ -144,11 +137,7 @@ class Generator:
                 progress.update(len(ended))
 
     def look_for_model(self) -> None:
-        """Goes on with the new model if the file has been replaced.
-
-        Raises:
-            UserError: the new model cannot take the place of the old one.
-        """
+        """Goes on with the new model if the file has been replaced."""
         new = self.model.successor()
         if not new:
             return

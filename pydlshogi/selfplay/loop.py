@@ -47,6 +47,11 @@ TITLES = (
     *("match games", "score", "taken", "elo", "elo low", "elo high", "hours"),
 )
 
+
+class LoopError(UserError):
+    """The loop cannot begin."""
+
+
 #: The largest Elo difference that a table shows.
 _MOST_ELO = 800.0
 
@@ -61,18 +66,17 @@ class Loop:
         backend: What computes the networks of the games on a CPU.
         gpu: Number of the GPU for the training, as in its options.
         end: Time, as by ``time.monotonic``, at which to end.
-        cycles: Number of cycles that the folder is to have.
     """
 
     def __init__(
-        self, folder: Path, settings: LoopSettings, device: Any, backend: str,
-        gpu: int | None, end: float, cycles: float,
+        self, folder: Path, settings: LoopSettings, device: Any, backend: str, gpu: int | None,
+        end: float,
     ) -> None:  # fmt: skip
         self._folder, self._settings, self._gpu = folder, settings, gpu
-        self._device, self._backend, self._end, self._cycles = device, backend, end, cycles
+        self._device, self._backend, self._end = device, backend, end
 
-    def run(self) -> None:
-        """Makes cycles until the time is over, or there are enough.
+    def run(self, cycles: float) -> None:
+        """Makes cycles until the time is over, or the folder has so many.
 
         Raises:
             UserError, OSError: a step failed. The next call goes on with it.
@@ -85,14 +89,11 @@ class Loop:
         with GameFolder(self._folder / "games", settings.seed, a_file) as games:
             best = Model(self._folder / "best", self._device, self._backend)
             generator = Generator(best, games, settings.self_play, settings.seed, settings.batch)
-            cycle = 1 + len(self._results())
-            while time.monotonic() < self._end and cycle <= self._cycles:
-                if not self._cycle(cycle, games, generator):
-                    return
-                cycle += 1
+            while time.monotonic() < self._end and len(self._results()) < cycles:
+                self._cycle(1 + len(self._results()), games, generator)
 
-    def _cycle(self, cycle: int, games: GameFolder, generator: Generator) -> bool:
-        """Makes a cycle, or goes on with it; returns whether it is complete."""
+    def _cycle(self, cycle: int, games: GameFolder, generator: Generator) -> None:
+        """Makes a cycle, or goes on with it; the end of the time leaves it incomplete."""
         settings, start = self._settings, time.monotonic()
         path = self._folder / "cycles" / f"{cycle:04}"
         path.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,7 @@ class Loop:
         while not (path / "train.txt").exists():
             self._play(wanted, games, generator)
             if time.monotonic() >= self._end:
-                return False
+                return
             self._write_lists(path, games)
             wanted = len(games.rows()) + 1 + settings.games // 4  # if all were used too often
         self._train(path)
@@ -114,7 +115,6 @@ class Loop:
         )  # fmt: skip
         self._note(cycle, path, games, score, (time.monotonic() - start) / 3600)
         generator.look_for_model()
-        return True
 
     def _play(self, wanted: int, games: GameFolder, generator: Generator) -> None:
         """Plays until the folder has so many games, and the least number of positions."""
@@ -264,10 +264,6 @@ def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
     )
     with write_beside(folder / "index.html") as file:
         file.write(page.encode())
-
-
-class LoopError(UserError):
-    """The loop cannot begin."""
 
 
 def prepare(folder: Path, model: str) -> None:

@@ -28,7 +28,7 @@ from pydlshogi.uct.compiler import argument
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
 from pydlshogi.uct.move import label_table
-from pydlshogi.uct.proof import DRAW, LOSS
+from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.tree import Tree
 
 #: Blocks of edges for which there is room at each visit: those of 84 moves.
@@ -237,15 +237,10 @@ class RootSearch:
         return values, visits, self._logits + weight * numpy.where(visits > 0, values, mixed)
 
     def _visit(self, start: int, first: list[int], planes: numpy.ndarray) -> bool:
-        """Goes from the root or one of its children to a leaf, and visits it.
-
-        Args:
-            start: The node.
-            first: The move to it.
-            planes: As for :meth:`next_leaf`.
+        """Goes from the root or one of its children, after its move, to a leaf, and visits it.
 
         Returns:
-            Whether the network must evaluate the leaf.
+            Whether the network must evaluate the leaf, whose input is in ``planes``.
         """
         tree, game = self.tree, self._game
         leaf, depth = core.descend(*tree.arrays, start, self._puct, self._line)
@@ -271,21 +266,15 @@ class RootSearch:
         """Values a leaf for its side to move by a proof, the rules or a mate; else None."""
         nodes = self.tree.nodes
         if nodes.outcome[leaf] != core.UNKNOWN:
-            return _value_of(nodes.outcome[leaf])
-        if nodes.moves[leaf]:  # the longest line has ended
-            return _value_of(DRAW)
-        if leaf == self.tree.root_index:
-            return None
-        verdict = judge(self._game, self._of_search, is_root=False)
+            return (1 + nodes.outcome[leaf]) / 2
+        if nodes.moves[leaf]:  # the longest line has ended, a draw
+            return 0.5
+        is_root = leaf == self.tree.root_index
+        verdict = None if is_root else judge(self._game, self._of_search, is_root=False)
         return self._settle(leaf, verdict) if verdict else None
 
     def _settle(self, leaf: int, verdict: Verdict) -> float:
         """Stores the proof of a leaf's result, if there is one, and returns its value."""
         if verdict.proof:
             self.tree.prove(leaf, verdict.proof)
-        return _value_of(verdict.outcome)
-
-
-def _value_of(outcome: int) -> float:
-    """Value of an outcome for the side to move: 0, 0.5 or 1."""
-    return (1 + outcome) / 2
+        return (1 + verdict.outcome) / 2
