@@ -119,7 +119,7 @@ def recorded(network: Any, optimizer: Any) -> tuple[Any, Any, Any]:
     """Makes ``prepare``, ``train`` and ``evaluate`` with recordings."""
     from pydlshogi.compat import chainer
     from pydlshogi.layers.gpu.recording import Memory, Recording
-    from pydlshogi.training.updater import Gradients
+    from pydlshogi.training.trainer import Gradients
 
     def prepare(x: Any, t: Any) -> Any:
         return Gradients(network), Recording(lambda: network(x).array, Memory())

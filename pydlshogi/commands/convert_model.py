@@ -233,7 +233,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     from pydlshogi.model_files.model_file import load_network
     from pydlshogi.network.registry import name_of
     from pydlshogi.outputs import check_model, prepare_outputs
-    from pydlshogi.training import value_scale
+    from pydlshogi.training import calibration
     from pydlshogi.training.evaluate import measure_finite
 
     device = select_device(args.gpu)
@@ -241,7 +241,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     use_own_network(args)
     network = load_network(args.model)
     with _about(f"model file {args.model}"):
-        value_scale.check_network(network)
+        calibration.check_network(network)
     inputs = {"model": args.model, **with_caches({"kifulist": args.kifulist})}
     check_model("output", args.output)
     prepare_outputs({"output": args.output}, inputs)
@@ -249,8 +249,8 @@ def _calibrate(args: argparse.Namespace) -> None:
     measured = measure_finite(network, positions, device, args.batchsize)
     assert measured.wins is not None, "check_network"
     with _about(args.kifulist):
-        scale = value_scale.fit_value_scale(measured.wins, WINS[positions["result"]])
-    value_scale.apply_value_scale(network, scale)
+        scale = calibration.fit_value_scale(measured.wins, WINS[positions["result"]])
+    calibration.apply_value_scale(network, scale)
     network.to_device("@numpy")
     _save(args, network)
     print(
@@ -293,8 +293,7 @@ def transfer(args: argparse.Namespace, name: str = _NAME) -> None:
     from pydlshogi.kifu.cache import with_caches
     from pydlshogi.model_files.fold import fold
     from pydlshogi.model_files.model_file import UnnamedNetwork, load_network, save_derived_model
-    from pydlshogi.model_files.transfer import TransferError, make_from_policy
-    from pydlshogi.model_files.unfold import unfold
+    from pydlshogi.model_files.transfer import TransferError, make_from_policy, unfold
     from pydlshogi.outputs import check_model, prepare_outputs
 
     try:

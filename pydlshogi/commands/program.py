@@ -33,13 +33,10 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Callable, TextIO
 
-from pydlshogi.errors import UserError
+from pydlshogi.errors import UserError, missing_package
 from pydlshogi.signals import ENDINGS, HANG_UP
 
 _Main = Callable[..., int]
-
-# Packages that pip knows by another name than Python.
-_NAMES_ON_PYPI = {"shogi": "python-shogi", "matplotlib_fontja": "matplotlib-fontja"}
 
 #: Exit status of a program whose standard output was closed: 128 + SIGPIPE, as in a shell.
 CLOSED_OUTPUT = 141
@@ -209,15 +206,6 @@ def out_of_memory(
     return (
         f"there is not enough memory ({str(error).rstrip('.') or 'the system refused more'}). "
         + remedy
-    )
-
-
-def missing_package(error: ModuleNotFoundError) -> str:
-    """Says what to do when a Python package is not installed."""
-    package = (error.name or "").partition(".")[0]
-    return (
-        f"the Python package {package} is not installed in {sys.executable}. Install it: "
-        f"python -m pip install {_NAMES_ON_PYPI.get(package, package)}"
     )
 
 

@@ -19,6 +19,7 @@ import functools
 import importlib
 import importlib.util
 import io
+import sys
 import threading
 from typing import Any
 
@@ -197,4 +198,7 @@ def _import(name: str) -> Any:
     """
     if importlib.util.find_spec(name) is None:
         raise OpenVINOError(f"the package {name} is not installed. Install it: {INSTALL}.")
+    # At its import, OpenVINO would report over the internet that it is used, from a process that is
+    # a copy of this one. It does without the package that reports.
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     return importlib.import_module(name)

@@ -13,9 +13,10 @@ from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.lock import lock_outputs
 from pydlshogi.match.engine_spec import EngineSpec, Limit
 from pydlshogi.match.openings import Opening, draw_openings
-from pydlshogi.match.play import PlayedGame, play_game
+from pydlshogi.match.play import Workers, play_game
 from pydlshogi.match.record import (
     Outcome,
+    PlayedGame,
     format_record,
     read_first_moves,
     read_outcome,
@@ -24,7 +25,6 @@ from pydlshogi.match.record import (
 from pydlshogi.match.referee import Verdict
 from pydlshogi.match.table import Row
 from pydlshogi.match.usi_client import UsiClient
-from pydlshogi.match.workers import Workers
 
 #: File in the folder of a series that describes what is played there.
 SETTINGS = "settings.json"

@@ -130,14 +130,14 @@ def load_model(path: str | os.PathLike[str], network: Any) -> None:
         ModelFileError: the file does not exist, is not an npz, holds other arrays than the
             network, or holds an infinite number or nan.
     """
-    _, name = _read(path, read_headers)
+    headers, name = _read(path, read_headers)
     wanted = name_of(network)
     if name is not None and wanted is not None and form_of(name) != form_of(wanted):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
             f"Choose that network, or another file."
         )
-    _fill(network, path)
+    _fill(network, path, headers)
 
 
 def load_network(path: str | os.PathLike[str]) -> Network:
@@ -168,7 +168,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
             f"model file {path} cannot be used: its {error}. "
             "Update pydlshogi, or choose another file."
         ) from None
-    _fill(network, path)
+    _fill(network, path, arrays)
     return network
 
 
@@ -220,10 +220,11 @@ def _read(
     return arrays, str(mark)
 
 
-def _fill(network: Any, path: str | os.PathLike[str]) -> None:
+def _fill(network: Any, path: str | os.PathLike[str], headers: dict[str, Any]) -> None:
     """Copies a file's arrays into a network, after checking that they are exactly its arrays."""
-    for read in (read_headers, read_npz):  # a large file of something else is not unpacked
-        arrays, _ = _read(path, read)
+    for arrays in (headers, None):  # a large file of something else is not unpacked
+        if arrays is None:
+            arrays, _ = _read(path, read_npz)
         wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
         # A checkpoint has two files. The optimizer's state has "t", its number of updates.
         if wrong and "t" in arrays:

@@ -95,10 +95,10 @@ def _member(
     """Reads an array of the archive with its key."""
     with archive.open(info) as file:
         shape, dtype = _header(file, info.file_size)
-    key = info.filename[: -len(".npy")] if info.filename.endswith(".npy") else info.filename
-    if header_only and info.file_size > _SMALL:
-        return key, numpy.broadcast_to(numpy.zeros((), dtype), shape)
-    with archive.open(info) as file:
+        key = info.filename[: -len(".npy")] if info.filename.endswith(".npy") else info.filename
+        if header_only and info.file_size > _SMALL:
+            return key, numpy.broadcast_to(numpy.zeros((), dtype), shape)
+        file.seek(0)
         return key, npy.read_array(file, allow_pickle=False)
 
 

@@ -34,9 +34,6 @@ from pydlshogi.network.value_kind import ExpectedResult, WinLogit
 #: Operator set and format version: of 2020, so that older runtimes read the file too.
 OPSET, IR_VERSION = 13, 7
 
-#: Largest difference to our own results, relative to the largest of them.
-TOLERANCE = 1e-4
-
 _INSTALL = "python -m pip install onnx onnxruntime"
 
 

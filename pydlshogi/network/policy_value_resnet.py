@@ -1,4 +1,4 @@
-"""Networks with two heads on a residual trunk: the book's, and one with hand planes 1×1.
+"""Networks with two heads on a residual trunk: the book's, and two with hand planes 1×1.
 
 Source: 「将棋AIで学ぶディープラーニング」.
 """
@@ -10,9 +10,9 @@ from typing import Any
 
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.compat import chainer
-from pydlshogi.features import LABEL_NUM, PLANE_NUM
+from pydlshogi.features import HISTORY_PLANE_NUM, LABEL_NUM, PLANE_NUM
 from pydlshogi.layers.batch_normalization import BatchNormalization
-from pydlshogi.layers.blocks import Folds, PiecesAndHands, ResidualBlock
+from pydlshogi.layers.blocks import Folds, PiecesAndHands, PiecesHandsAndRecent, ResidualBlock
 from pydlshogi.layers.convolution import Convolution2D
 from pydlshogi.layers.linear import Linear
 from pydlshogi.network.network import Network
@@ -92,13 +92,18 @@ class PolicyValueResnet(Network):
 
 
 class PolicyValueHand1x1Resnet(PolicyValueResnet):
-    """PolicyValueResnet with hand planes through 1×1 filters and a normalized first layer.
-
-    Args:
-        blocks: Number of residual blocks plus 1, as in PolicyValueResnet.
-        channels: Filters of each hidden layer.
-    """
+    """PolicyValueResnet with hand planes through 1×1 filters and a normalized first layer."""
 
     def first_layer(self) -> Any:
         """Makes a normalized first layer with 1×1 filters for the hand planes."""
         return PiecesAndHands(self.channels, normalize=True)
+
+
+class PolicyValueHistoryResnet(PolicyValueHand1x1Resnet):
+    """PolicyValueHand1x1Resnet with the planes of the last two moves."""
+
+    plane_num = HISTORY_PLANE_NUM
+
+    def first_layer(self) -> Any:
+        """Makes a normalized first layer, also for the planes of the last two moves."""
+        return PiecesHandsAndRecent(self.channels)

@@ -28,8 +28,8 @@ _CLASSES = {
     "policy_value_resnet": ("policy_value_resnet", "PolicyValueResnet"),
     "policy_value_hand1x1_bn": ("policy_hand1x1", "PolicyValueHand1x1BNNetwork"),
     "policy_value_hand1x1_resnet": ("policy_value_resnet", "PolicyValueHand1x1Resnet"),
-    "policy_value_history_bn": ("policy_value_history", "PolicyValueHistoryBNNetwork"),
-    "policy_value_history_resnet": ("policy_value_history", "PolicyValueHistoryResnet"),
+    "policy_value_history_bn": ("policy_hand1x1", "PolicyValueHistoryBNNetwork"),
+    "policy_value_history_resnet": ("policy_value_resnet", "PolicyValueHistoryResnet"),
     "policy_value_small": ("policy_value_small", "PolicyValueSmallNetwork"),
 }
 
@@ -50,7 +50,7 @@ _SIZES = {
 # Networks that compute the same function of the same parameters.
 _FORM_OF = {"policy_hand1x1_unpool": "policy_hand1x1"}
 
-#: Networks that ``transfer_policy_to_value --unfold`` makes (:mod:`pydlshogi.model_files.unfold`).
+#: Networks that ``transfer_policy_to_value --unfold`` makes.
 UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn", "policy_value_history_bn")
 
 #: All names.

@@ -20,8 +20,8 @@ from pydlshogi.network import own
 from pydlshogi.player.engine_options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.processors import processors, threads_of_environment
+from pydlshogi.usi.engine import PROGRAM_FOLDER
 from pydlshogi.usi.options import Options, unquoted
-from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import FatalError
 
 #: Environment variable with the default model.

@@ -19,8 +19,7 @@ from pydlshogi.bar import bar
 from pydlshogi.errors import UserError
 from pydlshogi.files import file_stamp, write_beside
 from pydlshogi.inference.evaluator import Evaluator
-from pydlshogi.match.play import PlayedGame
-from pydlshogi.match.record import format_record, write_match_page
+from pydlshogi.match.record import PlayedGame, format_record, write_match_page
 from pydlshogi.match.referee import Referee, Verdict
 from pydlshogi.player.strategy import score
 from pydlshogi.selfplay.folder import GameFolder, Row

@@ -67,7 +67,7 @@ class RootSearch:
         self.tree = Tree()
         self.evaluations = 0
         self._puct = argument(numpy.array(2 * self._of_search.puct(is_root=False)))
-        self._labels = argument(label_table())
+        self._labels = label_table()
         self._line = argument(numpy.zeros(_MOST_PLIES, numpy.int32))
 
     def forget(self) -> None:
@@ -147,9 +147,9 @@ class RootSearch:
             argument(numpy.array([key])),
             argument(numpy.array([turn])),
             argument(numpy.array([len(moves)])),
-            argument(numpy.ascontiguousarray(moves)),
+            numpy.ascontiguousarray(moves),
             self._labels,
-            argument(logits),
+            logits,
             argument(value),
             1.0,
         )

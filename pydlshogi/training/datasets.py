@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy
 
-from pydlshogi.kifu.cache import CacheError, map_cache
+from pydlshogi.kifu.cache import CacheError, load_cache
 from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.report import Note, Report
@@ -32,7 +32,7 @@ _SAMPLE = 10_000
 
 
 def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPositions]:
-    """Reads both lists on the first rank. The others map the caches, or receive the positions.
+    """Reads both lists on the first rank. The others read the caches, or receive the positions.
 
     Visits are in no cache: the others receive them.
 
@@ -51,7 +51,7 @@ def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPosition
 
     sets = []
     for number, (cache, mark, shards, searched) in enumerate(ranks.on_first(read)):
-        records = loaded[number].records if ranks.is_first else _map(cache, mark)
+        records = loaded[number].records if ranks.is_first else _read_cache(cache, mark)
         records = _share(ranks, records)
         visits = _share_visits(ranks, loaded[number:]) if searched else None
         sets.append(with_shards(records, shards, visits))
@@ -72,10 +72,13 @@ def _share(ranks: Ranks, positions: numpy.ndarray | None) -> numpy.ndarray:
     return ranks.broadcast_array(positions) if missing or positions is None else positions
 
 
-def _map(cache: Path, mark: str) -> numpy.ndarray | None:
-    """Maps the cache of a list that another process has read; None if that is not possible."""
+def _read_cache(cache: Path, mark: str) -> numpy.ndarray | None:
+    """Reads the cache of a list that the first rank has read; None if that is not possible.
+
+    A mapped file would end the process if it shrinks or its disk fails later.
+    """
     try:
-        return map_cache(cache, mark)
+        return load_cache(cache, mark).positions
     except (OSError, CacheError):
         return None
 

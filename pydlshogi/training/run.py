@@ -21,16 +21,14 @@ from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.outputs import keep_earlier, real_path
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import finish_save, load_pair
+from pydlshogi.training.checkpoint import finish_save, has_other_positions, load_pair
 from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
 from pydlshogi.training.end import Interruption
-from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.optimizer import make_optimizer, trained_part
 from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.recipe import Options
-from pydlshogi.training.resume import has_other_positions
 from pydlshogi.training.state import COMPLETE, State, differences
 from pydlshogi.training.trainer import Task, train
-from pydlshogi.training.value_head import trained_part
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,9 @@ from typing import Any, Callable
 
 from pydlshogi.errors import UserError
 from pydlshogi.usi.dialogue import Dialogue, perhaps_without_reader
-from pydlshogi.usi.engine import open_log
+from pydlshogi.usi.engine import PROGRAM_FOLDER
 from pydlshogi.usi.options import EMPTY, Options
-from pydlshogi.usi.output import DialogueLog, Output
-from pydlshogi.usi.process import PROGRAM_FOLDER
+from pydlshogi.usi.output import Output
 from pydlshogi.usi.protocol import CommandError, FatalError, Go, parse_position, parse_setoption
 
 #: First words of the lines that a GUI understands between a command and its answer.
@@ -42,15 +41,13 @@ class BookEngine(Dialogue):
     Args:
         player: Has ``usi()``, ``setoption(words)``, ``isready()``, ``usinewgame()``,
             ``position(words)``, ``go()`` and ``quit()``. Missing methods do nothing.
-        output: Receives the answers.
-        log: Receives the dialogue if the player is a subclass of one of ours, and its option
-            ``debug_log`` names a file.
+        output: Receives the answers, and opens the log that the option ``debug_log`` of a subclass
+            of our players names.
     """
 
-    def __init__(self, player: Any, output: Output, log: DialogueLog) -> None:
+    def __init__(self, player: Any, output: Output) -> None:
         super().__init__(output)
         self._player = player
-        self._log = log
         self._answers: list[str] = []
         self._is_ready = False
         self._settings = _chainer_settings()
@@ -73,7 +70,8 @@ class BookEngine(Dialogue):
         self._call("setoption", ["name", name, "value", "" if value == EMPTY else value])
         options = getattr(self._player, "options", None)
         if name.lower() == "debug_log" and isinstance(options, Options):
-            open_log(self._log, options, PROGRAM_FOLDER)
+            path = options["debug_log"]
+            self._output.open_log(PROGRAM_FOLDER / path if path else None)
 
     def _prepare(self) -> None:
         try:

@@ -436,7 +436,7 @@ class _Signals:
 
 def perhaps_without_reader() -> contextlib.suppress:
     """Ignores errors of a write to standard error, which may be closed or have no reader."""
-    return contextlib.suppress(OSError, ValueError)
+    return contextlib.suppress(AttributeError, OSError, ValueError)
 
 
 def _start(target: Callable[[], None], name: str) -> threading.Thread:

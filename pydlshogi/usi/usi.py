@@ -13,9 +13,8 @@ from typing import Any, BinaryIO
 
 from pydlshogi.usi.book_engine import BookEngine
 from pydlshogi.usi.dialogue import Dialogue
-from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import DialogueLog, Output
-from pydlshogi.usi.process import AUTHOR, PROGRAM_FOLDER, protocol_streams
+from pydlshogi.usi.engine import Engine, protocol_streams
+from pydlshogi.usi.output import Output
 
 __all__ = ["usi"]
 
@@ -34,21 +33,17 @@ def usi(player: Any) -> None:
         name = player.__name__
         raise TypeError(f"usi needs a player, not its class: write usi({name}()), not usi({name})")
     with _streams() as (lines, stream):
-        log = DialogueLog()
-        dialogue = _dialogue(player, Output(stream, log), log)
-        if not dialogue.run(lines):
+        if not _dialogue(player, Output(stream)).run(lines):
             # The player still thinks. A normal end would wait for it.
             os._exit(0)
 
 
-def _dialogue(player: Any, output: Output, log: DialogueLog) -> Dialogue:
+def _dialogue(player: Any, output: Output) -> Dialogue:
     """Chooses the engine. A player that overrides a method of the book is the reader's own."""
     if not getattr(player, "is_plain", False):
-        return BookEngine(player, output, log)
+        return BookEngine(player, output)
     player.send = output.send
-    return Engine(
-        player.name, AUTHOR, player.options, lambda send: player, output, log, PROGRAM_FOLDER
-    )
+    return Engine(player.name, player.options, lambda send: player, output)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from gpu_parts.job import Job, PartError, Request, pairs
 from gpu_parts.process import Ended
 from gpu_parts.table import Row, Table, claim
 
-from pydlshogi.commands.train_kifu import RECIPES
+from pydlshogi.commands.train_kifu import PRESETS
 from pydlshogi.commands.train_options import build_parser as training_parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -383,7 +383,7 @@ def test_a_long_validation_leaves_time_for_iterations(request_of):
 
 
 def test_the_trainings_are_the_recipes_of_make_train_and_of_the_book(request_of):
-    best = RECIPES["best"].options.split()
+    best = PRESETS["best"].options.split()
     expected = vars(training_parser().parse_args(["a", "b", *best]))
     book = vars(training_parser().parse_args(["a", "b"]))
     for name, other in (("train_best", expected), ("train_published", book)):

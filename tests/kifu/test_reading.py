@@ -39,6 +39,7 @@ def judged(path):
 # --- equality -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["kifulist_train.txt", "kifulist_test.txt"])
 def test_embedded_games_equal_python_shogi(name):
     kifu_list = KIFU / name

@@ -37,6 +37,7 @@ def test_a_shard_is_a_copy_that_the_file_does_not_change(tmp_path):
     assert Shard(tmp_path / "a.shard")[:].tobytes() == positions_of(40).tobytes()
 
 
+@pytest.mark.long
 def test_every_damaged_byte_is_found_when_its_block_is_read(tmp_path):
     path = tmp_path / "a.shard"
     count = 70

@@ -482,6 +482,7 @@ def test_the_first_lines_come_early_and_late_ones_on_time():
     assert Reports(timer, 0.05, print)._due == 0.05
 
 
+@pytest.mark.long
 def test_nodes_never_decrease_when_a_batch_is_given_up():
     player = make_player(PV_Interval=20, batch_size=128, fake={"seconds": 0.1})
     player.choose(Go(nodes=1500))  # batches are large from the start
@@ -765,6 +766,7 @@ def test_an_analysis_does_not_use_the_trees_of_a_game():
     assert player._search.root.visits <= 2
 
 
+@pytest.mark.long
 def test_a_full_hash_ends_a_game_move_and_is_told():
     player = make_player(USI_Hash=16, PV_Interval=0)
     fill(player._search.tree, 15.9e6)

@@ -69,6 +69,7 @@ def check(folder, cycles):
     load_network(folder / "best")
 
 
+@pytest.mark.long
 def test_two_cycles_train_and_match_networks(words, tmp_path, capsys):
     assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 0
     assert main([*words, "--cycles", "2"]) == 0

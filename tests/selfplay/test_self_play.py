@@ -111,6 +111,7 @@ def test_the_same_command_plays_only_missing_games(model, tmp_path):
         check(tmp_path / "games", games)
 
 
+@pytest.mark.long
 def test_seed_and_number_determine_the_start(model, tmp_path):
     firsts = []
     for name in ("a", "b"):
@@ -123,6 +124,7 @@ def test_seed_and_number_determine_the_start(model, tmp_path):
     assert common and all(firsts[0][number] == firsts[1][number] for number in common)
 
 
+@pytest.mark.long
 def test_kill_loses_only_games_in_flight(model, tmp_path):
     folder = tmp_path / "games"
     kept = 0
@@ -155,6 +157,7 @@ def test_two_processes_share_a_folder(model, tmp_path):
     check(folder, 24)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
 def test_an_interrupted_run_leaves_whole_files(model, tmp_path):
     folder = tmp_path / "games"

@@ -76,6 +76,7 @@ def visit_all_moves(moves, sfen=None, **settings):
     return search_after(moves, 600, sfen, c_init_root=500, temperature=10, **settings)
 
 
+@pytest.mark.long
 def test_in_a_game_the_second_occurrence_is_worth_a_draw_and_proves_nothing():
     node = child(visit_all_moves(SHUFFLE[:3]), "7b8b")
     assert not node.is_expanded

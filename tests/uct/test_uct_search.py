@@ -62,6 +62,7 @@ def test_the_sums_are_right_with_several_pending_batches(batches):
     assert search.root.visits == 500
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batches", [1, 2])
 def test_with_two_batches_the_next_is_collected_while_the_network_computes(monkeypatch, batches):
     begun = threading.Semaphore(0)

@@ -1,15 +1,14 @@
 """The tree follows the game, keeps what it knows and stays within its memory."""
 
 import pytest
-from uct_helpers import FakeNetwork, make_search, nodes_of, run, shape
+from uct_helpers import FakeNetwork, add_moves, make_search, nodes_of, run, shape
 
-from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, add_edge, blocks_of, reclaim
+from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, blocks_of, reclaim
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import to_usi
-from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import WIN, Proof
-from pydlshogi.uct.tree import BLOCK_BYTES, NODE_BYTES, Tree
+from pydlshogi.uct.tree import BLOCK_BYTES, NODE_BYTES, Node, Tree
 
 
 def searched_tree(visits=600, **settings):
@@ -37,6 +36,7 @@ def sweep(tree):
         tree.sweep()
 
 
+@pytest.mark.long
 def test_a_reused_tree_is_the_subtree_that_it_came_from():
     search = searched_tree()
     first, child = best(search.root)
@@ -214,9 +214,7 @@ def test_dropped_nodes_are_remembered_until_their_room_is_needed():
 def test_restricted_moves_give_their_room_back():
     tree = Tree()
     tree.reserve(1, 30)
-    edge = 0
-    for move in range(1, 101):
-        edge = add_edge(*tree.arrays, tree.root_index, edge, move, 0.01)
+    add_moves(tree, tree.root_index, range(1, 101))
     tree.restrict(tree.root_index, frozenset(range(50, 60)))
     assert tree.root.moves == list(range(50, 60))
     assert sum(tree.root.priors) == pytest.approx(1)

@@ -104,6 +104,7 @@ def check_a_normal_game(program, go):
     assert b"Traceback" not in program.stderr
 
 
+@pytest.mark.long
 def test_twenty_thousand_random_lines(ready):
     ready.send(b"\n".join(random_lines(20000)) + b"\n")
     ready.send("setoption name strategy value greedy")
