@@ -29,17 +29,18 @@ import numpy
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.fixed import HCPE_RESULTS, NO_RESULT, LeftOut
-from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, our_squares, unpack
+from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, Boards, our_squares, unpack
 from pydlshogi.kifu.legality import illegal_moves
 from pydlshogi.kifu.move16 import APERY, DROP_PIECES, unpack_moves
 from pydlshogi.kifu.movement import check_moves
 from pydlshogi.kifu.replay import Games, replay
-from pydlshogi.kifu.visits import CANDIDATE, Visits
 from pydlshogi.positions import (
+    CANDIDATE,
     PIECE_NUM,
     PLACEMENT_SIZE,
     POSITION,
     PROMOTED,
+    Visits,
     raw_bytes,
 )
 
@@ -186,22 +187,22 @@ class DecodedGames(NamedTuple):
     """The positions of some games.
 
     Attributes:
+        left_out: The games that cannot be used, in order.
         positions: Searched positions, ``POSITION`` array (n,), game by game.
         turns: Side to move, (n,) uint8.
         lengths: Number of searched positions of each game that is used, (games,) int64.
         results: The result of each of these games for Black, (games,) uint8.
         visits: The candidates of the positions.
         not_searched: Number of moves of these games without candidates.
-        left_out: The games that cannot be used, in order.
     """
 
-    positions: numpy.ndarray
-    turns: numpy.ndarray
-    lengths: numpy.ndarray
-    results: numpy.ndarray
-    visits: Visits
-    not_searched: int
     left_out: list[LeftOut]
+    positions: numpy.ndarray = numpy.empty(0, POSITION)
+    turns: numpy.ndarray = numpy.empty(0, numpy.uint8)
+    lengths: numpy.ndarray = numpy.empty(0, numpy.int64)
+    results: numpy.ndarray = numpy.empty(0, numpy.uint8)
+    visits: Visits = Visits.none(0)
+    not_searched: int = 0
 
 
 def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames:
@@ -221,19 +222,12 @@ def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames
     except Broken as broken:
         left_out.append(LeftOut(len(layouts), broken.start, broken.reason))
     layouts, boards = _sound_layouts(layouts, left_out)
-    decoded = _play(data, layouts, boards, left_out, strict) if layouts else _nothing(left_out)
+    decoded = _play(data, layouts, boards, left_out, strict) if layouts else DecodedGames(left_out)
     left_out.sort()
     return decoded
 
 
-class _Boards(NamedTuple):
-    """First boards of games: ``placements`` (n, PLACEMENT_SIZE) and ``turns`` (n,)."""
-
-    placements: numpy.ndarray
-    turns: numpy.ndarray
-
-
-def _sound_layouts(layouts: list[Layout], left_out: list[LeftOut]) -> tuple[list[Layout], _Boards]:
+def _sound_layouts(layouts: list[Layout], left_out: list[LeftOut]) -> tuple[list[Layout], Boards]:
     """Keeps the games that have a board, a result and moves."""
     packed = numpy.frombuffer(b"".join(layout.head[0] for layout in layouts), numpy.uint8)
     boards = unpack(packed.reshape(-1, PACKED_SIZE), HCP)
@@ -248,20 +242,7 @@ def _sound_layouts(layouts: list[Layout], left_out: list[LeftOut]) -> tuple[list
             left_out.append(LeftOut(layout.number, layout.start, reason))
         else:
             good.append(row)
-    kept = _Boards(boards.placements[good], boards.turns[good])
-    return [layouts[row] for row in good], kept
-
-
-def _nothing(left_out: list[LeftOut]) -> DecodedGames:
-    return DecodedGames(
-        numpy.empty(0, POSITION),
-        numpy.empty(0, numpy.uint8),
-        numpy.empty(0, numpy.int64),
-        numpy.empty(0, numpy.uint8),
-        Visits.none(0),
-        0,
-        left_out,
-    )
+    return [layouts[row] for row in good], Boards(*(column[good] for column in boards))
 
 
 class _Played(NamedTuple):
@@ -293,7 +274,7 @@ class _Played(NamedTuple):
 def _play(
     data: bytes | memoryview,
     layouts: list[Layout],
-    boards: _Boards,
+    boards: Boards,
     left_out: list[LeftOut],
     strict: bool,
 ) -> DecodedGames:
@@ -330,7 +311,7 @@ def _visits(labels: numpy.ndarray, visits: numpy.ndarray, counts: numpy.ndarray)
     return Visits(numpy.concatenate([[0], numpy.cumsum(counts)]), candidates)
 
 
-def _replay(layouts: list[Layout], boards: _Boards, strict: bool) -> _Played:
+def _replay(layouts: list[Layout], boards: Boards, strict: bool) -> _Played:
     """Replays games and checks the moves played."""
     games = _games(layouts, boards)
     positions, faults = replay(games)
@@ -354,7 +335,7 @@ def _replay(layouts: list[Layout], boards: _Boards, strict: bool) -> _Played:
     return played
 
 
-def _games(layouts: list[Layout], boards: _Boards) -> Games:
+def _games(layouts: list[Layout], boards: Boards) -> Games:
     """Makes columns of the moves of games, not checked."""
     moves = numpy.array([move[0] for layout in layouts for move in layout.moves])
     evaluations = [move[1] for layout in layouts for move in layout.moves]
@@ -376,7 +357,7 @@ def _games(layouts: list[Layout], boards: _Boards) -> Games:
     )
 
 
-def _pieces_before(layouts: list[Layout], boards: _Boards) -> Iterator[int]:
+def _pieces_before(layouts: list[Layout], boards: Boards) -> Iterator[int]:
     """Yields the piece (1..14) that each move of each game moves, 0 for none or a drop."""
     order = our_squares()
     for layout, placement, turn in zip(layouts, boards.placements, boards.turns):

@@ -13,8 +13,7 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.shards import Shard
-from pydlshogi.kifu.visits import Visits, join
-from pydlshogi.positions import POSITION
+from pydlshogi.positions import POSITION, Visits, join_visits
 
 # Positions that are copied at a time where all are read.
 _ROWS = 1 << 16
@@ -88,7 +87,7 @@ class MappedPositions:
         for part, places, inside in self._by_part(numbers):
             found.append(self._visits_in(part, inside))
             order.append(places)
-        return join(found)[numpy.argsort(numpy.concatenate(order))]
+        return join_visits(found)[numpy.argsort(numpy.concatenate(order))]
 
     def _visits_in(self, part: int, rows: numpy.ndarray) -> Visits:
         """Copies the visits of some positions of a part."""

@@ -30,7 +30,7 @@ from pydlshogi.kifu.reading import stream
 from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.shards import MAGIC, SUFFIX, Shard, ShardError, write_shard
 from pydlshogi.kifu.sources import KifuError, Source
-from pydlshogi.kifu.visits import Visits, join
+from pydlshogi.positions import Visits, join_visits
 
 #: Name of the list of the shards; training reads it.
 LIST = "list.txt"
@@ -88,7 +88,7 @@ def make_shards(
     continued = progress.groups > 0
     # Before the first shard: the next run then knows which list the shards belong to.
     write_progress(folder, progress)
-    damaged = {_group_of(name) for name in _checked(progress.shards, folder)}
+    damaged = {_group_of(name) for name in _damaged(progress.shards, folder)}
     for number, group in enumerate(_groups(sources)):
         if number >= progress.groups:
             if progress.before_missing is None and any(source.problem for source in group):
@@ -180,20 +180,13 @@ def _group_of(name: str) -> int:
     return int(name.partition("-")[0])
 
 
-def _checked(names: Sequence[str], folder: Path) -> Iterator[str]:
-    """Yields the shards that are missing or damaged; shows a progress bar."""
+def _damaged(names: Sequence[str], folder: Path) -> Iterator[str]:
+    """Reads all shards, and yields those that are missing or damaged; shows a progress bar."""
     for name in bar(names, desc="check shards", unit="shard", leave=False):
-        if not _is_intact(folder / name):
+        try:
+            Shard(folder / name).check()
+        except (FileNotFoundError, IsADirectoryError, ShardError):
             yield name
-
-
-def _is_intact(path: Path) -> bool:
-    """Says whether a shard exists and is not damaged; reads all of it."""
-    try:
-        Shard(path).check()
-    except (FileNotFoundError, IsADirectoryError, ShardError):
-        return False
-    return True
 
 
 def _cut(
@@ -204,7 +197,7 @@ def _cut(
     count = 0
     for read in stream(group, report, strict=strict, drop_duplicates=False):
         limit_evaluations(read.positions)
-        waiting.append((read.positions, read.visits))
+        waiting.append((read.positions, read.visits_of_all()))
         count += len(read.positions)
         if count < size:
             continue
@@ -221,7 +214,7 @@ def _cut(
 def _join(parts: list[tuple[numpy.ndarray, Visits]]) -> tuple[numpy.ndarray, Visits]:
     """Joins parts of a shard."""
     positions, visits = zip(*parts)
-    return numpy.concatenate(positions), join(visits)
+    return numpy.concatenate(positions), join_visits(visits)
 
 
 def _add(total: Report, part: Report) -> Report:

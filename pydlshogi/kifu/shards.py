@@ -9,7 +9,7 @@ header             64 bytes: ``MAGIC``; then, little-endian, the size of a recor
                    header so far; zeros
 records            ``POSITION`` records
 visits             only if there are candidates: ``starts`` and ``candidates`` of
-                   :class:`pydlshogi.kifu.visits.Visits`
+                   :class:`pydlshogi.positions.Visits`
 table              CRC-32 of each block of records, then of the visits of each
                    block, if there are any; the last block may be shorter
 =================  ==============================================================
@@ -39,8 +39,7 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import plain_file, write_beside
-from pydlshogi.kifu.visits import CANDIDATE, Visits
-from pydlshogi.positions import POSITION, raw_bytes
+from pydlshogi.positions import CANDIDATE, POSITION, Visits, raw_bytes
 
 #: Suffix of a shard's name.
 SUFFIX = ".shard"

@@ -189,7 +189,9 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
         except (OSError, ValueError):
             continue
         if stat.S_ISDIR(status.st_mode):
-            yield from _find_in_folder(name, path, line)
+            found = list(_find_in_folder(name, path))
+            problem = f"{_naming(line)}, but the folder holds no record"
+            yield from found or [Source(name, path, -1, 0, problem)]
         elif not stat.S_ISREG(status.st_mode):
             problem = f"{_naming(line)}, but it is a device or a pipe; name a file"
             yield Source(name, "", -1, 0, problem)
@@ -204,26 +206,19 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
     yield Source(readable, "", -1, 0, problem)
 
 
-def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
+def _find_in_folder(name: str, path: str) -> Iterator[Source]:
     """Finds all records in a folder and its subfolders, and the archives, with their problem."""
-    found = False
     for inside, shown, problem in _walk(path, name):
         if problem:
             yield Source(shown, "", -1, 0, problem)
-            found = True
         elif is_record_name(inside):
             try:
                 status = os.stat(inside)
             except OSError as error:
                 yield Source(shown, "", -1, 0, f"its size cannot be read ({error.strerror})")
-                found = True
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield Source(shown, inside, status.st_size, status.st_mtime_ns)
-                found = True
-    if not found:
-        problem = f"{_naming(line)}, but the folder holds no record"
-        yield Source(name, path, -1, 0, problem)
 
 
 def _walk(path: str, name: str) -> Iterator[tuple[str, str, str]]:
