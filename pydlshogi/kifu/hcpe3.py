@@ -131,7 +131,12 @@ def scan(data: bytes | memoryview) -> Iterator[Layout]:
             for _ in range(head[1]):
                 move = _MOVE.unpack_from(data, end)
                 if move[2] > _MOST_CANDIDATES:
-                    raise Broken(start, _too_many(len(moves) + 1, move[2]), final=True)
+                    reason = (
+                        f"move {len(moves) + 1} has {move[2]} candidates, but no position has more "
+                        f"than {_MOST_CANDIDATES} moves; the rest of the file cannot be read; "
+                        "copy it again"
+                    )
+                    raise Broken(start, reason, final=True)
                 end += _MOVE.size
                 moves.append(move)
                 candidates.append(end)
@@ -143,13 +148,6 @@ def scan(data: bytes | memoryview) -> Iterator[Layout]:
             raise Broken(start, f"{reason}; copy the file again", final=False)
         yield Layout(number, start, head, moves, candidates)
         number += 1
-
-
-def _too_many(move: int, candidates: int) -> str:
-    return (
-        f"move {move} has {candidates} candidates, but no position has more than "
-        f"{_MOST_CANDIDATES} moves; the rest of the file cannot be read; copy it again"
-    )
 
 
 def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
