@@ -118,11 +118,11 @@ def fit_scale(counts: Counts) -> float:
             "the evaluations do not predict the results, so that no scale fits. "
             "Check that they are in centipawns and have the right sign."
         )
-    return math.exp(_minimum(error, grid[best - 1], grid[best + 1]))
+    return math.exp(minimum(error, grid[best - 1], grid[best + 1]))
 
 
-def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
-    """Finds the minimum of a function between two points, by golden section search."""
+def minimum(function: Callable[[float], float], low: float, high: float) -> float:
+    """Finds where a function is least between two points, by golden section search."""
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(40):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
