@@ -132,13 +132,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return status
     print(f"Model: {model}. Log: {log}. Curve: {curve}.")
     print(f"In a GUI, set the engine's option modelfile to {model.resolve()}")
-    print(f"To play against it: {subprocess.list2cmdline(_play(model))}")
+    play = subprocess.list2cmdline(["python", "-m", "pydlshogi", "play", "--model", str(model)])
+    print(f"To play against it: {play}")
     return 0
-
-
-def _play(model: Path) -> list[str]:
-    """Returns the command that opens the board with a model."""
-    return ["python", "-m", "pydlshogi", "play", "--model", str(model)]
 
 
 def _name(folder: Path | None, preset: Preset) -> str:

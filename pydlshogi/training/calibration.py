@@ -197,14 +197,11 @@ def fit_value_scale(predicted: numpy.ndarray, wins: numpy.ndarray) -> ValueScale
         )
 
     def loss(log_factor: float) -> float:
-        return _mean_loss(math.exp(log_factor) * logits, wins)
+        corrected = math.exp(log_factor) * logits
+        return float((numpy.logaddexp(0, corrected) - wins * corrected).mean())
 
     factor = math.exp(minimum(loss, -_LOG_MOST, _LOG_MOST))
     return ValueScale(factor, len(wins), loss(0), loss(math.log(factor)))
-
-
-def _mean_loss(logits: numpy.ndarray, wins: numpy.ndarray) -> float:
-    return float((numpy.logaddexp(0, logits) - wins * logits).mean())
 
 
 def apply_value_scale(network: Any, scale: ValueScale) -> None:
