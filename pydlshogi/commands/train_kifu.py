@@ -119,8 +119,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if finished.exists():
         print(f"{run} is finished. To start over: add --restart (make retrain), or rename it.")
     else:
-        files = ["--model", str(model), "--state", str(state), "--log", str(log)]
-        status = _train(preset, [*lists, *files, *preset.options.split()])
+        words = [*lists, "--log", str(log), *preset.options.split()]
+        status = _train(preset.program, words, str(model), str(state))
         if status:
             return status
         finished.touch()
@@ -132,13 +132,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return status
     print(f"Model: {model}. Log: {log}. Curve: {curve}.")
     print(f"In a GUI, set the engine's option modelfile to {model.resolve()}")
-    print(f"To play against it: {subprocess.list2cmdline(_play(model))}")
+    play = subprocess.list2cmdline(["python", "-m", "pydlshogi", "play", "--model", str(model)])
+    print(f"To play against it: {play}")
     return 0
-
-
-def _play(model: Path) -> list[str]:
-    """Returns the command that opens the board with a model."""
-    return ["python", "-m", "pydlshogi", "play", "--model", str(model)]
 
 
 def _name(folder: Path | None, preset: Preset) -> str:
@@ -154,26 +150,20 @@ def _put_aside(run: Path) -> None:
         print(f"The earlier run is now in the folder {kept}.")
 
 
-def _train(preset: Preset, words: Sequence[str]) -> int:
-    """Starts or continues a training; returns its exit status.
-
-    Args:
-        preset: Names the training program.
-        words: Its lists, files and options.
-    """
+def _train(program: str, words: Sequence[str], model: str, state: str) -> int:
+    """Starts or continues a training with lists and options; returns its exit status."""
     epochs = _epochs(words[0])
-    model, state = (words[words.index(name) + 1] for name in ("--model", "--state"))
-    resume = []
+    resume: list[str] = []
     if os.path.exists(state):
         resume = ["--initmodel", model, "--resume", state]
         epochs -= _finished_epochs(model, state)
         if epochs < 1:
             return 0
         print(f"Continuing the run in the folder {os.path.dirname(state)}.")
-    words = [*words, "--epoch", str(epochs), *resume]
-    print("python -m pydlshogi", preset.program, subprocess.list2cmdline(words), flush=True)
+    words = [*words, "--model", model, "--state", state, "--epoch", str(epochs), *resume]
+    print("python -m pydlshogi", program, subprocess.list2cmdline(words), flush=True)
     os.environ.setdefault("PYDLSHOGI_CONTINUE", "the same command")  # training.run names it
-    train = importlib.import_module(f"pydlshogi.commands.{preset.program}")
+    train = importlib.import_module(f"pydlshogi.commands.{program}")
     status: int = train.main(words)
     return status
 
@@ -201,10 +191,7 @@ def _finished_epochs(model: str, state: str) -> int:
 def _lists(folder: Path | None, run: Path, begun: bool) -> list[str]:
     """Returns the lists of the training and the test games of a run, and makes its folder.
 
-    Args:
-        folder: Folder of the records; None for the shipped ones.
-        run: Folder of the run.
-        begun: Whether the run has begun, so that its lists stay as they are.
+    ``folder`` has the records; None for the shipped ones. The lists of a run that has begun stay.
 
     Raises:
         UserError: the records are not fit, or the run is one on other games.
