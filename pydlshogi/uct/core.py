@@ -467,9 +467,9 @@ def remember(nodes: Any, table: Any, node: int) -> None:
 
 
 @compiled
-def remember_all(nodes: Any, pool: Any, table: Any) -> None:
-    """Writes all expanded nodes into an empty table."""
-    for node in range(1, pool[FRESH_NODE]):
+def remember_all(nodes: Any, table: Any, first: int, end: int) -> None:
+    """Writes the expanded nodes of the numbers first … end − 1 into the table."""
+    for node in range(first, end):
         if nodes.moves[node]:
             remember(nodes, table, node)
 

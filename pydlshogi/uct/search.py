@@ -451,5 +451,6 @@ def compile_search() -> None:
         tree.clear()
         tree.sweep()
         core.reclaim(*tree.arrays, 10, 10)
+        core.remember_all(tree.arrays[0], tree.table, 1, 2)
 
     call_first(search)

@@ -29,7 +29,7 @@ _GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 17, 4
 #: Elements of an array that are given back at a time, and the seconds between.
 _GIVEN_BACK, _PAUSE = 1 << 19, 0.002
 
-#: Nodes that a slice of :meth:`Tree.sweep` goes through: less than a millisecond.
+#: Nodes that a slice of :meth:`Tree.sweep` goes through: about a millisecond.
 _SLICE = 5000
 
 
@@ -292,6 +292,7 @@ class Tree:
     def forget_evaluations(self) -> None:
         """Forgets the evaluations of dropped nodes."""
         self._table[:] = 0
+        self._unlisted = range(0)
 
     def forget(self) -> None:
         """Drops all nodes with their evaluations, and gives their memory back."""
@@ -435,6 +436,7 @@ class Tree:
         is_outgrown = len(self._table) < 2 * len(self._nodes)
         if is_outgrown:
             self._table = numpy.zeros(1 << (2 * len(self._nodes)).bit_length(), numpy.int32)
+            self._unlisted = range(1, int(self._pool[core.FRESH_NODE]))
         self.nodes = _NodeFields(*(self._nodes[name].data for name in _NodeFields._fields))
         self.edges = _EdgeFields(*(self._edges[name].data for name in _EdgeFields._fields))
         self.pool = self._pool.data
@@ -443,8 +445,6 @@ class Tree:
         if not IS_COMPILED:
             self.arrays = (self.nodes, self.edges, self.pool)
             self.table = self._table.data
-        if is_outgrown:
-            core.remember_all(self.arrays[0], self.arrays[2], self.table)
 
     def _give_back(self) -> None:
         """Gives the memory of the arrays back, in another thread and in slices.
@@ -467,9 +467,15 @@ class Tree:
         threading.Thread(target=shrink, name="freed tree", daemon=True).start()
 
     def sweep(self) -> None:
-        """Goes through a slice of the dropped nodes, which do not count as used any more."""
+        """Does a slice of the work that would take too long at once.
+
+        Dropped nodes do not count as used any more. Nodes come into a table that has grown.
+        """
         if self.pool[core.GARBAGE]:
             core.sweep(*self.arrays, _SLICE)
+        if self._unlisted:
+            now, self._unlisted = self._unlisted[:_SLICE], self._unlisted[_SLICE:]
+            core.remember_all(self.arrays[0], self.table, now.start, now.stop)
 
 
 def _growth(number: int) -> int:
