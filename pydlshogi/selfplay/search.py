@@ -15,10 +15,10 @@ from pydlshogi.selfplay.gumbel import completed, counts_of, softmax, visits_each
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.uct import core
 from pydlshogi.uct.compiler import argument
+from pydlshogi.uct.core import DRAW, LOSS, WIN
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
 from pydlshogi.uct.move import label_table
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 from pydlshogi.uct.tree import Tree
 
 #: Blocks of edges for which there is room at each visit: those of 84 moves.

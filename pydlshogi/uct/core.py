@@ -45,15 +45,14 @@ functions only looks at changes of their own module.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
 from pydlshogi.uct.compiler import compiled
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
-#: No proven result.
-UNKNOWN = 2
+#: Outcomes for the side to move; ``UNKNOWN`` stands for no proven result.
+LOSS, DRAW, WIN, UNKNOWN = -1, 0, 1, 2
 
 #: Bits of the field ``marks``.
 SEARCHED, RESTRICTED = 1, 2
@@ -109,6 +108,18 @@ EDGE = numpy.dtype([("child", "i4"), ("prior", "f4"), ("move", "i2")], align=Tru
     EDGE_NUM,
     POOL_SIZE,
 ) = range(13)
+
+
+class Proof(NamedTuple):
+    """The result of a position when both sides play their best.
+
+    Attributes:
+        outcome: :data:`LOSS`, :data:`DRAW` or :data:`WIN` for the side to move.
+        plies: Number of plies to the end of the game.
+    """
+
+    outcome: int
+    plies: int
 
 
 # Selection: the move to visit next.

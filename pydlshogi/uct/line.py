@@ -6,8 +6,8 @@ import itertools
 from typing import NamedTuple
 
 from pydlshogi.uct.board import SearchBoard, play, take_back
+from pydlshogi.uct.core import DRAW, WIN, Proof
 from pydlshogi.uct.mate import mate_line
-from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.tree import Node
 

@@ -11,7 +11,7 @@ The search repeats a playout (:meth:`Search._playout`), which has four steps:
 
 The steps 1, 3 and 4 are functions of :mod:`pydlshogi.uct.core`, which also has the tree.
 
-The network is fast only for batches of leaves (:mod:`pydlshogi.uct.batch`). A playout that
+The network is fast only for batches of leaves (:mod:`pydlshogi.uct.evaluation`). A playout that
 needs the network waits in step 2 until its batch is evaluated. Meanwhile it is pending, and the
 selection sends the next playouts to other leaves.
 """
@@ -26,16 +26,15 @@ import numpy
 
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
 from pydlshogi.uct import core
-from pydlshogi.uct.batch import Batch
 from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.compiler import IS_COMPILED, argument, call_first, is_in_cache
-from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
+from pydlshogi.uct.core import DRAW, WIN, Proof
+from pydlshogi.uct.evaluation import Answer, Batch, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
 from pydlshogi.uct.mate import LineMate, RootMate
 from pydlshogi.uct.move import label_table
-from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Node, Tree
 

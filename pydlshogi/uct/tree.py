@@ -15,8 +15,7 @@ import numpy
 
 from pydlshogi.uct import core
 from pydlshogi.uct.compiler import IS_COMPILED
-from pydlshogi.uct.core import BLOCK, EDGE, MOVES_IN_BLOCK, NODE, UNKNOWN
-from pydlshogi.uct.proof import WIN, Proof
+from pydlshogi.uct.core import BLOCK, EDGE, MOVES_IN_BLOCK, NODE, UNKNOWN, WIN, Proof
 
 #: Memory of a node without its edges, with its places in the table, and of a block of edges.
 NODE_BYTES = NODE.itemsize + 16
