@@ -197,13 +197,12 @@ def most_visited(nodes: Any, edges: Any, node: int) -> int:
 
     Of children with equally many visits, it is the one that is best for the side to move here.
     """
-    best, most, least_total, edge = 0, -1, 0.0, nodes.first[node]
+    best, edge = 0, nodes.first[node]
     for _ in range(nodes.children[node]):
         child = edges.child[edge]
-        visits, total = nodes.visits[child], nodes.total[child]
-        is_better = visits > most or (visits == most and total < least_total)
+        is_better = not best or _is_preferred(nodes, child, edges.child[best])
         if nodes.outcome[child] == UNKNOWN and is_better:
-            best, most, least_total = edge, visits, total
+            best = edge
         edge = after(edges, edge)
     return best
 

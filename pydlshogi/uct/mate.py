@@ -226,16 +226,10 @@ def _search_beside(
         while not (line or process.has_ended() or is_over()):  # our own memory is full
             time.sleep(_PAUSE)
         _wait_for_shorter(process, is_stopped, time.monotonic() - start)
-        lines = [line, _checked_mate(search.board, process)]
-        line = min(filter(None, lines), key=len, default=None)
+        found = process.mate()
+        if ends_in_mate(search.board, found) and not (line and len(line) <= len(found)):
+            line = found
     return line
-
-
-def _checked_mate(board: SearchBoard, process: MateProcess) -> list[int]:
-    """Returns the moves of the process's mate; empty without one."""
-    moves = process.mate()
-    # The library may have lost the end of the line from its table.
-    return moves if ends_in_mate(board, moves) else []
 
 
 def _wait_for_shorter(process: MateProcess, is_stopped: Callable[[], bool], seconds: float) -> None:

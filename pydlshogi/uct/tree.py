@@ -22,8 +22,8 @@ NODE_BYTES = NODE.itemsize + 16
 BLOCK_BYTES = BLOCK * EDGE.itemsize
 
 #: Least and largest number of nodes and blocks by which an array grows, and the part by which it
-#: grows between them. To prepare the memory of the largest number takes about 5 ms.
-_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 17, 4
+#: grows between them. To prepare the memory of the largest number takes some milliseconds.
+_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 16, 4
 
 #: Elements of an array that are given back at a time, and the seconds between.
 _GIVEN_BACK, _PAUSE = 1 << 19, 0.002
@@ -378,19 +378,15 @@ class Tree:
 
     def restrict(self, node: int, moves: frozenset[int]) -> None:
         """Leaves a node some of its moves, at least one. It must not have children."""
-        rows = zip(Node(self, node).moves, Node(self, node).priors)
-        kept = [(move, prior) for move, prior in rows if move in moves]
-        whole = sum(prior for _, prior in kept)
-        self.nodes.moves[node], last = len(kept), 0
-        for last, (move, prior) in zip(Node(self, node).edges(), kept):
-            # At a low temperature the probabilities of all these moves may have become 0.
-            self.edges.prior[last] = prior / whole if whole else 1 / len(kept)
-            self.edges.move[last] = move
-        link = last // BLOCK * BLOCK + MOVES_IN_BLOCK
-        before = self.pool[core.FREE_BLOCKS]
-        core.free_blocks_from(*self.arrays[1:], self.edges.child[link])
-        self.pool[core.USED_BLOCKS] -= self.pool[core.FREE_BLOCKS] - before
-        self.edges.child[link] = 0
+        known = Node(self, node)
+        kept = [(move, prior) for move, prior in zip(known.moves, known.priors) if move in moves]
+        priors = numpy.array([prior for _, prior in kept], numpy.float32)
+        # At a low temperature the probabilities of all these moves may have become 0.
+        priors = priors / priors.sum() if priors.any() else numpy.full_like(priors, 1 / len(kept))
+        self.pool[core.USED_BLOCKS] -= core.blocks_of(known.move_num)
+        core.free_blocks_from(*self.arrays[1:], self.nodes.first[node])
+        numbers = numpy.array([move for move, _ in kept], numpy.uint16)
+        core.add_edges(*self.arrays, node, numbers, priors)
         self.nodes.marks[node] |= core.RESTRICTED
 
     # Memory
