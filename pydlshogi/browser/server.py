@@ -63,7 +63,7 @@ class PortError(UserError):
 class Refusal(Exception):
     """A request is answered by a status and a sentence."""
 
-    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+    def __init__(self, status: HTTPStatus, sentence: str = "There is no such page.") -> None:
         super().__init__(sentence)
         self.status = status
 
@@ -210,8 +210,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if name in _FILES:
             path, kind = _FILES[name]
             self._send(path.read_bytes(), f"{kind}; charset=utf-8")
-        elif name == "font.woff":
-            self._send_font()
+        elif name == "font.woff" and (font := _font()):
+            self._send(font, "font/woff")
         elif name == "offer":
             self._send_json(hall.described())
         elif name == "games":
@@ -219,7 +219,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif len(parts) == 3 and parts[0] == "game":
             self._get_of_game(hall.table(parts[1]), parts[2], query)
         else:
-            raise _no_page()
+            raise Refusal(HTTPStatus.NOT_FOUND)
 
     def _get_of_game(self, table: Table, what: str, query: dict[str, Any]) -> None:
         if what == "events":
@@ -234,7 +234,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif what in ("values", "opinion", "planes", "filters"):
             self._send_json(self._thought(table, what, query))
         else:
-            raise _no_page()
+            raise Refusal(HTTPStatus.NOT_FOUND)
 
     def _thought(self, table: Table, what: str, query: dict[str, Any]) -> Any:
         """Computes what a model thinks of a game or of a position."""
@@ -256,8 +256,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _send_events(self, table: Table) -> None:
         """Sends the game, then each change of it and of the analysis, until the tab closes."""
-        self._head(HTTPStatus.OK, "text/event-stream", None)
-        self.close_connection = True
+        self._send(None, "text/event-stream")
         seen = (-1, -1)
         while True:
             seen, events = table.news(seen, _PING)
@@ -265,12 +264,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(("".join(texts) or ": alive\n\n").encode())
             self.wfile.flush()
             threading.Event().wait(_PAUSE)  # an analysis may write much
-
-    def _send_font(self) -> None:
-        font = _font()
-        if font is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "The Japanese font is not installed.")
-        self._send(font, "font/woff")
 
     # POST
 
@@ -281,7 +274,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif len(parts) == 3 and parts[0] == "game":
             self._send_json(self._do(hall.table(parts[1]), parts[2], wish) or {})
         else:
-            raise _no_page()
+            raise Refusal(HTTPStatus.NOT_FOUND)
 
     def _do(self, table: Table, what: str, wish: dict[str, Any]) -> Any:
         """Does what the browser asks for at a table."""
@@ -305,7 +298,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return {"line": table.search(at, seconds, model)}
         if what == "page":
             return table.make_page(model)
-        raise _no_page()
+        raise Refusal(HTTPStatus.NOT_FOUND)
 
     def _body(self) -> dict[str, Any]:
         """Reads the JSON object of a request."""
@@ -331,34 +324,30 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _send(
         self,
-        body: bytes,
+        body: bytes | None,
         kind: str,
         status: HTTPStatus = HTTPStatus.OK,
         policy: str = _POLICY,
     ) -> None:
-        self._head(status, kind, len(body), policy)
-        self.wfile.write(body)
-
-    def _head(
-        self, status: HTTPStatus, kind: str, length: int | None, policy: str = _POLICY
-    ) -> None:
+        """Sends an answer; without a body only its head, and the connection ends with it."""
+        if body is None:
+            self.close_connection = True
+        headers = {
+            "Content-Type": kind,
+            "Connection": "close" if self.close_connection else "keep-alive",
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Content-Security-Policy": policy + ("*" if self.server.embedded else "'none'"),
+        }
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        if length is not None:
-            self.send_header("Content-Length", str(length))
-        if self.close_connection or length is None:
-            self.send_header("Connection", "close")
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-        frame = "*" if self.server.embedded else "'none'"
-        self.send_header("Content-Security-Policy", policy + frame)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
-
-
-def _no_page() -> Refusal:
-    return Refusal(HTTPStatus.NOT_FOUND, "There is no such page.")
+        self.wfile.write(body or b"")
 
 
 def _whole(values: dict[str, Any], name: str, most: int) -> int:

@@ -117,7 +117,6 @@ const SENTENCES = [
   [/^This host is unknown\.$|^This page may not ask\.$|^Open the address (.+)$/, "pydlshogiが表示したアドレスを開いてください。"],
   [/^This is larger than 1 MB\.$/, "データが1 MBを超えています。"],
   [/^The request (.+)\.$/, "要求の形が正しくありません。"],
-  [/^The Japanese font is not installed\.$/, "日本語フォントがインストールされていません。"],
 ];
 
 function translated(sentence) {
