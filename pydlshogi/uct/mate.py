@@ -151,10 +151,7 @@ def _is_new(node: Node) -> bool:
 def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[list[int]], bool]:
     """Searches a mate by the board's own df-pn search, and then a shorter one.
 
-    Args:
-        board: The position; the side to move mates.
-        nodes: Largest number of positions to visit.
-        plies_left: Plies until the game is drawn by its length; later mates do not count.
+    ``nodes`` positions are visited at most. A mate after ``plies_left`` plies does not count.
 
     Returns:
         The moves of the mates found, a shorter one first; and whether df-pn was complete. A
@@ -181,10 +178,9 @@ def find_mate(
 ) -> list[int] | None:
     """Searches a mate of any length.
 
-    The board's own search comes first. It is fast but cannot be interrupted, so it runs in
-    slices. Then our own search runs beside the library's in another process. Only our own search
-    can prove that there is no mate: the library takes a line that it has cut, or that repeats a
-    position, for one without a mate.
+    The board's own search comes first, in slices because it cannot be interrupted. Then our own
+    runs beside the library's in another process. Only our own can prove that there is no mate: the
+    library takes a line that it has cut, or that repeats a position, for one without a mate.
 
     Args:
         search: A search that has not begun.

@@ -161,12 +161,9 @@ class Search:
     def _forget_result(self) -> None:
         """Forgets a root's result from an earlier search if neither tree nor mate shows a move.
 
-        Three kinds of results may be there:
-
-        - A mate that was found: its line shows the move.
-        - A result by the rules, such as a fourth repetition. In the earlier search, it ended the
-          game at this leaf. But now the GUI asks for a move.
-        - A proof that follows from the children. They show the move.
+        The line of a mate that was found shows it, and so do the children from whose results a
+        proof follows. A result by the rules, such as a fourth repetition, does not: it ended the
+        game in the earlier search, but now the GUI asks for a move.
         """
         root, tree = self.root, self.tree
         if root.mate:
@@ -257,14 +254,9 @@ class Search:
             batch.evaluation = self._evaluations.begin(batch.input())
         return is_ready
 
-    def _begun(self) -> int:
-        """Number of visits of the root with the pending ones."""
-        tree = self.tree
-        return tree.nodes.visits[tree.root_index] + tree.nodes.pending[tree.root_index]
-
     def _next_size(self) -> int:
         """Returns the largest number of positions for the next batch."""
-        size = 1 + self._begun() // _GROWTH
+        size = 1 + (self.root.visits + self.root.pending) // _GROWTH
         if size > _GROUP:
             size -= size % _GROUP
         return min(self.settings.batch_size, size)
@@ -301,7 +293,7 @@ class Search:
 
     def _complete(self, batch: Batch, answer: Answer) -> None:
         """Expands the leaves of a batch and backs up their values."""
-        self._end_collisions(batch)
+        self._remove_pending(batch.collisions)
         logits, wins = answer
         number, tree, ends = len(batch.leaves), self.tree, batch.ends()
         if wins is None:
@@ -326,17 +318,11 @@ class Search:
 
     def _end(self, batch: Batch) -> None:
         """Removes the pending visits of a batch whose answer will not be used."""
-        self._end_collisions(batch)
-        for leaf in batch.leaves:
-            self._remove_pending(leaf)
+        self._remove_pending(batch.collisions + batch.leaves)
 
-    def _end_collisions(self, batch: Batch) -> None:
-        """Removes the pending visits of a batch that bring no value."""
-        for leaf in batch.collisions:
-            self._remove_pending(leaf)
-
-    def _remove_pending(self, leaf: int) -> None:
-        core.remove_pending(self.tree.arrays[0], self.tree.root_index, leaf)
+    def _remove_pending(self, leaves: list[int]) -> None:
+        for leaf in leaves:
+            core.remove_pending(self.tree.arrays[0], self.tree.root_index, leaf)
 
     # One playout
 
@@ -355,7 +341,7 @@ class Search:
             value = self._evaluate(leaf, batch)
             game.pop(depth)
         except BaseException:
-            self._remove_pending(leaf)
+            self._remove_pending([leaf])
             raise
         if value is not None:
             core.back_up(tree.arrays[0], root, leaf, value)
