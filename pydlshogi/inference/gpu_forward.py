@@ -16,15 +16,10 @@ _MOST = 1024
 
 
 class _Recorded(NamedTuple):
-    """The forward pass of batches of one size.
+    """The forward pass of batches of one size."""
 
-    Attributes:
-        planes: The input, (size, plane_num, 9, 9) float32 of the GPU.
-        recording: Computes the outputs.
-    """
-
-    planes: Any
-    recording: Recording[list[Any]]
+    planes: Any  # the input, (size, plane_num, 9, 9) float32 of the GPU
+    recording: Recording[list[Any]]  # computes the outputs
 
 
 class Forward:

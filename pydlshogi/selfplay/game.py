@@ -20,9 +20,9 @@ from pydlshogi.selfplay.search import Choice, RootSearch
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.selfplay.starts import Start
 from pydlshogi.uct.boards import make_search_board
+from pydlshogi.uct.core import DRAW, LOSS, WIN
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.judge import CHECKMATED
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
 #: How games end.
 MATED, RESIGNED, DECLARED = "mate", "resignation", "declaration"
