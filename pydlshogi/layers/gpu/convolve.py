@@ -105,29 +105,19 @@ class Convolution:
         return self._modules[key]
 
     def _choose(self, task: str, arguments: tuple[Any, ...], measures: bool) -> Any:
-        reason = cudnn.missing()
-        if not reason:
-            try:
-                getattr(cudnn, task)(*arguments)
-            except (cudnn.CudnnError, RuntimeError, MemoryError) as error:
-                reason = str(error)
-        if reason:
-            self._explain(reason, measures)
+        try:
+            getattr(cudnn, task)(*arguments)
+        except (cudnn.CudnnError, RuntimeError, MemoryError) as error:
+            level = logging.DEBUG if measures or self._has_warned else logging.WARNING
+            logger.log(level, "our own kernels compute some convolutions, not cuDNN: %s", error)
+            self._has_warned = level == logging.WARNING or self._has_warned
             return im2col
         if not measures:
             return cudnn
-        ours, theirs = (
-            _seconds(functools.partial(getattr(module, task), *arguments))
-            for module in (im2col, cudnn)
-        )
-        logger.debug("%s: ours %.2g s, cuDNN %.2g s", task, ours / _RUNS, theirs / _RUNS)
+        runs = [functools.partial(getattr(module, task), *arguments) for module in (im2col, cudnn)]
+        ours, theirs = map(_seconds, runs)
+        logger.debug("%s: ours %.2g s, cuDNN %.2g s", task, ours, theirs)
         return cudnn if theirs < ours else im2col
-
-    def _explain(self, reason: str, measures: bool) -> None:
-        """Says once that our kernels compute, if the user asked for cuDNN."""
-        level = logging.DEBUG if measures or self._has_warned else logging.WARNING
-        logger.log(level, "our own kernels compute some convolutions, not cuDNN: %s", reason)
-        self._has_warned = self._has_warned or not measures
 
 
 def _seconds(run: Callable[[], Any]) -> float:
