@@ -19,7 +19,7 @@ class UserError(Exception):
 def missing_package(error: ModuleNotFoundError) -> str:
     """Says what to do when a Python package is not installed."""
     package = (error.name or "").partition(".")[0]
-    return (
-        f"the Python package {package} is not installed in {sys.executable}. Install it: "
-        f"python -m pip install {_NAMES_ON_PYPI.get(package, package)}"
-    )
+    remedy = f"Install it: python -m pip install {_NAMES_ON_PYPI.get(package, package)}"
+    if package == "chainer":  # it needs an old setuptools before it
+        remedy = "Install it as docs/install.md says, or use the .venv of the clone."
+    return f"the Python package {package} is not installed in {sys.executable}. {remedy}"

@@ -85,7 +85,7 @@ class BoardGame:
     @property
     def board(self) -> shogi.Board:
         """The current position, with all moves on its stack."""
-        board: shogi.Board = self._referee.board.board  # type: ignore[attr-defined]
+        board: shogi.Board = self._referee.board.board  # type: ignore[union-attr]
         return board
 
     @property

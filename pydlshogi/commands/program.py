@@ -48,11 +48,7 @@ _CLOSED = (errno.EPIPE, errno.EINVAL)
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal arrived that asks the program to end; :func:`terminable` raises it.
-
-    Args:
-        signal_number: Number of the signal.
-    """
+    """A signal arrived that asks the program to end; :func:`terminable` raises it."""
 
     def __init__(self, signal_number: int = signal.SIGTERM) -> None:
         super().__init__()
@@ -60,20 +56,11 @@ class Terminated(KeyboardInterrupt):
 
 
 class Reported(Exception):
-    """An error that the user has been told already, for example in a log file.
-
-    Args:
-        status: Exit status of the program.
-    """
+    """An error that the user has been told already; the program ends with ``status``."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"the program ends with status {status}")
         self.status = status
-
-
-def signal_of(interrupt: KeyboardInterrupt) -> int:
-    """Returns the number of the signal that caused an exception."""
-    return getattr(interrupt, "signal_number", signal.SIGINT)
 
 
 @contextlib.contextmanager
@@ -171,11 +158,13 @@ def describe(error: BaseException, remedy: str = _REMEDY, interrupted: str = "")
     user cannot have caused it.
     """
     if isinstance(error, KeyboardInterrupt):
-        return 128 + signal_of(error), f"interrupted. {interrupted}".rstrip()
+        number = getattr(error, "signal_number", signal.SIGINT)
+        return 128 + number, f"interrupted. {interrupted}".rstrip()
     if isinstance(error, UserError):
         return 1, f"error: {error}"
     if isinstance(error, MemoryError):
-        return 1, f"error: {out_of_memory(error, remedy)}"
+        reason = str(error).rstrip(".") or "the system refused more"
+        return 1, f"error: there is not enough memory ({reason}). {remedy}"
     if isinstance(error, _ClosedOutput):
         return CLOSED_OUTPUT, ""
     if isinstance(error, OSError):
@@ -196,17 +185,6 @@ def _of_user(error: SystemExit) -> str:
         if frame.f_globals.get("__name__", "").startswith(PREFIX):
             place = f"the file {frame.f_code.co_filename}, line {line},"
     return place
-
-
-def out_of_memory(
-    error: MemoryError,
-    remedy: str = "Lower --batchsize or --test_batchsize, or end other programs.",
-) -> str:
-    """Says what to do when the memory of a GPU or of the machine runs out."""
-    return (
-        f"there is not enough memory ({str(error).rstrip('.') or 'the system refused more'}). "
-        + remedy
-    )
 
 
 def _system_error(error: OSError) -> str:

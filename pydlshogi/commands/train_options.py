@@ -194,12 +194,12 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
     )
     add_lists(parser)
     add_network(parser, program.network)
-    _add_fields(parser, Settings, LENGTH)
+    add_fields(parser, Settings, LENGTH)
     _add_files(parser, program.network)
     add_recipe(parser, eval_interval=1000)
-    _add_fields(parser, Options, SEED)
-    _add_fields(parser, Recipe, TARGETS)
-    _add_fields(parser, Options, RECORDS)
+    add_fields(parser, Options, SEED)
+    add_fields(parser, Recipe, TARGETS)
+    add_fields(parser, Options, RECORDS)
     parser.add_argument(
         "--communicator",
         choices=COMMUNICATORS,
@@ -238,17 +238,17 @@ def _made_of(kind: type[_Kind], args: argparse.Namespace, **given: Any) -> _Kind
 
 def add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
     """Adds the options that say how a network is trained and computed."""
-    _add_fields(parser, Settings)
+    add_fields(parser, Settings)
     parser.set_defaults(eval_interval=eval_interval)
-    _add_fields(parser, Recipe)
+    add_fields(parser, Recipe)
     group = parser.add_argument_group(
         REFINEMENTS, "beyond the published recipe; a resumed run needs the same again"
     )
-    _add_fields(group, Recipe, REFINEMENTS)
+    add_fields(group, Recipe, REFINEMENTS)
     add_computation(parser)
 
 
-def _add_fields(parser: Any, of: type[_Kind], group: str = "") -> None:
+def add_fields(parser: Any, of: type[Any], group: str = "") -> None:
     """Adds the options that the fields of a dataclass declare in a group."""
     for field in dataclasses.fields(of):
         if field.metadata.get("group") != group:
@@ -348,7 +348,7 @@ def _add_files(parser: argparse.ArgumentParser, network: str) -> None:
         metavar="FILE",
         help="file that receives the optimizer and the progress (default: %(default)s)",
     )
-    _add_fields(parser, Options, START)
+    add_fields(parser, Options, START)
     add(
         "--log",
         action=OptionalFile,

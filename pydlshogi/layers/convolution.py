@@ -12,9 +12,6 @@ initialization and npz. It computes float32 arrays by a method of ours:
 Chainer computes everything else. :func:`set_convolution` chooses the method for the whole
 process.
 
-On a CPU, engines use these links only for networks without a program
-(:mod:`pydlshogi.inference.program`).
-
 Arrays have Chainer's shape (batch, channels, 9, 9). The arrays made here are stored in the
 order (row, column, batch, channel) on a CPU, and (batch, row, column, channel) on a GPU.
 Chainer's functions accept these orders and mostly keep them, so they can stand between two of
@@ -57,11 +54,7 @@ _in_thread = threading.local()
 
 
 def set_convolution(name: str) -> None:
-    """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
+    """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on."""
     global _chosen
     _check(name)
     _chosen = name
@@ -82,11 +75,7 @@ def get_convolution() -> str:
 
 @contextlib.contextmanager
 def using_convolution(name: str) -> Iterator[None]:
-    """Chooses one of :data:`CONVOLUTIONS` for this thread while the context is open.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
+    """Chooses one of :data:`CONVOLUTIONS` for this thread while the context is open."""
     _check(name)
     before = getattr(_in_thread, "name", None)
     _in_thread.name = name
@@ -105,7 +94,6 @@ def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
         x: (batch, channels in, height, width), in any memory order; Variable or array.
         W: (channels out, channels in, 3, 3) or (channels out, channels in, 1, 1).
         b: (channels out,), or None.
-        relu: Whether to apply ReLU to the result.
     """
     inputs = [chainer.as_variable(v) for v in (x, W, b) if v is not None]
     method = _method(*(v.array for v in inputs))
@@ -137,9 +125,7 @@ def _method(x: Any, W: Any, *b: Any) -> Any:
 class _Convolution(chainer.FunctionNode):
     """Convolution, bias and ReLU as one node of Chainer's graph.
 
-    Args:
-        method: What computes: it has the functions ``forward`` and ``backward``.
-        relu: Whether to apply ReLU.
+    ``method`` computes: it has the functions ``forward`` and ``backward``.
     """
 
     def __init__(self, method: Any, relu: bool) -> None:
@@ -172,10 +158,7 @@ def _differentiable_gradients(
 ) -> tuple[Any, ...]:
     """Computes the gradients with Chainer's functions, for gradients of higher order.
 
-    Args:
-        x, W, gy: Variables.
-        y: Array of the output after ReLU; None without ReLU.
-        indexes: Which gradients to return: 0 of x, 1 of W, 2 of b.
+    ``y`` is the array of the output after ReLU; None without ReLU.
     """
     if y is not None:
         gy = gy * (y > 0).astype(gy.dtype)
@@ -194,27 +177,14 @@ def _differentiable_gradients(
 
 
 class Convolution2D(L.Convolution2D):
-    """``chainer.links.Convolution2D``, faster on 9×9 boards.
-
-    Args:
-        *args: As for ``chainer.links.Convolution2D``.
-        relu: Whether to apply ReLU to the result.
-        **kwargs: As for ``chainer.links.Convolution2D``.
-    """
+    """``chainer.links.Convolution2D``, faster on 9×9 boards; ``relu`` applies ReLU after it."""
 
     def __init__(self, *args: Any, relu: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.relu = relu
 
     def forward(self, x: Any) -> Any:
-        """Convolves x.
-
-        Args:
-            x: (batch, channels in, height, width), Variable or array.
-
-        Returns:
-            chainer.Variable (batch, channels out, height out, width out).
-        """
+        """Convolves (batch, channels in, height, width), a Variable or array."""
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         height, width = self.W.shape[2:]

@@ -64,7 +64,7 @@ class Workers:
     """Plays games in several threads.
 
     ``play`` plays the game of a number with the clients of both engines, and ``finished`` receives
-    number and game; one thread at a time calls it.
+    number and game from one thread at a time.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Workers:
         self._lock = threading.Lock()
         self._stop, self._give_up = threading.Event(), threading.Event()
         self._engines: list[_Engine] = []
-        self._ended: list[BaseException | None] = []
+        self._errors: list[BaseException] = []
 
     def run(
         self, numbers: Sequence[int], concurrency: int, interrupted: Callable[[], None]
@@ -108,13 +108,13 @@ class Workers:
             self._stop.set()
             self._finish_or_kill(threads, interrupted)
             raise
-        for error in filter(None, self._ended):
-            raise error
+        if self._errors:
+            raise self._errors[0]
 
     def _wait(self, threads: Sequence[threading.Thread]) -> None:
         """Waits for all threads; the first error stops the others after their game."""
         while _are_alive(threads):
-            if any(self._ended):
+            if self._errors:
                 self._stop.set()
             time.sleep(_PAUSE)
 
@@ -136,13 +136,11 @@ class Workers:
                     time.sleep(_PAUSE)
 
     def _work_and_note_the_end(self) -> None:
-        """Runs in a thread; appends the error that ended it, or None."""
+        """Runs in a thread; notes the error that ends it."""
         try:
             self._work()
         except BaseException as error:
-            self._ended.append(error)
-        else:
-            self._ended.append(None)
+            self._errors.append(error)
 
     def _work(self) -> None:
         """Plays games until there are no more."""
@@ -175,11 +173,7 @@ class _Engine:
         self._client: UsiClient | None = None
 
     def prepare(self) -> UsiClient:
-        """Returns the engine, ready for a new game.
-
-        Raises:
-            EngineError: It cannot be started or is not ready.
-        """
+        """Returns the engine, ready for a new game; EngineError: it cannot be."""
         if self._client:
             try:
                 self._client.new_game()

@@ -23,14 +23,11 @@ from pydlshogi.player.strategy import PONANZA_CONSTANT
 
 @dataclasses.dataclass(frozen=True)
 class PlayedGame:
-    """A finished game.
+    """A finished game: the moves in CSA notation, with the signs of the sides.
 
-    Attributes:
-        moves: Moves in CSA notation, with the signs of the sides.
-        seconds: Time of each move. If an answer that is no move ended the game, its time
-            is the last element.
-        evaluations: Evaluation of the position before each element of ``seconds``, by its
-            mover, in centipawns for Black; None if the engine sent none.
+    If an answer that is no move ended the game, its time is the last element of ``seconds``. Each
+    evaluation is that of the position before, by its mover, in centipawns for Black; None if the
+    engine sent none.
     """
 
     moves: list[str]
@@ -83,22 +80,14 @@ def format_record(
 
 
 def read_first_moves(path: Path, number: int) -> list[str]:
-    """Reads the first moves of a recorded game in USI notation.
-
-    Raises:
-        RecordError, OSError: The file is no record, or cannot be read.
-    """
+    """Reads the first moves of a recorded game in USI notation; RecordError: it is no record."""
     game = parse_game(path.read_bytes())
     first = checked_game(dataclasses.replace(game, moves=game.moves[:number]))
     return [move.usi() for move in first.moves]
 
 
 def read_outcome(path: Path) -> Outcome:
-    """Reads the result of a recorded game.
-
-    Raises:
-        RecordError, OSError: The file is no record of a finished game, or cannot be read.
-    """
+    """Reads the result of a recorded game; RecordError: it is no record of a finished game."""
     game = parse_game(path.read_bytes())
     if game.end_mark is None:
         raise RecordError(0, "the game has no end")

@@ -47,14 +47,9 @@ def largest_difference(results: numpy.ndarray, expected: numpy.ndarray) -> float
 
 
 def planes_of_random_games(count: int, plane_num: int, every: int = 1) -> numpy.ndarray:
-    """Plays random legal moves, and makes the planes of the positions.
+    """Makes the planes of positions of random games, which are the same each time.
 
-    The games are the same each time.
-
-    Args:
-        count: Number of positions.
-        plane_num: Number of planes of the network's input.
-        every: Moves from one position to the next; 1 takes all positions.
+    Between two of the positions are ``every`` moves.
 
     Returns:
         (count, plane_num, 9, 9) float32.

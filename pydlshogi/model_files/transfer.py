@@ -39,16 +39,12 @@ class TransferError(UserError):
 
 
 def make_from_policy(source: Network, name: str) -> Network:
-    """Makes a network with the trunk of another one, and the heads that both have.
+    """Makes a network with the trunk of another one on the CPU, and the heads that both have.
 
-    If the two trunks differ, the source is folded to the book's network first
-    (:func:`pydlshogi.model_files.fold.fold`).
-
-    Args:
-        source: The trained network, on the CPU.
-        name: Name of the new network, for example ``value``. It gets the source's number of
-            channels. Its other heads have random weights from numpy's global generator. Filters
-            of the last two moves are 0 if the source does not see these moves.
+    It has the source's number of channels. If the two trunks differ, the source is folded to the
+    book's network first (:func:`pydlshogi.model_files.fold.fold`). The other heads have random
+    weights from numpy's global generator. Filters of the last two moves are 0 if the source does
+    not see these moves.
 
     Raises:
         TransferError: the source has no policy head, or the new network needs arrays that the
@@ -100,10 +96,9 @@ def unfold(source: Network, name: str, planes: numpy.ndarray) -> Network:
         planes: (n, 104, 9, 9) float32: some hundred positions of games or more.
 
     Returns:
-        A network of that name. Heads that ``source`` lacks have random weights from numpy's
-        global generator. Filters of a history are 0. A 3×3 filter of a hand plane becomes a
-        1×1 filter with the sum of its weights. The output differs only where such a filter
-        crosses the edge of the board.
+        A network of that name. Heads and filters that ``source`` lacks are as in
+        :func:`make_from_policy`. A 3×3 filter of a hand plane becomes a 1×1 filter with the sum of
+        its weights. The output differs only where such a filter crosses the edge of the board.
 
     Raises:
         FoldError: no network of the book computes what ``source`` computes.
@@ -124,15 +119,9 @@ def unfold(source: Network, name: str, planes: numpy.ndarray) -> Network:
 
 
 def _unfold_layer(layer: Any, plain: Any, x: numpy.ndarray) -> numpy.ndarray:
-    """Sets the filters and the normalization of a layer.
+    """Gives a normalized layer the function of a convolution with a bias.
 
-    Args:
-        layer: The normalized layer.
-        plain: The convolution with a bias whose function the layer gets.
-        x: (n, channels, 9, 9) float32: input of both.
-
-    Returns:
-        The output, of the same shape except for the number of channels.
+    It returns the output, (n, channels out, 9, 9), for the input x, (n, channels in, 9, 9) float32.
     """
     # Normalization cancels any scale of the filters. Their norm decides how much a step of the
     # optimizer changes them; the initialization near the identity has norms near 1, too.

@@ -70,11 +70,7 @@ class PolicyValueResnet(Network):
         return Convolution2D(PLANE_NUM, self.channels, ksize=3, pad=1, relu=True)
 
     def forward(self, x: Any) -> Any:
-        """Computes (logits, values) from planes (batch, plane_num, 9, 9).
-
-        Returns:
-            Variables of shapes (batch, 2187) and (batch, 1).
-        """
+        """Computes logits (batch, 2187) and values (batch, 1) from (batch, plane_num, 9, 9)."""
         h = self.trunk(x)
         logits = self.policy_bias(F.reshape(self.policy(h), (-1, LABEL_NUM)))
         return logits, self.value(h)

@@ -62,14 +62,9 @@ class BookError(UserError, ValueError):
 
 
 class BookMove(NamedTuple):
-    """A move of the book.
+    """A move of the book in USI notation, and the expected answer, which may be empty.
 
-    Attributes:
-        move: In USI notation.
-        answer: The expected answer; empty if there is none.
-        score: Evaluation in centipawns for the side to move.
-        depth: Depth of the search that found the evaluation; 0 without a search.
-        times: How often the move was played.
+    ``score``, in centipawns for the side to move, comes from a search of ``depth``; 0 without one.
     """
 
     move: str
@@ -95,11 +90,7 @@ def book_key(sfen: str) -> str:
 
 
 def read_book(path: str | os.PathLike[str]) -> Book:
-    """Reads a book.
-
-    Raises:
-        BookError: The file cannot be read, or a line is not of the format.
-    """
+    """Reads a book; raises BookError if it cannot be read, or a line is not of the format."""
     book: dict[str, list[BookMove]] = {}
     moves: list[BookMove] | None = None
     for number, words in _rows(path):
@@ -175,8 +166,7 @@ class OpeningBook:
     def load(self, path: Path | None) -> None:
         """Reads a book file, unless it is read already; None for no book.
 
-        Raises:
-            BookError: The file cannot be read. The book is empty then.
+        The book is empty after a BookError.
         """
         wanted = (path, file_stamp(path)) if path else ()
         if wanted != self._loaded:
@@ -223,17 +213,14 @@ _START = shogi.STARTING_SFEN.rsplit(" ", 1)[0]
 
 
 def make_opening_book(positions: Iterable[Any], plies: int, least: int) -> Book:
-    """Counts the moves of the openings.
+    """Counts the first ``plies`` moves of games, and keeps those played at least so many times.
+
+    Of each position the most frequent moves come first, each with its commonest answer.
 
     Args:
         positions: What ``read_kifu`` returns. Games from another start and positions without a
             move number are left out, because they do not tell which side moves. A game ends
             before an illegal move.
-        plies: Number of moves of each game.
-        least: A move must have been played so many times.
-
-    Returns:
-        The book; of each position the most frequent moves first, each with its commonest answer.
     """
     answers: dict[str, dict[str, collections.Counter[str]]] = {}
     for key, move, answer in _played(positions, plies):

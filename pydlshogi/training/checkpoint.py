@@ -73,13 +73,7 @@ class FirstSaveError(SaveError):
 
 
 class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
-    """Snapshot writer that replaces the model file and the state file.
-
-    Args:
-        network: The network that the model file is made from.
-        model: Path of the model file.
-        state: Path of the state file.
-    """
+    """Snapshot writer that replaces the model file, made from the network, and the state file."""
 
     def __init__(
         self, network: Any, model: str | os.PathLike[str], state: str | os.PathLike[str]
@@ -158,10 +152,8 @@ def load_pair(
 ) -> State:
     """Reads a model file into a network, and the state file that was saved with it.
 
-    Args:
-        model, state: The files. A state of the book's fits every model of the same network.
-        network: Receives the model.
-        optimizer: The ``chainer.Optimizer`` set up with ``network``; receives its state.
+    A state of the book's fits every model of the same network. The optimizer, which is set up with
+    the network or its head, receives its state.
 
     Raises:
         ModelFileError, StateFileError: a file cannot be used, or belongs to another one.

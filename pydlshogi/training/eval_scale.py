@@ -57,10 +57,7 @@ class Row(NamedTuple):
 
 
 def count_evaluations(positions: numpy.ndarray) -> Counts:
-    """Counts positions and results by evaluation.
-
-    Args:
-        positions: ``POSITION`` array, (n,). Those without evaluation or result are ignored.
+    """Counts a ``POSITION`` array, (n,), by evaluation, as far as evaluation and result are known.
 
     Raises:
         UserError: no position has both.
@@ -83,13 +80,10 @@ def count_evaluations(positions: numpy.ndarray) -> Counts:
 
 
 def fit_scale(counts: Counts) -> float:
-    """Fits the scale of ``sigmoid(evaluation / scale)`` to results, by least squares.
+    """Fits the scale, in centipawns, of ``sigmoid(evaluation / scale)`` to results.
 
     The squared error is bounded. The cross entropy is not: a few lost games with a mate score
     would decide the scale.
-
-    Returns:
-        The scale in centipawns.
 
     Raises:
         UserError: no scale fits.

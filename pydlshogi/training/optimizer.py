@@ -115,11 +115,7 @@ class Schedule:
         self.end = end
 
     def rate(self, t: int) -> float:
-        """Computes the learning rate of an update.
-
-        Args:
-            t: Number of earlier updates, over all runs.
-        """
+        """Computes the learning rate of an update after ``t`` others, over all runs."""
         recipe = self._recipe
         rate = recipe.lr
         if recipe.warmup:

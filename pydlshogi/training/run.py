@@ -66,13 +66,7 @@ def run(
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """What a run starts from.
-
-    Attributes:
-        network: The network, with its first weights or those of the files.
-        optimizer: The ``chainer.Optimizer`` of what is trained.
-        resumed: The state that is resumed, or None.
-    """
+    """What a run starts from: the network with its weights, its optimizer, the resumed state."""
 
     network: Network
     optimizer: Any
@@ -236,11 +230,7 @@ def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> S
 
 
 def _log_start(options: Options, start: Start) -> None:
-    """Logs the files that were loaded.
-
-    A reader of the log takes these lines as a resumed run, which continues a curve. So they must
-    not come before the files have been loaded.
-    """
+    """Logs the files that were loaded, not earlier: a reader takes it as the start of a run."""
     if options.initmodel:
         logger.info(log.LOAD_MODEL, options.initmodel)
     if start.resumed is None:

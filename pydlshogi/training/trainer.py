@@ -37,16 +37,12 @@ class Task:
 
     Attributes:
         network: The ``Network`` that is saved; it is moved to the device.
-        optimizer: A ``chainer.Optimizer``, made of the recipe. It is set up with the network, or
-            with its ``ValueHead``: that is what is trained.
-        train_positions: At least one position, in memory or in shards; with visits if the
-            recipe has them as the policy's target.
-        test_positions: At least one position, likewise.
-        settings: What the run has to do.
+        optimizer: A ``chainer.Optimizer``, made of the recipe and for the ranks. It is set up with
+            the network, or with its ``ValueHead``: that is what is trained.
+        train_positions, test_positions: At least one position each.
         device: The ``chainer.backend.Device`` that computes.
         resumed: What ``load_pair`` returned; None for a new run.
-        ranks: The processes that train together; the first one logs and saves. The optimizer
-            must be made for them.
+        ranks: The processes that train together; the first one logs and saves.
     """
 
     network: Any
@@ -62,12 +58,8 @@ class Task:
 def train(task: Task, interruption: Interruption | None = None) -> int | None:
     """Trains a network, logs, and saves the model and the state.
 
-    A new run that is interrupted before its first iteration saves nothing.
-
-    Args:
-        task: What to train.
-        interruption: Receives a signal, also one that comes too late to end this run, and what
-            is left to do.
+    A new run that is interrupted before its first iteration saves nothing. ``interruption``
+    receives a signal, also one that comes too late to end this run, and what is left to do.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted and
@@ -106,14 +98,7 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
 
 
 def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
-    """Makes the trainer of :func:`train`.
-
-    Args:
-        task: What to train.
-        interruption: May end the run early.
-
-    Returns:
-        A ``chainer.training.Trainer``. Its extension ``snapshot`` saves model and state.
+    """Makes the ``chainer.training.Trainer`` of :func:`train`; its ``snapshot`` saves the files.
 
     Raises:
         StateFileError: the run cannot continue from ``task.resumed``.

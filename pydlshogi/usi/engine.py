@@ -34,16 +34,11 @@ class Player:
 
     The engine calls the methods one at a time, all from one thread. A player that thinks
     for long must look at ``go.stop`` and at the clock meanwhile.
-
-    Attributes:
-        name: Name of the engine, for ``id name``.
-        options: What the GUI can set. The player reads the values at each call.
-        send: Sends one line to the GUI.
     """
 
-    name = "player"
-    options: Options
-    send: Callable[[str], None]
+    name = "player"  # for id name
+    options: Options  # what the GUI can set; the player reads the values at each call
+    send: Callable[[str], None]  # sends one line to the GUI
 
     def prepare(self) -> None:
         """Loads what the player needs, before every game. A UserError ends the engine."""
@@ -52,10 +47,9 @@ class Player:
         """Starts a game."""
 
     def set_position(self, sfen: str | None, moves: list[str]) -> None:
-        """Sets up the position: an sfen, or None for the usual start, and moves in USI notation.
+        """Sets up an sfen, or None for the usual start, and plays moves in USI notation.
 
-        Raises:
-            CommandError: The position or a move is impossible. The position is unchanged.
+        If the position or a move is impossible, it raises CommandError and changes nothing.
         """
         raise NotImplementedError
 
