@@ -281,7 +281,7 @@ def test_a_bfloat16_is_rounded_to_the_nearest(gpu):
 
 
 def test_a_network_learns_in_every_precision(with_cudnn):
-    planes = np.random.RandomState(0).rand(4, 106, 9, 9).astype(np.float32)
+    planes = np.random.RandomState(0).rand(2, 106, 9, 9).astype(np.float32)
 
     def losses(convolution, precision):
         set_precision(precision)
