@@ -38,7 +38,8 @@ def test_batches_of_all_sizes_get_the_outputs_of_the_network(monkeypatch, name):
         found = in_play(ours, planes)
         assert [len(output) for output in found] == [count] * len(found)
         for one, other in zip(found, outputs(network, planes)):
-            numpy.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+            # Other batch sizes are computed in another order: relative to the outputs' spread.
+            numpy.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4 * max(1, other.std()))
 
 
 class Refused:
