@@ -250,6 +250,21 @@ def test_auto_measures_each_shape_once_in_training(with_cudnn, monkeypatch, capl
     assert len(measured) == 6 and not warnings(caplog)
 
 
+def test_auto_does_not_take_wrong_results(with_cudnn, monkeypatch, caplog):
+    def turned(g, W):
+        return right(g, W[:, :, ::-1])
+
+    right = cudnn.data_gradient
+    monkeypatch.setattr(cudnn, "data_gradient", turned)
+    monkeypatch.setattr(convolve, "_seconds", lambda run: run.func.__module__ == im2col.__name__)
+    *arrays, gy = random_arrays((2, 8, 9, 9), (8, 8, 3, 3), (2, 8, 9, 9))
+    results(with_cudnn, "auto", arrays, gy, False)
+    chosen = {"forward": cudnn, "data_gradient": im2col, "filter_gradient": cudnn}
+    assert modules("auto") == chosen
+    (warning,) = warnings(caplog)
+    assert warning.endswith("not cuDNN: its results of data_gradient are wrong")
+
+
 def test_auto_times_real_runs(with_cudnn):
     *arrays, gy = random_arrays((2, 8, 9, 9), (8, 8, 3, 3), (2, 8, 9, 9))
     results(with_cudnn, "auto", arrays, gy, False)
