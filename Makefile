@@ -33,10 +33,11 @@ train-value: setup
 retrain: setup
 	$(call TRAIN,train) --restart
 
-# Opens the board in the browser. PLAY_ARGS: options of the program play.
+# Opens the board in the browser. PLAY_ARGS: options of the program play. Ctrl-C (status 130) is the
+# usual end.
 PLAY_ARGS :=
 play: setup
-	$(BIN)/python -m pydlshogi play $(PLAY_ARGS)
+	@$(BIN)/python -m pydlshogi play $(PLAY_ARGS) || test $$? = 130
 
 # Runs the tests, the benchmark, the trainings and the engine on an NVIDIA GPU. A Python that has
 # the packages is used as it is, so that nothing is downloaded; else they are installed into .venv.
