@@ -30,12 +30,7 @@ _LONGEST = 300
 
 
 class LockedError(UserError):
-    """Another run writes the same file.
-
-    Args:
-        path: The file.
-        owner: Who writes it, as :func:`lock_outputs` has noted it; may be empty.
-    """
+    """Another run writes the same file; its owner is what :func:`lock_outputs` has noted."""
 
     def __init__(self, path: str | os.PathLike[str], owner: str) -> None:
         super().__init__(

@@ -80,11 +80,19 @@ class Client:
 
     def state(self, name):
         """Reads the first event of a game's stream."""
+        return self._event(name, "state")
+
+    def shown(self, name):
+        """Reads what a game's stream shows beside the game."""
+        return self._event(name, "shown")
+
+    def _event(self, name, kind):
         connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             connection.request("GET", f"/{self.token}/game/{name}/events")
             lines = iter(connection.getresponse().readline, b"")
-            data = next(line for line in lines if line.startswith(b"data: "))
+            next(line for line in lines if line == f"event: {kind}\n".encode())
+            data = next(lines)
         finally:
             connection.close()
         return json.loads(data[len("data: ") :])
@@ -96,6 +104,14 @@ class Client:
             assert time.monotonic() < end, state
             time.sleep(0.1)
         return state
+
+    def until_shown(self, name, condition, seconds=60):
+        """Waits until what is shown beside a game fulfils a condition; returns it."""
+        end = time.monotonic() + seconds
+        while not condition(shown := self.shown(name)):
+            assert time.monotonic() < end, shown
+            time.sleep(0.1)
+        return shown
 
 
 @pytest.fixture(scope="session")

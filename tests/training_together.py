@@ -22,11 +22,10 @@ from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.checkpoint import load_pair
 from pydlshogi.training.log_file import log_to
-from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.optimizer import make_optimizer, trained_part
 from pydlshogi.training.parallel import ALONE, join
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.trainer import Settings, Task, train
-from pydlshogi.training.value_head import trained_part
 
 
 class Normalized(TwoHeads):

@@ -26,7 +26,10 @@ from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.sources import read_list
 
 #: Packages whose versions are printed.
-_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "cupy", "chainer", "numpy", "python-shogi", "cshogi")
+_PACKAGES = (
+    *("cupy-cuda12x", "cupy-cuda13x", "cupy", "chainer", "numpy", "python-shogi", "cshogi"),
+    *("nvidia-cudnn-frontend", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13"),
+)
 
 #: Iterations before the clock starts. CuPy compiles its kernels in the first ones.
 _WARM_UP = 3
@@ -60,8 +63,9 @@ def _print_gpu() -> None:
     import cupy
 
     from pydlshogi.device import select_device
+    from pydlshogi.layers.gpu import cudnn
 
-    select_device(0)  # computes something
+    select_device(0).use()  # computes something
     properties = cupy.cuda.runtime.getDeviceProperties(0)
     runtime = cupy.cuda.runtime
     print(
@@ -73,6 +77,7 @@ def _print_gpu() -> None:
         f"CUDA\tdriver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}, "
         f"NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
     )
+    print(f"cuDNN\t{cudnn.missing() or 'can be used'}")
     _print_details(cupy)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.analysis.opinion import Opinion
+from pydlshogi.analysis.opinion import Opinion, seen_by_black
 from pydlshogi.analysis.record import GameRecord
 from pydlshogi.drawing.notation import marked_move_text
 
@@ -71,7 +71,7 @@ class AnalyzedGame:
         """Lists the probability that Black wins in each position."""
         first = self.record.start.turn
         return [
-            _seen_by_black(opinion.win, (first + ply) % 2)
+            seen_by_black(opinion.win, (first + ply) % 2)
             for ply, opinion in enumerate(self.opinions)
         ]
 
@@ -82,10 +82,6 @@ class AnalyzedGame:
         losses = [move.loss for move in moves if move.loss is not None]
         loss = sum(losses) / len(losses) if losses else None
         return Summary(len(ranks), ranks.count(1), loss)
-
-
-def _seen_by_black(win: float | None, turn: int) -> float | None:
-    return win if win is None or turn == shogi.BLACK else 1 - win
 
 
 def analyze(record: GameRecord, opinions: Iterable[Opinion]) -> AnalyzedGame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -75,12 +76,30 @@ class Opinion:
         return heat
 
 
+def seen_by_black(win: float | None, turn: int) -> float | None:
+    """Turns the chance of the side to move into that of Black, or back; None stays None."""
+    return win if win is None or turn == shogi.BLACK else 1 - win
+
+
 class Network:
-    """A network that gives opinions: an ``Evaluator``, and the name of the model in pictures."""
+    """A network that gives opinions: an ``Evaluator``, and the name of the model in pictures.
+
+    Several threads may ask it.
+    """
 
     def __init__(self, evaluator: Any, name: str) -> None:
         self.evaluator = evaluator
         self.name = name
+        self._lock = threading.Lock()
+
+    def evaluate(self, planes: Any) -> Any:
+        """Evaluates positions as ``Evaluator.evaluate``."""
+        with self._lock:
+            return self.evaluator.evaluate(planes)
+
+    def can_search(self) -> bool:
+        """Says whether it has what a search needs: a policy and a value."""
+        return bool(self.evaluator.has_policy and self.evaluator.has_value)
 
     def opinions(self, boards: Iterable[shogi.Board]) -> list[Opinion]:
         """Gives an opinion on each board; it may be one board that changes from step to step.
@@ -97,7 +116,7 @@ class Network:
         opinions: list[Opinion] = []
         for first in range(0, len(inputs), _BATCH):
             rows = slice(first, first + _BATCH)
-            logits, wins = self.evaluator.evaluate(inputs[rows])
+            logits, wins = self.evaluate(inputs[rows])
             self._check(logits, wins)
             for index, legal in enumerate(moves[rows]):
                 win = None if wins is None else float(wins[index])

@@ -8,7 +8,7 @@ import shogi
 
 from pydlshogi.analysis.analyzed import BAD, DOUBTFUL, AnalyzedGame, AnalyzedMove, Summary
 from pydlshogi.analysis.kif import record_lines
-from pydlshogi.analysis.opinion import Opinion
+from pydlshogi.analysis.opinion import Opinion, seen_by_black
 from pydlshogi.analysis.record import GameRecord
 from pydlshogi.drawing.board import Arrow, Diagram
 from pydlshogi.drawing.graph import Course
@@ -31,9 +31,7 @@ def diagram_of(board: shogi.Board, opinion: Opinion | None, arrows: int, languag
     title = position_title(board, language)
     if opinion is None:
         return Diagram(board, title)
-    black_win = opinion.win
-    if black_win is not None and board.turn == shogi.WHITE:
-        black_win = 1 - black_win
+    black_win = seen_by_black(opinion.win, board.turn)
     shown = [
         Arrow(row.move, row.probability)
         for row in opinion.candidates[:arrows]
@@ -84,9 +82,12 @@ def worst_moves(game: AnalyzedGame) -> list[AnalyzedMove]:
 _SHOWN, _LINE = 5, 12
 
 
-def page_of_game(game: AnalyzedGame, notes: Sequence[str], language: str) -> GamePage:
-    """Makes the page of an analyzed game; the summaries of both sides follow the notes."""
+def page_of_game(game: AnalyzedGame, model: str, seconds: float, language: str) -> GamePage:
+    """Makes the page of a game that a model has analyzed, with so many seconds a position."""
     record = game.record
+    lines = [word("model", language, name=model)]
+    if seconds:
+        lines.append(word("searched", language, seconds=seconds))
     positions = [
         _position(board, opinion, black_win)
         for board, opinion, black_win in zip(record.boards(), game.opinions, game.black_wins())
@@ -102,7 +103,7 @@ def page_of_game(game: AnalyzedGame, notes: Sequence[str], language: str) -> Gam
         summary_text(game.summary(color), color, language, record.handicap)
         for color in shogi.COLORS
     ]
-    lines = [*notes, *filter(None, summaries)]
+    lines += filter(None, summaries)
     if any(win is not None for win in game.black_wins()):
         lines.append(word("marks", language, doubtful=DOUBTFUL, bad=BAD))
         lines += [word("handicap", language)] * bool(record.handicap)
@@ -131,7 +132,7 @@ def page_of_record(
         PageMove(
             move.usi(),
             marked_move_text(board, move),
-            before=1 - win if win is not None and board.turn == shogi.WHITE else win,
+            before=seen_by_black(win, board.turn),
             seconds=time,
         )
         for board, move, win, time in zip(record.boards(), record.moves, wins, [*seconds, *unknown])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy
 import shogi
@@ -38,7 +38,7 @@ class Searcher:
     def __init__(
         self, network: Network, seconds: float | None = None, nodes: int | None = None
     ) -> None:
-        if not can_search(network):
+        if not network.can_search():
             raise AnalysisError(
                 f"model {network.name} cannot search: that needs a policy and a value. Choose "
                 "a model of the network policy_value, or let it judge without a search."
@@ -69,49 +69,76 @@ class Searcher:
         """Gives an opinion on each position of a game, from the start to the end."""
         plain = self._network.opinions(record.boards())
         for board, opinion in zip(record.boards(), plain):
-            yield self._searched(record, board, opinion) if opinion.candidates else opinion
+            yield from self._better(record, board, opinion)
 
     def opinion(self, record: GameRecord) -> Opinion:
         """Gives an opinion on the last position of a game."""
+        *_, opinion = self.better_opinions(record)
+        return opinion
+
+    def better_opinions(self, record: GameRecord, pause: float = math.inf) -> Iterator[Opinion]:
+        """Yields better and better opinions on the last position of a game, up to the limits.
+
+        Args:
+            record: The game.
+            pause: Seconds between two opinions; by default there is only the last one.
+        """
         board = record.board()
         (opinion,) = self._network.opinions([board])
-        return self._searched(record, board, opinion) if opinion.candidates else opinion
+        return self._better(record, board, opinion, pause)
 
     def _evaluate(self, planes: numpy.ndarray) -> Answer:
-        logits, wins = self._network.evaluator.evaluate(planes)
+        logits, wins = self._network.evaluate(planes)
         return logits, wins
 
-    def _searched(self, record: GameRecord, board: shogi.Board, opinion: Opinion) -> Opinion:
-        """Searches a position."""
+    def _better(
+        self, record: GameRecord, board: shogi.Board, opinion: Opinion, pause: float = math.inf
+    ) -> Iterator[Opinion]:
+        """Searches a position, on which the network alone has an opinion."""
+        if not opinion.candidates:
+            yield opinion
+            return
         moves = [from_usi(move.usi()) for move in board.move_stack]
         search = self._search
         search.tree.clear()
         search.begin(Game(make_search_board(record.start.sfen(), board), moves))
-        end = time.monotonic() + self._seconds
+        now = time.monotonic()
+        end, told = now + self._seconds, now
         try:
-            while not (self._is_done() or time.monotonic() >= end):
+            while not (self._is_done() or now >= end):
                 search.step(self._nodes, lambda: time.monotonic() >= end)
+                now = time.monotonic()
+                if now >= told + pause:
+                    told = now
+                    yield self._found(opinion)
         except BaseException:
             search.give_up()
             raise
         search.finish()
-        lines = best_lines(search, _LINES)
+        yield self._found(opinion)
+
+    def _found(self, opinion: Opinion) -> Opinion:
+        """Returns the opinion of the search; in place of that of the network alone."""
+        lines = best_lines(self._search, _LINES)
         if not lines:  # too little time for a single evaluation
             return opinion
-        rows = _rows(candidates(search.root), lines)
+        root = self._search.root
+        rows = _rows(candidates(root), lines)
         # The search leaves out moves that are never better; they come last.
         named = {row.move for row in rows}
         rest = [Candidate(row.move, 0.0) for row in opinion.candidates if row.move not in named]
-        return Opinion([*rows, *rest], lines[0].expected(), search.root.visits)
+        return Opinion([*rows, *rest], lines[0].expected(), root.visits)
 
     def _is_done(self) -> bool:
         root = self._search.root
         return bool(root.proof) or self._search.is_full() or root.visits >= self._nodes
 
 
-def can_search(network: Network) -> bool:
-    """Says whether a network has what a search needs."""
-    return bool(network.evaluator.has_policy and network.evaluator.has_value)
+def opinions_of(network: Network, record: GameRecord, seconds: float) -> Iterable[Opinion]:
+    """Gives an opinion on each position of a game, by a search; with 0 seconds without one."""
+    if not seconds:
+        return network.opinions(record.boards())
+    return Searcher(network, seconds).opinions(record)
 
 
 def _rows(found: Sequence[line.Candidate], lines: Sequence[line.Line]) -> list[Candidate]:

@@ -13,14 +13,14 @@ from pydlshogi.browser.game import GameError
 from pydlshogi.errors import UserError
 from pydlshogi.files import shipped_model
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.player.engine_options import mcts_options
+from pydlshogi.player.engine_options import FULL_LEVEL
 
 HUMAN, ENGINE = "human", "engine"
 #: Our players, the strongest first.
 PLAYERS = ("mcts_player", "search1_player", "policy_player")
 
-#: The level without a limit, and the highest one that needs no value.
-FULL_LEVEL, POLICY_LEVEL = 20, 10
+#: The highest level that needs no value.
+POLICY_LEVEL = 10
 
 _PYTHON = "{python}"
 #: Memory of a search in megabytes: several engines may run beside each other.
@@ -61,11 +61,6 @@ class Model(NamedTuple):
     def highest_level(self) -> int:
         """Returns the highest level of ``mcts_player``."""
         return FULL_LEVEL if self.has_value else POLICY_LEVEL
-
-
-def has_levels() -> bool:
-    """Says whether ``mcts_player`` has the option ``Level``."""
-    return any(" Level " in line for line in mcts_options().declarations())
 
 
 def read_models(paths: Sequence[str | os.PathLike[str]]) -> list[Model]:
@@ -115,7 +110,7 @@ class Choices:
                 "value": model.has_value,
                 "policy": model.has_policy,
                 "players": model.players(),
-                "levels": model.highest_level() if has_levels() else 0,
+                "levels": model.highest_level(),
             }
             for model in self.models
         ]
@@ -128,24 +123,23 @@ class Choices:
             GameError: There is no such player.
         """
         try:
-            player = Player(wanted["kind"], wanted.get("number", 0), wanted.get("level", 20))
-        except (TypeError, KeyError, AttributeError):
+            player = Player(**wanted)
+        except TypeError:
             raise GameError("A player is missing.") from None
         if player.kind == HUMAN:
             return Player()
         if type(player.number) is not int or type(player.level) is not int:
             raise GameError("The number of a player is not a number.")
-        if player.kind == ENGINE:
-            known = 0 <= player.number < len(self.engines)
-        else:
-            known = 0 <= player.number < len(self.models)
-            known = known and player.kind in self.models[player.number].players()
-        if not known:
+        if not 0 <= player.number < len(self._names(player.kind)):
             raise GameError("There is no such player.")
-        if player.kind == "mcts_player" and has_levels():
-            most = self.models[player.number].highest_level()
-            return player._replace(level=min(max(player.level, 1), most))
-        return player._replace(level=FULL_LEVEL)
+        if player.kind == ENGINE:
+            return player._replace(level=FULL_LEVEL)
+        model = self.models[player.number]
+        if player.kind not in model.players():
+            raise GameError("There is no such player.")
+        if player.kind != "mcts_player":
+            return player._replace(level=FULL_LEVEL)
+        return player._replace(level=min(max(player.level, 1), model.highest_level()))
 
     def name(self, player: Player) -> str:
         """Names a player in records; empty for a person."""
@@ -156,13 +150,13 @@ class Choices:
         level = f" level {player.level}" if player.level < FULL_LEVEL else ""
         return f"{player.kind} {self.models[player.number].name}{level}"
 
-    def spec(self, player: Player, *more: tuple[str, str]) -> EngineSpec:
-        """Says how to start the engine of a player, with more options."""
+    def spec(self, player: Player) -> EngineSpec:
+        """Says how to start the engine of a player."""
         if player.kind == ENGINE:
             return self.engines[player.number]
         model = self.models[player.number]
         command = (_PYTHON, "-m", "pydlshogi", f"{player.kind}_usi", "--model", str(model.path))
-        options = [("USI_Hash", _HASH), *more] if player.kind == "mcts_player" else list(more)
+        options = [("USI_Hash", _HASH)] if player.kind == "mcts_player" else []
         if player.level < FULL_LEVEL:
             options.append(("Level", str(player.level)))
         return EngineSpec(model.name, command, tuple(options))

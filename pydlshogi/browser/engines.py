@@ -1,4 +1,4 @@
-"""The processes of the engines that play and analyze on the board, and a limit of their number."""
+"""The processes of the engines that play on the board, and a limit of their number."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from pydlshogi.match.usi_client import EngineError, UsiClient
 _START = 120.0
 #: Seconds that an engine may take beyond its time for a move.
 _DELAY = 20.0
-#: Seconds between two looks at searches that nobody wants any more.
-_LOOK = 0.3
 
 
 class Pool:
@@ -27,8 +25,7 @@ class Pool:
         self._most = most
         self._lock = threading.Lock()
         self._seats: list[Seat] = []
-        self._closed = threading.Event()
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._is_closed = False
 
     def admit(self, seat: Seat) -> None:
         """Makes room for an engine.
@@ -37,7 +34,7 @@ class Pool:
             EngineError: All engines are thinking, or the server is ending.
         """
         with self._lock:
-            if self._closed.is_set():
+            if self._is_closed:
                 raise EngineError("The server is ending.")
             others = [other for other in self._seats if other.is_running() and other != seat]
             if len(others) >= self._most:
@@ -50,19 +47,13 @@ class Pool:
 
     def close(self) -> None:
         """Ends all engines."""
-        self._closed.set()
         with self._lock:
+            self._is_closed = True
             threads = [threading.Thread(target=seat.close) for seat in self._seats]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-
-    def _watch(self) -> None:
-        """Stops searches again that began just after they were stopped."""
-        while not self._closed.wait(_LOOK):
-            for seat in list(self._seats):
-                seat.stop_if_unwanted()
 
 
 class Seat:
@@ -81,22 +72,15 @@ class Seat:
         self._client: UsiClient | None = None
         self._wanted: Callable[[], bool] = lambda: True
 
-    def ask(
-        self,
-        position: str,
-        go: str,
-        seconds: float,
-        hear: Callable[[list[str]], None],
-        wanted: Callable[[], bool],
-    ) -> list[str] | None:
+    def ask(self, position: str, go: str, seconds: float, wanted: Callable[[], bool]) -> str | None:
         """Asks for a move, as ``UsiClient.ask``; ends an earlier search of this engine.
 
         Args:
-            position, go, seconds, hear: As there.
+            position, go, seconds: As there.
             wanted: Says whether the answer is still wanted. Takes no lock.
 
         Returns:
-            The words after ``bestmove``; None if they are not wanted any more.
+            The word after ``bestmove``; None if it is not wanted any more.
 
         Raises:
             EngineError: The engine cannot be started, has died or does not answer. The next
@@ -105,8 +89,9 @@ class Seat:
         with self._turn(wanted) as client:
             if client is None:
                 return None
-            words = client.ask(position, go, seconds, hear)
-            return words if wanted() else None
+            # The engine may have missed a stop just before it began.
+            words = client.ask(position, go, seconds, lambda info: self.stop_if_unwanted())
+            return [*words, ""][0] if wanted() else None
 
     def prepare(self, wanted: Callable[[], bool]) -> None:
         """Starts the engine if it does not run; raises EngineError."""
@@ -155,26 +140,24 @@ class Seat:
 
     def close_if_idle(self) -> bool:
         """Ends the engine unless it is thinking; returns whether it has ended."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            self._discard()
-        finally:
-            self._lock.release()
-        return True
+        return self._close(0.0)
 
     def close(self) -> None:
         """Ends the engine, whatever it does."""
         client = self._client
         if client:
             client.stop()
-        if self._lock.acquire(timeout=1.0):
-            try:
-                self._discard()
-            finally:
-                self._lock.release()
-        elif client := self._client:
+        if not self._close(1.0) and (client := self._client):
             client.kill()
+
+    def _close(self, patience: float) -> bool:
+        if not self._lock.acquire(timeout=patience):
+            return False
+        try:
+            self._discard()
+        finally:
+            self._lock.release()
+        return True
 
     def _discard(self) -> None:
         client, self._client = self._client, None

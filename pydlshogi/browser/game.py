@@ -18,9 +18,8 @@ from pydlshogi.analysis.record import GameRecord
 from pydlshogi.drawing.notation import marked_move_text
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
-from pydlshogi.kifu.csa_board import PIECE_NAMES
+from pydlshogi.kifu.csa_board import position_lines
 from pydlshogi.kifu.details import Details
-from pydlshogi.kifu.kif_text import HANDICAPS
 from pydlshogi.match.referee import Referee, RulesBoard, Verdict
 from pydlshogi.rules import legal_moves
 
@@ -29,28 +28,9 @@ _MOST_MOVES = 2000
 
 _STATE = "'pydlshogi "
 
-#: The handicaps that are offered; :data:`HANDICAPS` knows more.
-_OFFERED = (
-    *("香落ち", "右香落ち", "角落ち", "飛車落ち", "飛香落ち"),
-    *("二枚落ち", "四枚落ち", "六枚落ち", "八枚落ち", "十枚落ち"),
-)
-
 
 class GameError(UserError):
     """What the browser asks for cannot be done in this game."""
-
-
-def _handicap_sfen(name: str) -> str:
-    """Returns the position of a handicap; White moves first."""
-    board = shogi.Board()
-    for square in HANDICAPS[name].split():
-        board.remove_piece_at(9 * (int(square[1]) - 1) + 9 - int(square[0]))
-    board.turn = shogi.WHITE
-    return str(board.sfen())
-
-
-#: The handicaps by their names, as SFEN.
-HANDICAP_SFENS = {name: _handicap_sfen(name) for name in _OFFERED}
 
 
 @dataclasses.dataclass
@@ -105,7 +85,7 @@ class BoardGame:
     @property
     def board(self) -> shogi.Board:
         """The current position, with all moves on its stack."""
-        board: shogi.Board = self._referee.board.board  # type: ignore[attr-defined]
+        board: shogi.Board = self._referee.board.board  # type: ignore[union-attr]
         return board
 
     @property
@@ -188,11 +168,6 @@ class BoardGame:
         self.result = None
         self._replay(moves)
 
-    def handicap(self) -> str:
-        """Names the handicap of the start position; empty without one."""
-        placement = self.start.split()[:3]
-        return next((n for n, sfen in HANDICAP_SFENS.items() if sfen.split()[:3] == placement), "")
-
     # Files
 
     def record(self) -> GameRecord:
@@ -216,7 +191,7 @@ class BoardGame:
         """Returns the game in CSA, with the state as a comment (:func:`read_state`)."""
         lines = ["V2.2", *(f"N{'+-'[n]}{one_line(name)}" for n, name in enumerate(self.names))]
         lines.append(_STATE + json.dumps({**self.saved(), **state}))
-        lines += _csa_position(shogi.Board(self.start))
+        lines += position_lines(shogi.Board(self.start))
         for move, seconds in zip(self._referee.csa_moves, self.seconds):
             lines += [move, f"T{int(seconds)}"]
         lines.append(self.result.end_mark if self.result else "%CHUDAN")
@@ -272,17 +247,3 @@ def write_game(folder: Path, name: str, game: BoardGame, state: dict[str, Any]) 
     for suffix, text in ((".kifu", game.kif()), (".csa", game.csa(state))):
         with write_beside(folder / f"{name}{suffix}") as file:
             file.write(text.encode("utf-8", "replace"))
-
-
-def _csa_position(board: shogi.Board) -> list[str]:
-    """Describes a position in CSA: the board by rows, the hands, the side to move."""
-    lines = []
-    for row in range(9):
-        cells = (board.piece_at(9 * row + column) for column in range(9))
-        text = "".join("+-"[c.color] + PIECE_NAMES[c.piece_type - 1] if c else " * " for c in cells)
-        lines.append(f"P{row + 1}{text}")
-    for color, sign in enumerate("+-"):
-        held = board.pieces_in_hand[color]
-        pieces = "".join(f"00{PIECE_NAMES[kind - 1]}" * held[kind] for kind in sorted(held))
-        lines += [f"P{sign}{pieces}"] if pieces else []
-    return [*lines, "+-"[board.turn]]

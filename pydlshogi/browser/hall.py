@@ -15,16 +15,17 @@ from typing import Any
 from pydlshogi.analysis.record import GameRecord, parse_record, read_position
 from pydlshogi.browser.choices import Choices, Player
 from pydlshogi.browser.engines import Pool
-from pydlshogi.browser.game import (
-    HANDICAP_SFENS,
-    BoardGame,
-    Clock,
-    GameError,
-    read_state,
-)
-from pydlshogi.browser.table import THINK, Table, restored_table
+from pydlshogi.browser.game import BoardGame, Clock, GameError, read_state, restored
+from pydlshogi.browser.table import THINK, Table
 from pydlshogi.browser.thoughts import Thoughts
+from pydlshogi.kifu.kif_text import handicap_sfen
 from pydlshogi.match.referee import Verdict
+
+#: The handicaps that are offered.
+HANDICAPS = (
+    *("香落ち", "右香落ち", "角落ち", "飛車落ち", "飛香落ち"),
+    *("二枚落ち", "四枚落ち", "六枚落ち", "八枚落ち", "十枚落ち"),
+)
 
 #: Name of a game: the time of its start, and a random part.
 _NAME = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}", re.ASCII)
@@ -57,7 +58,7 @@ class Hall:
 
     def described(self) -> dict[str, Any]:
         """Returns what the page offers for a new game."""
-        return {**self.choices.described(), "handicaps": list(HANDICAP_SFENS)}
+        return {**self.choices.described(), "handicaps": HANDICAPS}
 
     def table(self, name: str) -> Table:
         """Returns a table by its name; a saved game gets a table again.
@@ -70,12 +71,17 @@ class Hall:
                 if not _NAME.fullmatch(name):
                     raise GameError("There is no such game.")
                 try:
-                    state = read_state(self.folder / f"{name}.csa")
-                    table = restored_table(name, state, self.choices, self.pool, self.folder)
+                    table = self._saved(name)
                 except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
                     raise GameError("There is no such game, or its file is damaged.") from None
                 self._tables[name] = table
             return self._tables[name]
+
+    def _saved(self, name: str) -> Table:
+        """Makes the table of a saved game; an unfinished game is paused."""
+        state = read_state(self.folder / f"{name}.csa")
+        game, players = restored(state), map(self.choices.restored, state["players"])
+        return Table(name, game, [*players], float(state["think"]), self, paused=not game.result)
 
     def games(self) -> list[dict[str, Any]]:
         """Lists the newest saved games: ``name``, ``players``, ``moves`` and ``over``."""
@@ -112,8 +118,7 @@ class Hall:
             game = BoardGame(game.start, tuple(game.moves), (names[0], names[1]), _clock(wish))
             game.settle()
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
-        folder = None if wish.get("exercise") else self.folder
-        table = Table(name, game, chosen, think, self.choices, self.pool, folder)
+        table = Table(name, game, chosen, think, self, is_saved=not wish.get("exercise"))
         with self._lock:
             self._tables[name] = table
         table.begin()
@@ -136,10 +141,9 @@ class Hall:
             raise GameError("The start of the game is missing.")
         ply = wish.get("ply")
         if "handicap" in wish:
-            sfen = HANDICAP_SFENS.get(str(wish["handicap"]))
-            if sfen is None:
+            if wish["handicap"] not in HANDICAPS:
                 raise GameError("There is no such handicap.")
-            return BoardGame(sfen)
+            return BoardGame(handicap_sfen(wish["handicap"]))
         if "sfen" in wish:
             return _game_of(read_position(str(wish["sfen"])[:_LONGEST_SFEN]), ply)
         if "record" in wish:

@@ -45,9 +45,14 @@ _PING, _PAUSE = 15.0, 0.05
 #: Seconds of a hint's search, and the most of any that the browser may ask for.
 _HINT, _MOST_SEARCH = 1.0, 10.0
 
+#: What may be loaded: by the board the server's files, by the page of a game what it contains.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
+)
+_POLICY_OF_GAMES = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; font-src data:; "
+    "base-uri 'none'; form-action 'none'; sandbox allow-scripts; frame-ancestors "
 )
 
 
@@ -58,7 +63,7 @@ class PortError(UserError):
 class Refusal(Exception):
     """A request is answered by a status and a sentence."""
 
-    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+    def __init__(self, status: HTTPStatus, sentence: str = "There is no such page.") -> None:
         super().__init__(sentence)
         self.status = status
 
@@ -119,9 +124,9 @@ class BoardServer(http.server.ThreadingHTTPServer):
         """Says whether a header ``Host`` means this server."""
         if self.embedded:
             return True
-        name, _, port = (
-            host.rpartition(":") if host.rpartition(":")[2].isdigit() else (host, "", "80")
-        )
+        name, _, port = host.rpartition(":")
+        if not port.isdigit():
+            name, port = host, "80"
         name = name.strip("[]").lower()
         if port != str(self.server_port):
             return False
@@ -205,8 +210,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if name in _FILES:
             path, kind = _FILES[name]
             self._send(path.read_bytes(), f"{kind}; charset=utf-8")
-        elif name == "font.woff":
-            self._send_font()
+        elif name == "font.woff" and (font := _font()):
+            self._send(font, "font/woff")
         elif name == "offer":
             self._send_json(hall.described())
         elif name == "games":
@@ -214,7 +219,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif len(parts) == 3 and parts[0] == "game":
             self._get_of_game(hall.table(parts[1]), parts[2], query)
         else:
-            raise Refusal(HTTPStatus.NOT_FOUND, "There is no such page.")
+            raise Refusal(HTTPStatus.NOT_FOUND)
 
     def _get_of_game(self, table: Table, what: str, query: dict[str, Any]) -> None:
         if what == "events":
@@ -223,32 +228,35 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             with table.changed:
                 text = table.game.kif() if what == "kif" else table.game.csa(table.saved())
             self._send(text.encode("utf-8"), "text/plain; charset=utf-8")
+        elif what == "page":
+            page = table.page("ja" if query.get("language") == "ja" else "en")
+            self._send(page.encode("utf-8"), "text/html; charset=utf-8", policy=_POLICY_OF_GAMES)
         elif what in ("values", "opinion", "planes", "filters"):
             self._send_json(self._thought(table, what, query))
         else:
-            raise Refusal(HTTPStatus.NOT_FOUND, "There is no such page.")
+            raise Refusal(HTTPStatus.NOT_FOUND)
 
     def _thought(self, table: Table, what: str, query: dict[str, Any]) -> Any:
         """Computes what a model thinks of a game or of a position."""
-        thoughts = self.server.hall.thoughts
-        model = _whole(query, "model", len(self.server.hall.choices.models) - 1)
-        with table.changed:
-            start, moves = table.game.start, list(table.game.moves)
+        thoughts, record = self.server.hall.thoughts, table.record()
+        model, last = self._model(query), len(record.moves)
         if what == "values":
-            return [o["win"] for o in thoughts.opinions(model, start, moves, range(len(moves) + 1))]
-        ply = _whole(query, "ply", len(moves))
+            return [one["win"] for one in thoughts.opinions(model, record, range(last + 1))]
+        ply = _whole(query, "ply", last)
         if what == "opinion":
-            return thoughts.opinions(model, start, moves, [ply])[0]
-        board = table.board(ply)
+            return thoughts.opinions(model, record, [ply])[0]
         if what == "planes":
-            return thoughts.planes(model, board)
+            return thoughts.planes(model, record.board(ply))
         square = _whole(query, "square", 80) if "square" in query else None
-        return thoughts.filters(model, board, square)
+        return thoughts.filters(model, record.board(ply), square)
+
+    def _model(self, values: dict[str, Any]) -> int:
+        """Reads the number of a model."""
+        return _whole(values, "model", len(self.server.hall.choices.models) - 1)
 
     def _send_events(self, table: Table) -> None:
         """Sends the game, then each change of it and of the analysis, until the tab closes."""
-        self._head(HTTPStatus.OK, "text/event-stream", None)
-        self.close_connection = True
+        self._send(None, "text/event-stream")
         seen = (-1, -1)
         while True:
             seen, events = table.news(seen, _PING)
@@ -256,12 +264,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(("".join(texts) or ": alive\n\n").encode())
             self.wfile.flush()
             threading.Event().wait(_PAUSE)  # an analysis may write much
-
-    def _send_font(self) -> None:
-        font = _font()
-        if font is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "The Japanese font is not installed.")
-        self._send(font, "font/woff")
 
     # POST
 
@@ -272,29 +274,31 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif len(parts) == 3 and parts[0] == "game":
             self._send_json(self._do(hall.table(parts[1]), parts[2], wish) or {})
         else:
-            raise Refusal(HTTPStatus.NOT_FOUND, "There is no such page.")
+            raise Refusal(HTTPStatus.NOT_FOUND)
 
     def _do(self, table: Table, what: str, wish: dict[str, Any]) -> Any:
         """Does what the browser asks for at a table."""
-        hall = self.server.hall
+        model = self._model(wish)
         ply = _whole(wish, "ply", 1 << 20) if "ply" in wish else None
-        model = _whole(wish, "model", len(hall.choices.models) - 1)
+        at = -1 if ply is None else ply
         if what == "move":
-            return table.play(str(wish.get("move", "")), -1 if ply is None else ply)
+            return table.play(str(wish.get("move", "")), at)
         if what in ("resign", "win"):
-            return table.end(what, -1 if ply is None else ply)
+            return table.end(what, at)
         if what == "back":
-            return table.take_back(-1 if ply is None else ply)
+            return table.take_back(at)
         if what == "pause":
             return table.pause(bool(wish.get("paused")))
         if what == "players":
-            return table.seat_players(*hall.players(wish))
+            return table.seat_players(*self.server.hall.players(wish))
         if what == "analyze":
             return table.analyze(ply, model)
         if what == "search":
             seconds = min(float(_whole(wish, "seconds", 1000) or _HINT), _MOST_SEARCH)
-            return {"line": table.search(ply or 0, seconds, model)}
-        raise Refusal(HTTPStatus.NOT_FOUND, "There is no such page.")
+            return {"line": table.search(at, seconds, model)}
+        if what == "page":
+            return table.make_page(model)
+        raise Refusal(HTTPStatus.NOT_FOUND)
 
     def _body(self) -> dict[str, Any]:
         """Reads the JSON object of a request."""
@@ -318,24 +322,32 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _send_json(self, data: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
         self._send(json.dumps(data).encode(), "application/json", status)
 
-    def _send(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self._head(status, kind, len(body))
-        self.wfile.write(body)
-
-    def _head(self, status: HTTPStatus, kind: str, length: int | None) -> None:
+    def _send(
+        self,
+        body: bytes | None,
+        kind: str,
+        status: HTTPStatus = HTTPStatus.OK,
+        policy: str = _POLICY,
+    ) -> None:
+        """Sends an answer; without a body only its head, and the connection ends with it."""
+        if body is None:
+            self.close_connection = True
+        headers = {
+            "Content-Type": kind,
+            "Connection": "close" if self.close_connection else "keep-alive",
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Content-Security-Policy": policy + ("*" if self.server.embedded else "'none'"),
+        }
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        if length is not None:
-            self.send_header("Content-Length", str(length))
-        if self.close_connection or length is None:
-            self.send_header("Connection", "close")
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-        frame = "*" if self.server.embedded else "'none'"
-        self.send_header("Content-Security-Policy", _POLICY + frame)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
+        self.wfile.write(body or b"")
 
 
 def _whole(values: dict[str, Any], name: str, most: int) -> int:

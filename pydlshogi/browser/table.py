@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import math
+import dataclasses
 import threading
 import time
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Callable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Callable
 
 import shogi
 
-from pydlshogi.browser.choices import HUMAN, Choices, Player
-from pydlshogi.browser.engines import Pool, Seat
-from pydlshogi.browser.game import BoardGame, GameError, restored, write_game
-from pydlshogi.drawing.notation import marked_move_text
+from pydlshogi.analysis.record import GameRecord
+from pydlshogi.browser.choices import HUMAN, Player
+from pydlshogi.browser.engines import Seat
+from pydlshogi.browser.game import BoardGame, GameError, write_game
+from pydlshogi.browser.thoughts import Study
+from pydlshogi.errors import UserError
+from pydlshogi.kifu.kif_text import handicap_of
 from pydlshogi.match.usi_client import EngineError
-from pydlshogi.player.strategy import PONANZA_CONSTANT
-from pydlshogi.rules import is_possible
 
-#: Lines of an analysis, and the most moves of a line that are shown.
-_LINES, _LINE_MOVES = 5, 8
+if TYPE_CHECKING:
+    from pydlshogi.browser.hall import Hall
+
 #: Seconds after which an analysis ends by itself.
 _LONGEST_ANALYSIS = 600.0
 #: Seconds of an engine's move without clocks: default, least and most.
@@ -36,16 +37,16 @@ class Table:
         game: The game.
         players: Black's and White's.
         think: Seconds of an engine's move in a game without clocks.
-        choices: What the players refer to.
-        pool: Where its engines are counted.
-        folder: Where the game is saved; None for an exercise, which is not saved.
+        hall: What it shares with the other tables.
+        is_saved: Whether the game is saved; an exercise is not.
         paused: Whether it waits for the user, as after a restart.
 
     Attributes:
-        changed: Is notified after each change of the game or of the analysis.
+        changed: Is notified after each change of the game or of what is shown beside it.
         version: Counts the changes of the game.
-        heard: Counts the changes of the analysis.
-        lines: The lines of the analysis, and the number of moves before them.
+        heard: Counts the changes of the rest.
+        shown: What is shown beside the game: ``lines``, the analysis, and ``page``, the progress
+            of the game's page.
     """
 
     def __init__(
@@ -54,31 +55,31 @@ class Table:
         game: BoardGame,
         players: Sequence[Player],
         think: float,
-        choices: Choices,
-        pool: Pool,
-        folder: Path | None,
+        hall: Hall,
+        is_saved: bool = True,
         paused: bool = False,
     ) -> None:
         self.name, self.game, self.players = name, game, list(players)
         self.changed = threading.Condition(threading.RLock())
         self.version = self.heard = 0
-        self.lines: dict[str, Any] = {"ply": -1, "lines": {}}
+        self.shown: dict[str, Any] = {"lines": {"ply": -1, "lines": []}, "page": {}}
         self._think = min(max(think, _LEAST_THINK), _MOST_THINK)
-        self._choices, self._pool, self._folder = choices, pool, folder
+        self._hall, self._is_saved = hall, is_saved
         self._paused, self._error = paused, ""
         self._is_thinking = False
         self._turn_began = time.monotonic()
         self._timer: threading.Timer | None = None
         self._seats: list[Seat | None] = [None, None]
-        self._analyst: tuple[int, Seat] | None = None
-        self._analysis = 0
+        #: Numbers of the newest analysis and of the newest page: older ones end.
+        self._newest = {"lines": 0, "page": 0}
+        self._study: Study | None = None
 
     # What the browser sees
 
     def state(self) -> dict[str, Any]:
         """Returns all that the page shows of the game."""
         with self.changed:
-            game, end = self.game, self.game.result
+            game, end, name = self.game, self.game.result, self._hall.choices.name
             return {
                 "version": self.version,
                 **game.saved(),
@@ -90,10 +91,10 @@ class Table:
                 "check": game.board.is_check(),
                 "declare": game.may_declare(),
                 "turn": game.turn,
-                "players": [{**p._asdict(), "name": self._choices.name(p)} for p in self.players],
+                "players": [{**player._asdict(), "name": name(player)} for player in self.players],
                 "think": self._think,
                 "result": end._asdict() if end else None,
-                "handicap": game.handicap(),
+                "handicap": handicap_of(game.start),
                 "thinking": self._is_thinking,
                 "error": self._error,
             }
@@ -120,7 +121,7 @@ class Table:
             if self.version != seen[0]:
                 events.append(("state", self.state()))
             if self.heard != seen[1]:
-                events += [("clock", self.clock()), ("lines", dict(self.lines))]
+                events.append(("shown", {**self.clock(), **self.shown}))
             return (self.version, self.heard), events
 
     # What the browser asks for
@@ -131,8 +132,7 @@ class Table:
             self._has_changed()
             for side, player in enumerate(self.players):
                 if player.kind != HUMAN and not self.game.result and not self._paused:
-                    arguments = (self._seat(side), lambda: not self.game.result)
-                    threading.Thread(target=_prepare, args=arguments, daemon=True).start()
+                    _in_thread(_prepare, self._seat(side), lambda: not self.game.result)
 
     def play(self, usi: str, ply: int) -> None:
         """Plays a person's move; ``ply`` is the number of moves that the browser knew.
@@ -182,8 +182,8 @@ class Table:
         with self.changed:
             self.players = list(players)
             self._think = min(max(think, _LEAST_THINK), _MOST_THINK)
-            names = [self._choices.name(player) for player in players]
-            self.game.names = (names[0], names[1])
+            black, white = map(self._hall.choices.name, players)
+            self.game.names = (black, white)
             self._close_seats()
             self._has_changed()
 
@@ -191,17 +191,15 @@ class Table:
         """Ends clocks and engines; the game stays in its files."""
         with self.changed:
             self.version += 1
-            self._analysis += 1
+            self._newest = {what: number + 1 for what, number in self._newest.items()}
             if self._timer:
                 self._timer.cancel()
             self._close_seats()
-        if self._analyst:
-            self._analyst[1].close()
 
     def _close_seats(self) -> None:
         for seat in self._seats:
             if seat:
-                threading.Thread(target=seat.close, daemon=True).start()
+                _in_thread(seat.close)
         self._seats = [None, None]
 
     # The course of the game
@@ -220,6 +218,7 @@ class Table:
         for seat in self._seats:
             if seat:
                 seat.stop_if_unwanted()
+        self._show("page", {})
         self._save()
         if not self.game.result and not self._paused:
             self._start_turn()
@@ -231,11 +230,11 @@ class Table:
             self._start_clock()
             return
         self._is_thinking = True
-        arguments = (self.version, self._seat(side))
-        threading.Thread(target=self._let_think, args=arguments, daemon=True).start()
+        _in_thread(self._let_think, self.version, self._seat(side))
 
     def _seat(self, side: int) -> Seat:
-        seat = self._seats[side] or Seat(self._choices.spec(self.players[side]), self._pool)
+        hall = self._hall
+        seat = self._seats[side] or Seat(hall.choices.spec(self.players[side]), hall.pool)
         self._seats[side] = seat
         return seat
 
@@ -265,38 +264,28 @@ class Table:
                 if not wanted():
                     return
                 self._start_clock()
-                self.changed.notify_all()
                 self.heard += 1
-                position, (go, seconds) = self._position(len(self.game.moves)), self._go()
-            words = seat.ask(position, go, seconds, lambda words: None, wanted)
+                self.changed.notify_all()
+                position, (go, seconds) = self._position(), self._go()
+            answer = seat.ask(position, go, seconds, wanted)
         except EngineError as error:
             with self.changed:
-                if wanted():
-                    self._fail(str(error))
+                if wanted():  # the game waits; nothing of it is lost
+                    self._paused = True
+                    self._has_changed()
+                    self._error = str(error)
             return
         with self.changed:
-            if words is None or not wanted():
+            if answer is None or not wanted():
                 return
-            self._take(words[0] if words else "")
+            if answer in self.game.legal():
+                self.game.play(answer, self._used())
+            else:  # resignation, declaration, or a fault that loses
+                self.game.end(answer)
             self._has_changed()
 
-    def _take(self, answer: str) -> None:
-        """Plays what an engine answered."""
-        if answer in self.game.legal():
-            self.game.play(answer, self._used())
-        else:  # resignation, declaration, or a fault that loses
-            self.game.end(answer)
-
-    def _fail(self, sentence: str) -> None:
-        """Pauses the game because an engine has failed; nothing of the game is lost."""
-        self._paused = True
-        self._has_changed()
-        self._error = sentence
-        self.changed.notify_all()
-
-    def _position(self, ply: int) -> str:
-        moves = self.game.moves[:ply]
-        start = self.game.start
+    def _position(self) -> str:
+        moves, start = self.game.moves, self.game.start
         words = "startpos" if start == shogi.STARTING_SFEN else f"sfen {start}"
         return " ".join([words, *(["moves"] if moves else []), *moves])
 
@@ -315,21 +304,29 @@ class Table:
     # Files
 
     def saved(self) -> dict[str, Any]:
-        """Returns what :func:`restored_table` needs beside the game."""
-        return {
-            "players": [self._choices.saved(player) for player in self.players],
-            "think": self._think,
-        }
+        """Returns what finds the players again, beside the game."""
+        players = [self._hall.choices.saved(player) for player in self.players]
+        return {"players": players, "think": self._think}
 
     def _save(self) -> None:
-        if self._folder is None:
+        if not self._is_saved:
             return
         try:
-            write_game(self._folder, self.name, self.game, self.saved())
+            write_game(self._hall.folder, self.name, self.game, self.saved())
         except OSError as error:
-            self._error = f"The game cannot be saved: {self._folder}: {error.strerror}."
+            self._error = f"The game cannot be saved: {self._hall.folder}: {error.strerror}."
 
-    # The analysis
+    # What is shown beside the game
+
+    def record(self, ply: int | None = None) -> GameRecord:
+        """Returns the game up to a move, or all of it; raises GameError."""
+        with self.changed:
+            record = self.game.record()
+        if ply is None:
+            return record
+        if not 0 <= ply <= len(record.moves):
+            raise GameError("There is no such position.")
+        return dataclasses.replace(record, moves=record.moves[:ply])
 
     def analyze(self, ply: int | None, model: int = 0) -> None:
         """Shows the best lines after ``ply`` moves as they are found; None ends the analysis.
@@ -337,171 +334,73 @@ class Table:
         Raises:
             GameError: There is no such position, or the model cannot search.
         """
-        with self.changed:
-            self._analysis += 1
-            self.heard += 1
-            self.lines = {"ply": -1 if ply is None else ply, "lines": {}}
-            self.changed.notify_all()
-            if self._analyst:
-                self._analyst[1].stop_if_unwanted()
-            if ply is None:
-                return
-            if not 0 <= ply <= len(self.game.moves):
-                raise GameError("There is no such position.")
-            if not self._choices.models[model].has_value:
-                raise GameError("This model has no value, so it cannot search.")
-            seat = self._analysis_seat(model)
-            arguments = (self._analysis, seat, ply, self._position(ply))
-            threading.Thread(target=self._analyze, args=arguments, daemon=True).start()
-
-    def _analysis_seat(self, model: int) -> Seat:
-        """Returns the engine that analyzes with a model."""
-        if self._analyst and self._analyst[0] != model:
-            threading.Thread(target=self._analyst[1].close, daemon=True).start()
-            self._analyst = None
-        if not self._analyst:
-            spec = self._choices.spec(
-                Player("mcts_player", model), ("MultiPV", str(_LINES)), ("PV_Interval", "300")
-            )
-            self._analyst = model, Seat(spec, self._pool)
-        return self._analyst[1]
+        steps: Iterable[dict[str, Any]] = ()
+        if ply is not None:
+            found = self._hall.thoughts.lines(model, self.record(ply), _LONGEST_ANALYSIS)
+            steps = ({"lines": lines} for lines in found)
+        self._show("lines", {"ply": -1 if ply is None else ply, "lines": []}, steps)
 
     def search(self, ply: int, seconds: float, model: int = 0) -> dict[str, Any] | None:
-        """Searches a position for some seconds; ends an analysis.
+        """Searches the position after ``ply`` moves for some seconds.
 
         Returns:
-            The best line as in ``lines``; None if there is none.
+            The best line (:meth:`Thoughts.lines`); None if there is none.
 
         Raises:
-            GameError: as :meth:`analyze`. EngineError: the engine has failed.
+            UserError: As :meth:`analyze`.
         """
-        self.analyze(None)
+        *_, lines = self._hall.thoughts.lines(model, self.record(ply), seconds)
+        return lines[0] if lines else None
+
+    def make_page(self, model: int = 0) -> None:
+        """Begins to analyze the whole game, for its page."""
+        study = self._hall.thoughts.study(model, self.record())
         with self.changed:
-            if not 0 <= ply <= len(self.game.moves):
-                raise GameError("There is no such position.")
-            if not self._choices.models[model].has_value:
-                raise GameError("This model has no value, so it cannot search.")
-            seat, position, board = self._analysis_seat(model), self._position(ply), self.board(ply)
-        found: dict[str, Any] = {}
+            self._study = study
+            self._show("page", {"ready": False}, study.steps())
 
-        def hear(words: list[str]) -> None:
-            line = read_line(words, board)
-            if line and line["number"] == 1:
-                found.update(line)
+    def page(self, language: str) -> str:
+        """Returns the page of the game as HTML; raises GameError if it is not ready."""
+        with self.changed:
+            study = self._study
+            if study is None or not self.shown["page"].get("ready"):
+                raise GameError("The page of the game is not ready.")
+        return study.page(language)
 
-        go = f"go btime 0 wtime 0 byoyomi {round(1000 * seconds)}"
-        seat.ask(position, go, seconds, hear, lambda: True)
-        return found or None
+    def _show(
+        self, what: str, content: dict[str, Any], steps: Iterable[dict[str, Any]] = ()
+    ) -> None:
+        """Shows new content, then in a thread its changes, until something newer is shown there."""
 
-    def board(self, ply: int) -> shogi.Board:
-        """Sets up the position after ``ply`` moves."""
-        board = shogi.Board(self.game.start)
-        for move in self.game.moves[:ply]:
-            board.push_usi(move)
-        return board
-
-    def _analyze(self, number: int, seat: Seat, ply: int, position: str) -> None:
-        board = self.board(ply)
-        end = time.monotonic() + _LONGEST_ANALYSIS
-
-        def wanted() -> bool:
-            return number == self._analysis and time.monotonic() < end
-
-        def hear(words: list[str]) -> None:
-            line = read_line(words, board)
-            with self.changed:
-                if line and wanted():
-                    self.lines["lines"][line["number"]] = line
+        def follow() -> None:
+            for step in _with_error(steps):
+                with self.changed:
+                    if number != self._newest[what]:
+                        return
+                    self.shown[what] = {**content, **step}
                     self.heard += 1
                     self.changed.notify_all()
 
-        try:
-            seat.ask(position, "go infinite", _LONGEST_ANALYSIS, hear, wanted)
-        except EngineError as error:
-            with self.changed:
-                if wanted():
-                    self.lines = {"ply": ply, "lines": {}, "error": str(error)}
-                    self.heard += 1
-                    self.changed.notify_all()
+        with self.changed:
+            number = self._newest[what] = self._newest[what] + 1
+            self.shown[what] = content
+            self.heard += 1
+            self.changed.notify_all()
+        if steps:
+            _in_thread(follow)
+
+
+def _with_error(steps: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    try:
+        yield from steps
+    except UserError as error:
+        yield {"error": str(error)}
+
+
+def _in_thread(target: Callable[..., object], *arguments: object) -> None:
+    threading.Thread(target=target, args=arguments, daemon=True).start()
 
 
 def _prepare(seat: Seat, wanted: Callable[[], bool]) -> None:
     with contextlib.suppress(EngineError):  # the engine's turn will tell
         seat.prepare(wanted)
-
-
-def read_line(words: list[str], board: shogi.Board) -> dict[str, Any] | None:
-    """Reads a line of an ``info`` line; ``board`` has the position before it.
-
-    Returns:
-        ``number``; ``win``, Black's chance, or None; ``score`` as the engine wrote it; ``nodes``;
-        ``moves`` in USI notation and their ``texts``. None if there are no moves.
-    """
-    if "pv" not in words:
-        return None
-    place = words.index("pv")
-    facts, moves, texts = words[1:place], words[place + 1 :], []
-    pushed = []
-    for usi in moves[:_LINE_MOVES]:
-        try:
-            move = shogi.Move.from_usi(usi)
-            if not is_possible(board, move):
-                break
-        except (ValueError, IndexError, KeyError):
-            break
-        texts.append(marked_move_text(board, move))
-        board.push(move)
-        pushed.append(usi)
-    for _ in pushed:
-        board.pop()
-    if not pushed:
-        return None
-    named = dict(zip(facts[::2], facts[1::2])) if "score" not in facts else _named(facts)
-    kind, value = named.get("kind", ""), named.get("value", "")
-    try:
-        number, nodes = int(named.get("multipv", 1)), int(named.get("nodes", 0))
-        win = _win(kind, value) if kind else None
-    except ValueError:
-        return None
-    if win is not None and board.turn == shogi.WHITE:
-        win = 1 - win
-    return {
-        "number": number,
-        "win": win,
-        "score": f"{kind} {value}".strip(),
-        "nodes": nodes,
-        "moves": pushed,
-        "texts": texts,
-    }
-
-
-def _named(facts: list[str]) -> dict[str, str]:
-    """Reads the names and values of an ``info`` line with a score."""
-    place = facts.index("score")
-    before, after = facts[:place], facts[place + 3 :]
-    rest = [word for word in [*before, *after] if word not in ("lowerbound", "upperbound")]
-    kind, value = [*facts[place + 1 : place + 3], "", ""][:2]
-    return {**dict(zip(rest[::2], rest[1::2])), "kind": kind, "value": value}
-
-
-def _win(kind: str, value: str) -> float | None:
-    """Converts a score to the chance of the side to move."""
-    if kind == "mate":
-        return 0.0 if value.startswith("-") or value == "0" else 1.0
-    if kind == "cp":
-        return 1 / (1 + math.exp(-max(-9999, min(9999, int(value))) / PONANZA_CONSTANT))
-    return None
-
-
-def restored_table(
-    name: str, state: dict[str, Any], choices: Choices, pool: Pool, folder: Path
-) -> Table:
-    """Makes the table of a saved game; an unfinished game is paused.
-
-    Raises:
-        KeyError, TypeError, ValueError: The state is damaged.
-    """
-    game = restored(state)
-    players = [choices.restored(saved) for saved in state["players"]]
-    think = float(state["think"])
-    return Table(name, game, players, think, choices, pool, folder, paused=not game.result)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydlshogi.analysis import USUAL_SECONDS
 from pydlshogi.commands.arguments import (
     ArgumentParser,
     file_name,
@@ -18,16 +19,11 @@ from pydlshogi.commands.arguments import (
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
-from pydlshogi.drawing.words import word
 from pydlshogi.player.engine_options import BACKENDS
 
 if TYPE_CHECKING:
     from pydlshogi.analysis.analyzed import AnalyzedGame
     from pydlshogi.analysis.opinion import Network
-    from pydlshogi.analysis.record import GameRecord
-
-#: Seconds of search for each position.
-_SECONDS = 0.2
 
 
 def build_parser() -> ArgumentParser:
@@ -60,8 +56,8 @@ def build_parser() -> ArgumentParser:
         "--seconds",
         type=non_negative_number,
         metavar="S",
-        help=f"search each position for S seconds; 0: the network alone (default: {_SECONDS:g}, "
-        "or 0 with a model that lacks a policy or a value)",
+        help="search each position for S seconds; 0: the network alone (default: "
+        f"{USUAL_SECONDS:g}, or 0 with a model that lacks a policy or a value)",
     )
     add_model(parser)
     add(
@@ -82,7 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.backend != parser.get_default("backend") and args.convolution == "chainer":
         parser.error("--backend has no effect with --convolution chainer: leave one of them out")
+    from pydlshogi.analysis.analyzed import analyze
     from pydlshogi.analysis.record import read_record
+    from pydlshogi.bar import bar
     from pydlshogi.drawing.font import required_font
     from pydlshogi.outputs import prepare_outputs
 
@@ -96,13 +94,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.backend == "auto":
         print(f"backend: {network.evaluator.backend}")
     seconds = _seconds(network, args.seconds)
-    analyzed = _analyze(record, network, seconds)
+    from pydlshogi.analysis.searcher import opinions_of
+
+    opinions = opinions_of(network, record, seconds)
+    game = analyze(record, bar(opinions, total=len(record.moves) + 1, unit="position"))
     for path in paths:  # of another record of this name, or with comments that a GUI has added
         keep("analyze_kifu", path)
-    notes = [word("model", args.language, name=network.name)]
-    if seconds:
-        notes.append(word("searched", args.language, seconds=seconds))
-    _write(analyzed, network.name, paths, notes, args.language)
+    _write(game, network.name, seconds, paths, args.language)
     for path in paths:
         print(path)
     return 0
@@ -123,35 +121,19 @@ def _outputs(args: argparse.Namespace) -> list[Path]:
     return [args.output / f"{stem}_analysis{suffix}" for suffix in (".kif", ".png", ".html")]
 
 
-def _analyze(record: GameRecord, network: Network, seconds: float) -> AnalyzedGame:
-    """Analyzes a game; a search shows its progress on a terminal."""
-    from pydlshogi.analysis.analyzed import analyze
-
-    if not seconds:
-        return analyze(record, network.opinions(record.boards()))
-    from pydlshogi.analysis.searcher import Searcher
-    from pydlshogi.bar import bar
-
-    opinions = Searcher(network, seconds).opinions(record)
-    total = len(record.moves) + 1
-    return analyze(record, bar(opinions, total=total, unit="position"))
-
-
 def _seconds(network: Network, wanted: float | None) -> float:
     """Returns the seconds of search for each position; the default is 0 for a model that cannot."""
-    from pydlshogi.analysis.searcher import can_search
-
     if wanted is not None:
         return wanted
-    if can_search(network):
-        return _SECONDS
+    if network.can_search():
+        return USUAL_SECONDS
     lacking = "value" if network.evaluator.has_policy else "policy"
     print(f"{network.name} has no {lacking}, so its network is asked without a search.")
     return 0.0
 
 
 def _write(
-    game: AnalyzedGame, model: str, paths: Sequence[Path], notes: Sequence[str], language: str
+    game: AnalyzedGame, model: str, seconds: float, paths: Sequence[Path], language: str
 ) -> None:
     """Writes the three files."""
     from pydlshogi.analysis.kif import write_kif
@@ -161,4 +143,4 @@ def _write(
 
     write_kif(game, paths[0], model)
     save_graph(course_of(game, title_of(game.record)), paths[1], language=language)
-    write_page(page_of_game(game, notes, language), paths[2], language=language)
+    write_page(page_of_game(game, model, seconds, language), paths[2], language=language)

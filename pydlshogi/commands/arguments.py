@@ -141,8 +141,8 @@ def file_name(text: str) -> str:
 class OptionalFile(argparse.Action):
     """Stores the path of a file that may be left out; its default is ``""``.
 
-    An empty path is refused. A script whose variable is empty does not mean the default.
-    (argparse would pass the default to a ``type``, too.)
+    An empty path is refused: a script whose variable is empty does not mean the default. (argparse
+    would pass the default to a ``type``, too.)
     """
 
     def __call__(

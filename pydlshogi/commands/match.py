@@ -29,8 +29,7 @@ _RANDOM_MOVES, _GAME_MOVES = 4, 24
 
 if TYPE_CHECKING:
     from pydlshogi.match.referee import Verdict
-    from pydlshogi.match.series import Series
-    from pydlshogi.match.tournament import Tournament
+    from pydlshogi.match.series import Series, Tournament
 
 
 def build_parser() -> ArgumentParser:
@@ -193,8 +192,7 @@ def _check_output(output: Path) -> None:
 def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> Tournament:
     """Makes the match of the options."""
     from pydlshogi.match.engine_spec import Limit
-    from pydlshogi.match.series import Conditions
-    from pydlshogi.match.tournament import Tournament
+    from pydlshogi.match.series import Conditions, Tournament
 
     kind = next((kind for kind in ("depth", "byoyomi") if getattr(args, kind)), "nodes")
     limit = Limit(kind, getattr(args, kind) or 1000)

@@ -1,11 +1,15 @@
-"""A position as a board picture, with moves as arrows, a heat map and a value."""
+"""A position as a board picture, with moves as arrows, a heat map and a value.
+
+The board reaches from (0, 0) to (9, 9). File 9 is at x 0 … 1, rank 一 at y 8 … 9. Sizes do
+not depend on the size of the figure.
+"""
 
 from __future__ import annotations
 
 import collections
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,13 +21,18 @@ from pydlshogi.drawing.canvas import (
     INCHES,
     INK,
     LINE,
-    Canvas,
-    FigureCanvas,
-    SvgCanvas,
+    RED,
+    WOOD,
+    Box,
+    Line,
+    Polygon,
+    Shape,
+    Text,
+    draw,
+    svg,
 )
 from pydlshogi.drawing.font import japanese_figure
-from pydlshogi.drawing.notation import FILES, RANKS, SIDES
-from pydlshogi.drawing.shapes import draw_arrow, draw_piece
+from pydlshogi.drawing.notation import FILES, PIECES, RANKS, SIDES
 from pydlshogi.drawing.words import word
 from pydlshogi.figure import save_figure
 
@@ -66,6 +75,9 @@ _STAR = 0.05
 _IN_HAND = (shogi.ROOK, shogi.BISHOP, shogi.GOLD, shogi.SILVER, shogi.KNIGHT, shogi.LANCE)
 _HAND_ORDER = (*_IN_HAND, shogi.PAWN)
 
+# A piece that points up, around its centre: x and y of the corners.
+_PENTAGON = ((-0.40, -0.43), (0.40, -0.43), (0.32, 0.24), (0.0, 0.44), (-0.32, 0.24))
+
 _Point = tuple[float, float]
 
 
@@ -85,26 +97,30 @@ def draw_board(axes: Any, diagram: Diagram, language: str = "en") -> None:
     """Draws a board picture into empty axes, in a figure of :func:`japanese_figure`."""
     axes.set(xlim=_X, ylim=(_bottom(diagram), _TOP), aspect="equal")
     axes.set_axis_off()
-    _draw(FigureCanvas(axes), diagram, language)
+    draw(axes, _shapes(diagram, language))
 
 
 def board_svg(diagram: Diagram, *, language: str = "en", pixels: int = 560) -> str:
     """Returns a board picture as SVG, that many pixels wide; it needs no package."""
-    canvas = SvgCanvas()
-    _draw(canvas, diagram, language)
-    return canvas.picture(*_X, _bottom(diagram), _TOP, pixels)
+    return svg(_shapes(diagram, language), *_X, _bottom(diagram), _TOP, pixels)
 
 
-def _draw(canvas: Canvas, diagram: Diagram, language: str) -> None:
-    _draw_squares(canvas, diagram)
-    _draw_grid(canvas)
-    _draw_pieces(canvas, diagram.board)
-    places = {color: _draw_hand(canvas, diagram.board, color, language) for color in shogi.COLORS}
-    _draw_arrows(canvas, diagram, places[diagram.board.turn])
+def _shapes(diagram: Diagram, language: str) -> Iterator[Shape]:
+    board, places = diagram.board, {}
+    yield from _squares(diagram)
+    yield from _grid()
+    for square in shogi.SQUARES:
+        piece = board.piece_at(square)
+        if piece:
+            yield from _piece(piece.piece_type, piece.color, *_center(square))
+    for color in shogi.COLORS:
+        places[color] = _places_in_hand(board, color)
+        yield from _hand(board, color, language, places[color])
+    yield from _arrows(diagram, places[board.turn])
     if diagram.black_win is not None:
-        _draw_value(canvas, diagram.black_win)
+        yield from _value(diagram.black_win)
     if diagram.title:
-        canvas.text(diagram.title, 4.5, 10.3, 0.42)
+        yield Text(diagram.title, 4.5, 10.3, 0.42)
 
 
 def _bottom(diagram: Diagram) -> float:
@@ -116,89 +132,106 @@ def _center(square: int) -> _Point:
     return square % 9 + 0.5, 8.5 - square // 9
 
 
-def _fill(canvas: Canvas, square: int, color: str, alpha: float) -> None:
-    x, y = _center(square)
-    canvas.box(x - 0.5, y - 0.5, 1, 1, color, alpha=alpha, zorder=2)
-
-
-def _draw_squares(canvas: Canvas, diagram: Diagram) -> None:
+def _squares(diagram: Diagram) -> Iterator[Shape]:
     """Draws the board, the last move and the heat map."""
-    canvas.box(-0.12, -0.12, 9.24, 9.24, BOARD)
-    if diagram.board.move_stack:
-        last = diagram.board.move_stack[-1]
-        for square in (last.from_square, last.to_square):
-            if square is not None:
-                _fill(canvas, square, _LAST_MOVE, 1.0)
-    for square, probability in diagram.heat.items():
-        _fill(canvas, square, _HEAT, 0.72 * min(1.0, probability) ** 0.5)
+    yield Box(-0.12, -0.12, 9.24, 9.24, BOARD)
+    last = list(diagram.board.move_stack)[-1:]
+    marked = [square for move in last for square in (move.from_square, move.to_square)]
+    fills = [(square, _LAST_MOVE, 1.0) for square in marked if square is not None]
+    fills += [(n, _HEAT, 0.72 * min(1.0, p) ** 0.5) for n, p in diagram.heat.items()]
+    for square, color, alpha in fills:
+        x, y = _center(square)
+        yield Box(x - 0.5, y - 0.5, 1, 1, color, alpha=alpha, zorder=2)
 
 
-def _draw_grid(canvas: Canvas) -> None:
+def _grid() -> Iterator[Shape]:
     """Draws lines, star points, and the names of files and ranks."""
     for n in range(10):
         width = 1.6 if n in (0, 9) else 0.7
-        canvas.line([(n, 0), (n, 9)], LINE, width, zorder=3)
-        canvas.line([(0, n), (9, n)], LINE, width, zorder=3)
+        yield Line([(n, 0), (n, 9)], LINE, width, 3)
+        yield Line([(0, n), (9, n)], LINE, width, 3)
     for x, y in itertools.product((3, 6), repeat=2):
-        canvas.box(x - _STAR, y - _STAR, 2 * _STAR, 2 * _STAR, LINE, radius=_STAR, zorder=3)
+        yield Box(x - _STAR, y - _STAR, 2 * _STAR, 2 * _STAR, LINE, radius=_STAR, zorder=3)
     for n in range(9):
-        canvas.text(FILES[8 - n], n + 0.5, 9.42, 0.36)
-        canvas.text(RANKS[n], 9.45, 8.5 - n, 0.36)
+        yield Text(FILES[8 - n], n + 0.5, 9.42, 0.36)
+        yield Text(RANKS[n], 9.45, 8.5 - n, 0.36)
 
 
-def _draw_pieces(canvas: Canvas, board: shogi.Board) -> None:
-    for square in shogi.SQUARES:
-        piece = board.piece_at(square)
-        if piece:
-            draw_piece(canvas, piece.piece_type, piece.color, *_center(square))
+def _piece(piece_type: int, color: int, x: float, y: float) -> Iterator[Shape]:
+    """Draws a piece (python-shogi's types and colours) around a point; White's point down."""
+    turn = -1 if color == shogi.WHITE else 1
+    corners = [(x + turn * dx, y + turn * dy) for dx, dy in _PENTAGON]
+    yield Polygon(corners, WOOD, edge=LINE, line=0.8, zorder=4)
+    is_kings = piece_type == shogi.KING and color == shogi.WHITE
+    name = "王" if is_kings else PIECES[piece_type]
+    ink = RED if piece_type >= shogi.PROM_PAWN else INK
+    yield Text(name, x, y - 0.06 * turn, 0.60, ink, color == shogi.WHITE)
 
 
-def _draw_hand(canvas: Canvas, board: shogi.Board, color: int, language: str) -> dict[int, _Point]:
-    """Draws the pieces in hand of a side; returns the place of each piece type."""
+def _places_in_hand(board: shogi.Board, color: int) -> dict[int, _Point]:
+    """Places the pieces in hand of a side, by their types."""
     x, top = _STANDS[color][0], _STANDS[color][1] + _STAND_HEIGHT
     held = [kind for kind in _HAND_ORDER if board.pieces_in_hand[color][kind]]
-    _draw_stand(canvas, color, language, is_empty=not held)
-    places = {kind: (x + 0.62, top - 0.62 - row) for row, kind in enumerate(held)}
+    return {kind: (x + 0.62, top - 0.62 - row) for row, kind in enumerate(held)}
+
+
+def _hand(
+    board: shogi.Board, color: int, language: str, places: dict[int, _Point]
+) -> Iterator[Shape]:
+    """Draws the pieces in hand of a side on their stand, and its name above it."""
+    x, y = _STANDS[color]
+    width, height = _STAND_WIDTH, _STAND_HEIGHT
+    yield Box(x, y, width, height, BOARD, edge=LINE, line=0.8, alpha=0.55, radius=0.15)
+    middle, top = x + width / 2, y + height
+    name = f"{SIDES[color]} {word(('black', 'white')[color], language)}"
+    yield Text(name, middle, top + 0.35, 0.30)
+    if not places:
+        yield Text(word("none", language), middle, top - 0.6, 0.30)
     for kind, place in places.items():
-        draw_piece(canvas, kind, color, *place)
+        yield from _piece(kind, color, *place)
         count = board.pieces_in_hand[color][kind]
         if count > 1:
-            canvas.text(str(count), place[0] + 0.68, place[1], 0.40)
-    return places
+            yield Text(str(count), place[0] + 0.68, place[1], 0.40)
 
 
-def _draw_stand(canvas: Canvas, color: int, language: str, is_empty: bool) -> None:
-    """Draws the stand of a side's pieces in hand, and the name of the side above it."""
-    x, y = _STANDS[color]
-    canvas.box(
-        x, y, _STAND_WIDTH, _STAND_HEIGHT, BOARD, edge=LINE, line=0.8, alpha=0.55, radius=0.15
-    )
-    middle, top = x + _STAND_WIDTH / 2, y + _STAND_HEIGHT
-    name = f"{SIDES[color]} {word(('black', 'white')[color], language)}"
-    canvas.text(name, middle, top + 0.35, 0.30)
-    if is_empty:
-        canvas.text(word("none", language), middle, top - 0.6, 0.30)
-
-
-def _draw_arrows(canvas: Canvas, diagram: Diagram, hand: dict[int, _Point]) -> None:
+def _arrows(diagram: Diagram, hand: dict[int, _Point]) -> Iterator[Shape]:
     """Draws the moves; the best is above the others."""
     most = max((arrow.probability for arrow in diagram.arrows), default=1.0)
-    for arrow in reversed(diagram.arrows):
-        start = _start(arrow.move, hand)
-        strength = (arrow.probability / most) ** 0.5
-        end = _center(arrow.move.to_square)
-        draw_arrow(canvas, start, end, 0.06 + 0.16 * strength, 0.35 + 0.5 * strength)
+    for move, probability in reversed(diagram.arrows):
+        drop = move.drop_piece_type
+        start = hand[drop] if drop else _center(move.from_square)
+        strength = (probability / most) ** 0.5
+        corners = _arrow_corners(start, _center(move.to_square), 0.06 + 0.16 * strength)
+        alpha = 0.35 + 0.5 * strength
+        yield Polygon(corners, BLUE, edge="white", line=0.7, alpha=alpha, zorder=6)
     stacked: collections.Counter[int] = collections.Counter()
     for arrow in diagram.arrows:
-        _draw_label(canvas, arrow, stacked[arrow.move.to_square])
+        yield from _label(arrow, stacked[arrow.move.to_square])
         stacked[arrow.move.to_square] += 1
 
 
-def _start(move: shogi.Move, hand: dict[int, _Point]) -> _Point:
-    return hand[move.drop_piece_type] if move.drop_piece_type else _center(move.from_square)
+def _arrow_corners(start: _Point, end: _Point, width: float) -> list[_Point]:
+    """Returns the corners of an arrow."""
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    length = max((dx * dx + dy * dy) ** 0.5, 1e-6)
+    dx, dy = dx / length, dy / length
+    head, half = 0.16 + 1.3 * width, width / 2
+    along_and_aside = (
+        (0.0, half),
+        (length - head, half),
+        (length - head, half + 0.08 + width / 2),
+        (length, 0.0),
+        (length - head, -half - 0.08 - width / 2),
+        (length - head, -half),
+        (0.0, -half),
+    )
+    return [
+        (start[0] + along * dx - aside * dy, start[1] + along * dy + aside * dx)
+        for along, aside in along_and_aside
+    ]
 
 
-def _draw_label(canvas: Canvas, arrow: Arrow, row: int) -> None:
+def _label(arrow: Arrow, row: int) -> Iterator[Shape]:
     """Writes the probability of a move on its target, below the labels of other moves there."""
     x, y = _center(arrow.move.to_square)
     y += 0.34 - 0.34 * row
@@ -206,19 +239,18 @@ def _draw_label(canvas: Canvas, arrow: Arrow, row: int) -> None:
     text = f"{percent:.0f}%" if percent >= 0.95 else "<1%"
     text += "成" if arrow.move.promotion else ""
     half = 0.10 + 0.085 * len(text) + (0.09 if arrow.move.promotion else 0)
-    canvas.box(
-        x - half, y - 0.15, 2 * half, 0.30, "white", edge=BLUE, line=0.9, radius=0.1, zorder=7
-    )
-    canvas.text(text, x, y, 0.26, color=BLUE, zorder=8)
+    place = (x - half, y - 0.15, 2 * half, 0.30)
+    yield Box(*place, "white", edge=BLUE, line=0.9, radius=0.1, zorder=7)
+    yield Text(text, x, y, 0.26, color=BLUE, zorder=8)
 
 
-def _draw_value(canvas: Canvas, black_win: float) -> None:
+def _value(black_win: float) -> Iterator[Shape]:
     """Draws the probability of winning as a bar, Black's part on the left."""
     y, height, part = -0.95, 0.45, 9 * black_win
-    canvas.box(0, y, 9, height, "#f2f2f2", zorder=2)
-    canvas.box(0, y, part, height, "#3a3a3a", zorder=3)
-    canvas.box(0, y, 9, height, "none", edge=INK, line=1, zorder=4)
-    canvas.line([(4.5, y), (4.5, y + height)], "#999999", 0.8, zorder=4)
+    yield Box(0, y, 9, height, "#f2f2f2", zorder=2)
+    yield Box(0, y, part, height, "#3a3a3a", zorder=3)
+    yield Box(0, y, 9, height, "none", edge=INK, line=1, zorder=4)
+    yield Line([(4.5, y), (4.5, y + height)], "#999999", 0.8, 4)
     percent = f"{100 * black_win:.0f}%", f"{100 - round(100 * black_win):.0f}%"
-    canvas.text(f"{SIDES[0]} {percent[0]}", -0.85, y + height / 2, 0.36)
-    canvas.text(f"{SIDES[1]} {percent[1]}", 9.85, y + height / 2, 0.36)
+    yield Text(f"{SIDES[0]} {percent[0]}", -0.85, y + height / 2, 0.36)
+    yield Text(f"{SIDES[1]} {percent[1]}", 9.85, y + height / 2, 0.36)

@@ -1,6 +1,6 @@
-"""What boards are drawn on: a figure of matplotlib, or an SVG picture that needs no package.
+"""The shapes of board pictures, and how matplotlib or an SVG picture shows them.
 
-The coordinates are those of :mod:`pydlshogi.drawing.shapes`: squares, with y upwards. Widths of
+The coordinates are those of :mod:`pydlshogi.drawing.board`: squares, with y upwards. Widths of
 lines are in points. What has a higher ``zorder`` is drawn later.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import html
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Union
 
 from pydlshogi.drawing.font import required_font
 
@@ -25,133 +25,88 @@ _POINT = 1 / (72 * INCHES)
 _Corners = Sequence[tuple[float, float]]
 
 
-class Canvas(Protocol):
-    """Draws shapes."""
+class Polygon(NamedTuple):
+    """A filled polygon."""
 
-    def polygon(
-        self, corners: _Corners, color: str, *, edge: str = "none", width: float = 0,
-        alpha: float = 1, zorder: int = 1,
-    ) -> None:  # fmt: skip
-        """Draws a filled polygon."""
-
-    def box(
-        self, x: float, y: float, width: float, height: float, color: str, *, edge: str = "none",
-        line: float = 0, alpha: float = 1, radius: float = 0, zorder: int = 1,
-    ) -> None:  # fmt: skip
-        """Draws a rectangle with round corners, given its left lower corner."""
-
-    def line(self, ends: _Corners, color: str, width: float, zorder: int) -> None:
-        """Draws a line."""
-
-    def text(
-        self, text: str, x: float, y: float, size: float, *, color: str = INK,
-        turned: bool = False, zorder: int = 5,
-    ) -> None:  # fmt: skip
-        """Writes a line of text around a point."""
+    corners: _Corners
+    color: str
+    edge: str = "none"
+    line: float = 0
+    alpha: float = 1
+    zorder: int = 1
 
 
-class FigureCanvas:
-    """Draws on axes of matplotlib."""
+class Box(NamedTuple):
+    """A rectangle with round corners; x and y are its left lower corner."""
 
-    def __init__(self, axes: Any) -> None:
-        self._axes = axes
-
-    def polygon(
-        self, corners: _Corners, color: str, *, edge: str = "none", width: float = 0,
-        alpha: float = 1, zorder: int = 1,
-    ) -> None:  # fmt: skip
-        """Draws a filled polygon."""
-        from matplotlib.patches import Polygon
-
-        style: Any = {"edgecolor": edge, "linewidth": width, "alpha": alpha, "zorder": zorder}
-        self._axes.add_patch(Polygon(corners, facecolor=color, **style))
-
-    def box(
-        self, x: float, y: float, width: float, height: float, color: str, *, edge: str = "none",
-        line: float = 0, alpha: float = 1, radius: float = 0, zorder: int = 1,
-    ) -> None:  # fmt: skip
-        """Draws a rectangle with round corners, given its left lower corner."""
-        from matplotlib.patches import FancyBboxPatch, Rectangle
-
-        style: Any = {"edgecolor": edge, "linewidth": line, "alpha": alpha, "zorder": zorder}
-        corner, round_ = (x, y), f"round,pad=0,rounding_size={radius}"
-        if radius:
-            style["boxstyle"] = round_
-        shape = FancyBboxPatch if radius else Rectangle
-        self._axes.add_patch(shape(corner, width, height, facecolor=color, **style))
-
-    def line(self, ends: _Corners, color: str, width: float, zorder: int) -> None:
-        """Draws a line."""
-        self._axes.plot(*zip(*ends), color=color, linewidth=width, zorder=zorder)
-
-    def text(
-        self, text: str, x: float, y: float, size: float, *, color: str = INK,
-        turned: bool = False, zorder: int = 5,
-    ) -> None:  # fmt: skip
-        """Writes a line of text around a point."""
-        draw_text(self._axes, text, x, y, size, color=color, turned=turned, zorder=zorder)
+    x: float
+    y: float
+    width: float
+    height: float
+    color: str
+    edge: str = "none"
+    line: float = 0
+    alpha: float = 1
+    zorder: int = 1
+    radius: float = 0
 
 
-class SvgCanvas:
-    """Draws an SVG picture; the fonts are those of the reader."""
+class Line(NamedTuple):
+    """A line."""
 
-    def __init__(self) -> None:
-        self._shapes: list[tuple[int, str]] = []
-
-    def polygon(
-        self, corners: _Corners, color: str, *, edge: str = "none", width: float = 0,
-        alpha: float = 1, zorder: int = 1,
-    ) -> None:  # fmt: skip
-        """Draws a filled polygon."""
-        points = " ".join(f"{_number(x)},{_number(-y)}" for x, y in corners)
-        self._add(zorder, f'polygon points="{points}"{_style(color, edge, width, alpha)}')
-
-    def box(
-        self, x: float, y: float, width: float, height: float, color: str, *, edge: str = "none",
-        line: float = 0, alpha: float = 1, radius: float = 0, zorder: int = 1,
-    ) -> None:  # fmt: skip
-        """Draws a rectangle with round corners, given its left lower corner."""
-        place = f'x="{_number(x)}" y="{_number(-y - height)}" rx="{_number(radius)}"'
-        size = f'width="{_number(width)}" height="{_number(height)}"'
-        self._add(zorder, f"rect {place} {size}{_style(color, edge, line, alpha)}")
-
-    def line(self, ends: _Corners, color: str, width: float, zorder: int) -> None:
-        """Draws a line."""
-        points = " ".join(f"{_number(x)},{_number(-y)}" for x, y in ends)
-        self._add(zorder, f'polyline points="{points}"{_style("none", color, width, 1)}')
-
-    def text(
-        self, text: str, x: float, y: float, size: float, *, color: str = INK,
-        turned: bool = False, zorder: int = 5,
-    ) -> None:  # fmt: skip
-        """Writes a line of text around a point."""
-        place = f'x="{_number(x)}" y="{_number(-y)}" font-size="{size}" fill="{color}"'
-        turn = f' transform="rotate(180 {_number(x)} {_number(-y)})"' if turned else ""
-        content = html.escape("".join(c for c in text if c.isprintable()))
-        self._shapes.append((zorder, f"<text {place}{turn}>{content}</text>"))
-
-    def _add(self, zorder: int, shape: str) -> None:
-        self._shapes.append((zorder, f"<{shape}/>"))
-
-    def picture(self, left: float, right: float, bottom: float, top: float, pixels: int) -> str:
-        """Returns the picture of a part of the plane, that many pixels wide."""
-        box = f"{left} {-top} {right - left} {top - bottom}"
-        shapes = "".join(shape for _, shape in sorted(self._shapes, key=lambda pair: pair[0]))
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{pixels}" '
-            'style="max-width:100%;height:auto;background:#fff" text-anchor="middle" '
-            'dominant-baseline="central" font-family="IPAexGothic,Noto Sans CJK JP,Hiragino Sans,'
-            f'Yu Gothic,sans-serif">{shapes}</svg>'
-        )
+    ends: _Corners
+    color: str
+    line: float
+    zorder: int
 
 
-def _number(value: float) -> str:
-    return f"{round(value, 3):g}"
+class Text(NamedTuple):
+    """A line of text around a point; matplotlib draws pieces at 4 and 5, arrows at 6."""
+
+    text: str
+    x: float
+    y: float
+    size: float
+    color: str = INK
+    turned: bool = False
+    zorder: int = 5
 
 
-def _style(color: str, edge: str, width: float, alpha: float) -> str:
-    line = f' stroke="{edge}" stroke-width="{_number(_POINT * width)}"' if width else ""
-    return f' fill="{color}"{line}' + (f' opacity="{_number(alpha)}"' if alpha < 1 else "")
+Shape = Union[Polygon, Box, Line, Text]
+
+
+def draw(axes: Any, shapes: Iterable[Shape]) -> None:
+    """Draws shapes on axes of matplotlib."""
+    from matplotlib import patches
+
+    for shape in shapes:
+        if isinstance(shape, Text):
+            _draw_text(axes, shape)
+            continue
+        style: Any = {"linewidth": shape.line, "zorder": shape.zorder}
+        if isinstance(shape, Line):
+            axes.plot(*zip(*shape.ends), color=shape.color, **style)
+            continue
+        style.update(facecolor=shape.color, edgecolor=shape.edge, alpha=shape.alpha)
+        if isinstance(shape, Polygon):
+            axes.add_patch(patches.Polygon(shape.corners, **style))
+            continue
+        place = (shape.x, shape.y), shape.width, shape.height
+        if shape.radius:
+            style["boxstyle"] = f"round,pad=0,rounding_size={shape.radius}"
+            axes.add_patch(patches.FancyBboxPatch(*place, **style))
+        else:
+            axes.add_patch(patches.Rectangle(*place, **style))
+
+
+def _draw_text(axes: Any, shape: Text) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.transforms import Affine2D
+
+    scale = -shape.size if shape.turned else shape.size
+    place = Affine2D().scale(scale).translate(shape.x, shape.y)
+    path = place.transform_path(_outline(shape.text))
+    axes.add_patch(PathPatch(path, facecolor=shape.color, linewidth=0, zorder=shape.zorder))
 
 
 @functools.lru_cache(maxsize=512)
@@ -166,22 +121,47 @@ def _outline(text: str) -> Any:
     return Path(path.vertices - [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2], path.codes)
 
 
-def draw_text(
-    axes: Any,
-    text: str,
-    x: float,
-    y: float,
-    size: float,
-    *,
-    color: str = INK,
-    turned: bool = False,
-    zorder: int = 5,
-) -> None:
-    """Draws a line of text around a point; matplotlib draws pieces at 4 and 5, arrows at 6."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.transforms import Affine2D
+def svg(
+    shapes: Iterable[Shape], left: float, right: float, bottom: float, top: float, pixels: int
+) -> str:
+    """Returns an SVG picture of a part of the plane; its fonts are those of the reader."""
+    box = f"{left} {-top} {right - left} {top - bottom}"
+    parts = "".join(map(_svg, sorted(shapes, key=lambda shape: shape.zorder)))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{pixels}" '
+        'style="max-width:100%;height:auto;background:#fff" text-anchor="middle" '
+        'dominant-baseline="central" font-family="IPAexGothic,Noto Sans CJK JP,Hiragino Sans,'
+        f'Yu Gothic,sans-serif">{parts}</svg>'
+    )
 
-    scale = -size if turned else size
-    place = Affine2D().scale(scale).translate(x, y)
-    path = place.transform_path(_outline(text))
-    axes.add_patch(PathPatch(path, facecolor=color, linewidth=0, zorder=zorder))
+
+def _svg(shape: Shape) -> str:
+    if isinstance(shape, Text):
+        x, y = _number(shape.x), _number(-shape.y)
+        turn = f' transform="rotate(180 {x} {y})"' if shape.turned else ""
+        content = html.escape("".join(c for c in shape.text if c.isprintable()))
+        place = f'x="{x}" y="{y}" font-size="{shape.size}" fill="{shape.color}"'
+        return f"<text {place}{turn}>{content}</text>"
+    if isinstance(shape, Line):
+        return f'<polyline points="{_points(shape.ends)}" fill="none"{_edge(shape.color, shape)}/>'
+    if isinstance(shape, Polygon):
+        start = f'<polygon points="{_points(shape.corners)}"'
+    else:
+        place = f'x="{_number(shape.x)}" y="{_number(-shape.y - shape.height)}"'
+        size = f'width="{_number(shape.width)}" height="{_number(shape.height)}"'
+        start = f'<rect {place} rx="{_number(shape.radius)}" {size}'
+    alpha = f' opacity="{_number(shape.alpha)}"' if shape.alpha < 1 else ""
+    return f'{start} fill="{shape.color}"{_edge(shape.edge, shape)}{alpha}/>'
+
+
+def _points(corners: _Corners) -> str:
+    return " ".join(f"{_number(x)},{_number(-y)}" for x, y in corners)
+
+
+def _edge(color: str, shape: Polygon | Box | Line) -> str:
+    width = _number(_POINT * shape.line)
+    return f' stroke="{color}" stroke-width="{width}"' if shape.line else ""
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 3):g}"

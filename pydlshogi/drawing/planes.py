@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from pydlshogi.drawing.canvas import BLUE, BOARD, INK, LINE, draw_text
+from pydlshogi.drawing.canvas import BLUE, BOARD, INK, LINE, Text, draw
 from pydlshogi.drawing.font import japanese_figure
 from pydlshogi.drawing.notation import PIECES
 from pydlshogi.drawing.words import word
@@ -67,11 +67,13 @@ def save_planes(
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, width), ylim=(-height, 0), aspect="equal")
         axes.set_axis_off()
-        draw_text(axes, word("planes", language), width / 2, -3.2, 3.2)
         for cell in places:
             _draw_plane(axes, planes[cell.plane], cell)
-        _draw_titles(axes, language)
-        draw_text(axes, word("hand note", language), width * 0.62, _y(3) - 4.5, 2.2, color=BLUE)
+        titles = [
+            Text(word("planes", language), width / 2, -3.2, 3.2),
+            Text(word("hand note", language), width * 0.62, _y(3) - 4.5, 2.2, color=BLUE),
+        ]
+        draw(axes, [*titles, *_titles(language)])
         save_figure(figure, output)
 
 
@@ -92,8 +94,8 @@ def _draw_plane(axes: Any, plane: numpy.ndarray, cell: Cell) -> None:
         width = 0.8 if n in (0, 9) else 0.15
         axes.plot((x + n, x + n), (y - 9, y), color=LINE, linewidth=width, zorder=3)
         axes.plot((x, x + 9), (y - n, y - n), color=LINE, linewidth=width, zorder=3)
-    draw_text(axes, cell.label, x + 4.5, y + 1.5, 2.1)
-    draw_text(axes, str(cell.plane), x + 4.5, y - 10.3, 1.5, color="#777777")
+    label = Text(cell.label, x + 4.5, y + 1.5, 2.1)
+    draw(axes, [label, Text(str(cell.plane), x + 4.5, y - 10.3, 1.5, color="#777777")])
 
 
 def _colors() -> Any:
@@ -102,12 +104,12 @@ def _colors() -> Any:
     return LinearSegmentedColormap.from_list("planes", [BOARD, INK])
 
 
-def _draw_titles(axes: Any, language: str) -> None:
+def _titles(language: str) -> Iterator[Text]:
     """Names the sides and the groups of their planes."""
-    rows = len(_HAND_ROWS) + 1
+    rows, x = len(_HAND_ROWS) + 1, _TITLE / 2 - 0.5
     for side, key in enumerate(("own", "opponent")):
         first = side * rows
-        draw_text(axes, word(key, language), _TITLE / 2 - 0.5, _y(first) - 2.5, 2.2, color=BLUE)
-        draw_text(axes, word("pieces", language), _TITLE / 2 - 0.5, _y(first) - 6.0, 1.6)
+        yield Text(word(key, language), x, _y(first) - 2.5, 2.2, color=BLUE)
+        yield Text(word("pieces", language), x, _y(first) - 6.0, 1.6)
         for row in range(first + 1, first + rows):
-            draw_text(axes, word("hand", language), _TITLE / 2 - 0.5, _y(row) - 4.5, 1.6)
+            yield Text(word("hand", language), x, _y(row) - 4.5, 1.6)

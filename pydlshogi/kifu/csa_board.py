@@ -139,6 +139,20 @@ class StartPosition:
         return bytes(self._board + self._hands)
 
 
+def position_lines(board: shogi.Board) -> list[str]:
+    """Writes a position in CSA: the board by rows, the hands, the side to move."""
+    lines = []
+    for row in range(9):
+        cells = (board.piece_at(9 * row + column) for column in range(9))
+        text = "".join("+-"[c.color] + PIECE_NAMES[c.piece_type - 1] if c else " * " for c in cells)
+        lines.append(f"P{row + 1}{text}")
+    for color, sign in enumerate("+-"):
+        held = board.pieces_in_hand[color]
+        pieces = "".join(f"00{PIECE_NAMES[kind - 1]}" * held[kind] for kind in sorted(held))
+        lines += [f"P{sign}{pieces}"] if pieces else []
+    return [*lines, "+-"[board.turn]]
+
+
 # Code of AL, all remaining pieces.
 _ALL = 0
 

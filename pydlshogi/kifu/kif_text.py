@@ -92,22 +92,23 @@ HANDICAPS = {
 }
 
 
-@functools.lru_cache(maxsize=1)
-def _handicaps_by_sfen() -> dict[str, str]:
-    found = {}
-    for name, squares in HANDICAPS.items():
-        board = shogi.Board()
-        for square in squares.split():
-            board.remove_piece_at(square_of(*map(int, square)))
-        board.turn = shogi.WHITE
-        found[board.sfen().rsplit(" ", 1)[0]] = name
-    del found[shogi.STARTING_SFEN.rsplit(" ", 1)[0].replace(" b ", " w ")]
-    return found
+@functools.cache
+def handicap_sfen(name: str) -> str:
+    """Returns the start position of one of :data:`HANDICAPS`; White moves first."""
+    board = shogi.Board()
+    for square in HANDICAPS[name].split():
+        board.remove_piece_at(square_of(*map(int, square)))
+    board.turn = shogi.WHITE
+    return str(board.sfen())
 
 
 def handicap_of(sfen: str) -> str:
     """Names the handicap of a start position; empty for any other position."""
-    return _handicaps_by_sfen().get(sfen.rsplit(" ", 1)[0], "")
+    position = sfen.split()[:3]
+    for name in HANDICAPS:
+        if name != "平手" and handicap_sfen(name).split()[:3] == position:
+            return name
+    return ""
 
 
 # Other names of some of them.

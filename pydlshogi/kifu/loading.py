@@ -31,7 +31,6 @@ class Loaded(NamedTuple):
         from_cache: Whether these positions come from the cache.
         saved: Whether a new cache was written.
         cache: Path of the cache, used or not.
-        mark: Fingerprint of the cache.
         shards: Paths of the shards of the list.
         visits: Visits of the records; None if they were not read.
     """
@@ -41,7 +40,6 @@ class Loaded(NamedTuple):
     from_cache: bool
     saved: bool
     cache: Path
-    mark: str = ""
     shards: tuple[str, ...] = ()
     visits: Visits | None = None
 
@@ -135,7 +133,7 @@ def _load_records(
     may_save = True
     try:
         cached = load_cache(cache, mark)
-        return Loaded(cached.positions, _report_of(cached.report), True, False, cache, mark)
+        return Loaded(cached.positions, _report_of(cached.report), True, False, cache)
     except FileNotFoundError:
         pass
     except CacheError as error:
@@ -154,7 +152,7 @@ def _load_records(
         may_be_empty=may_be_empty,
     )
     saved = may_save and _save(cache, mark, positions, report)
-    return Loaded(positions, report, False, saved, cache, mark)
+    return Loaded(positions, report, False, saved, cache)
 
 
 def _save(cache: Path, mark: str, positions: numpy.ndarray, report: Report) -> bool:

@@ -324,8 +324,8 @@ def _read_7z(source: Source) -> Iterator[Member]:
         import py7zr
     except ImportError as error:
         raise KifuError(
-            f"{source.name} is a 7z archive, and py7zr, which reads them, is not installed; "
-            "pip install py7zr"
+            f"{source.name} is a 7z archive, and py7zr, which reads them, is not installed. "
+            "Install it: python -m pip install py7zr"
         ) from error
     # All versions of py7zr can unpack to a folder, and this needs little memory.
     with tempfile.TemporaryDirectory(prefix="pydlshogi-") as folder:

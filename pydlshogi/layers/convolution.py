@@ -7,14 +7,10 @@ initialization and npz. It computes float32 arrays by a method of ours:
   (:mod:`pydlshogi.layers.cpu.winograd`); on at most three boards, one matrix product
   (:mod:`pydlshogi.layers.cpu.direct`);
 - on a CPU, 1×1 filters: one matrix product a board (:mod:`pydlshogi.layers.cpu.pointwise`);
-- on a GPU: one matrix product for both kinds of filters
-  (:mod:`pydlshogi.layers.gpu.convolve`).
+- on a GPU: cuDNN or our own kernels (:mod:`pydlshogi.layers.gpu.convolve`).
 
 Chainer computes everything else. :func:`set_convolution` chooses the method for the whole
 process.
-
-On a CPU, engines use these links only for networks without a program
-(:mod:`pydlshogi.inference.program`).
 
 Arrays have Chainer's shape (batch, channels, 9, 9). The arrays made here are stored in the
 order (row, column, batch, channel) on a CPU, and (batch, row, column, channel) on a GPU.
@@ -47,9 +43,9 @@ __all__ = [
 F = chainer.functions
 L = chainer.links
 
-#: The methods. "auto" and "winograd": ours wherever possible. "winograd" is the name of earlier
-#: versions, which had no other method. "chainer": Chainer's own everywhere.
-CONVOLUTIONS = ("auto", "winograd", "chainer")
+#: The methods. "winograd": ours wherever possible. "auto" and "cudnn": the same on a CPU; on a GPU,
+#: cuDNN where it is faster in training, and cuDNN wherever possible. "chainer": Chainer's own.
+CONVOLUTIONS = ("auto", "winograd", "cudnn", "chainer")
 
 _chosen = "auto"
 
@@ -58,11 +54,7 @@ _in_thread = threading.local()
 
 
 def set_convolution(name: str) -> None:
-    """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
+    """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on."""
     global _chosen
     _check(name)
     _chosen = name
@@ -83,11 +75,7 @@ def get_convolution() -> str:
 
 @contextlib.contextmanager
 def using_convolution(name: str) -> Iterator[None]:
-    """Chooses one of :data:`CONVOLUTIONS` for this thread while the context is open.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
+    """Chooses one of :data:`CONVOLUTIONS` for this thread while the context is open."""
     _check(name)
     before = getattr(_in_thread, "name", None)
     _in_thread.name = name
@@ -106,7 +94,6 @@ def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
         x: (batch, channels in, height, width), in any memory order; Variable or array.
         W: (channels out, channels in, 3, 3) or (channels out, channels in, 1, 1).
         b: (channels out,), or None.
-        relu: Whether to apply ReLU to the result.
     """
     inputs = [chainer.as_variable(v) for v in (x, W, b) if v is not None]
     method = _method(*(v.array for v in inputs))
@@ -118,10 +105,10 @@ def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
 
 
 def _method(x: Any, W: Any, *b: Any) -> Any:
-    """Returns the module that computes; None where Chainer does."""
-    xp = chainer.backend.get_array_module(x)
+    """Returns the object that computes; None where Chainer does."""
+    xp, name = chainer.backend.get_array_module(x), get_convolution()
     if (
-        get_convolution() == "chainer"
+        name == "chainer"
         or not all(isinstance(array, xp.ndarray) for array in (x, W, *b))
         or not all(array.dtype == numpy.float32 for array in (x, W, *b))
         or not (x.ndim == W.ndim == 4 and x.shape[1] == W.shape[1] and x.size and W.size)
@@ -129,18 +116,16 @@ def _method(x: Any, W: Any, *b: Any) -> Any:
     ):
         return None
     if W.shape[2:] == (1, 1):
-        return pointwise if xp is numpy else on_gpu
+        return pointwise if xp is numpy else on_gpu.BY_NAME[name]
     if W.shape[2:] == (3, 3) and x.shape[2:] == (winograd.SIDE, winograd.SIDE):
-        return winograd if xp is numpy else on_gpu
+        return winograd if xp is numpy else on_gpu.BY_NAME[name]
     return None
 
 
 class _Convolution(chainer.FunctionNode):
     """Convolution, bias and ReLU as one node of Chainer's graph.
 
-    Args:
-        method: The module that computes.
-        relu: Whether to apply ReLU.
+    ``method`` computes: it has the functions ``forward`` and ``backward``.
     """
 
     def __init__(self, method: Any, relu: bool) -> None:
@@ -173,10 +158,7 @@ def _differentiable_gradients(
 ) -> tuple[Any, ...]:
     """Computes the gradients with Chainer's functions, for gradients of higher order.
 
-    Args:
-        x, W, gy: Variables.
-        y: Array of the output after ReLU; None without ReLU.
-        indexes: Which gradients to return: 0 of x, 1 of W, 2 of b.
+    ``y`` is the array of the output after ReLU; None without ReLU.
     """
     if y is not None:
         gy = gy * (y > 0).astype(gy.dtype)
@@ -195,27 +177,14 @@ def _differentiable_gradients(
 
 
 class Convolution2D(L.Convolution2D):
-    """``chainer.links.Convolution2D``, faster on 9×9 boards.
-
-    Args:
-        *args: As for ``chainer.links.Convolution2D``.
-        relu: Whether to apply ReLU to the result.
-        **kwargs: As for ``chainer.links.Convolution2D``.
-    """
+    """``chainer.links.Convolution2D``, faster on 9×9 boards; ``relu`` applies ReLU after it."""
 
     def __init__(self, *args: Any, relu: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.relu = relu
 
     def forward(self, x: Any) -> Any:
-        """Convolves x.
-
-        Args:
-            x: (batch, channels in, height, width), Variable or array.
-
-        Returns:
-            chainer.Variable (batch, channels out, height out, width out).
-        """
+        """Convolves (batch, channels in, height, width), a Variable or array."""
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         height, width = self.W.shape[2:]

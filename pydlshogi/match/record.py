@@ -7,21 +7,33 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import shogi
 
+from pydlshogi.analysis.kif import one_line
 from pydlshogi.analysis.pictures import page_of_record
 from pydlshogi.analysis.record import checked_game
 from pydlshogi.drawing.page import write_page
 from pydlshogi.kifu.csa import parse_game
-from pydlshogi.kifu.csa_board import PIECE_NAMES
+from pydlshogi.kifu.csa_board import position_lines
 from pydlshogi.kifu.parsed_game import RecordError
-from pydlshogi.match.referee import FAULT_MARKS
+from pydlshogi.match.referee import FAULT_MARKS, Verdict
 from pydlshogi.player.strategy import PONANZA_CONSTANT
 
-if TYPE_CHECKING:
-    from pydlshogi.match.play import PlayedGame
+
+@dataclasses.dataclass(frozen=True)
+class PlayedGame:
+    """A finished game: the moves in CSA notation, with the signs of the sides.
+
+    If an answer that is no move ended the game, its time is the last element of ``seconds``. Each
+    evaluation is that of the position before, by its mover, in centipawns for Black; None if the
+    engine sent none.
+    """
+
+    moves: list[str]
+    seconds: list[float]
+    evaluations: list[int | None]
+    verdict: Verdict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,57 +61,33 @@ def format_record(
 ) -> bytes:
     """Formats a game as CSA V2.2 in UTF-8, with ``notes`` as comments in its head.
 
-    ``start`` is the SFEN of a start position without hands; None for that of the even game.
+    ``start`` is the SFEN of the start position; None for that of the even game.
 
     The evaluations are comments such as floodgate's: ``'** 120`` after the move, for Black.
     Times are rounded down to whole seconds.
     """
     lines = ["V2.2", f"N+{names[shogi.BLACK]}", f"N-{names[shogi.WHITE]}", f"$EVENT:{event}"]
     lines.append(time.strftime("$END_TIME:%Y/%m/%d %H:%M:%S"))
-    lines += [f"'{_one_line(note)}" for note in notes]
-    lines += ["PI", "+"] if start is None else _start_lines(shogi.Board(start))
+    lines += [f"'{one_line(note)}" for note in notes]
+    lines += ["PI", "+"] if start is None else position_lines(shogi.Board(start))
     for move, seconds, evaluation in zip(game.moves, game.seconds, game.evaluations):
         lines += [move, f"T{int(seconds)}"]
         if evaluation is not None:
             lines.append(f"'** {evaluation}")
     lines += [game.verdict.end_mark, f"T{int([*game.seconds, 0.0][len(game.moves)])}"]
-    lines.append(f"'{_one_line(game.verdict.reason)}")
+    lines.append(f"'{one_line(game.verdict.reason)}")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
-def _start_lines(board: shogi.Board) -> list[str]:
-    """Formats a start position without hands."""
-    cells = [" * "] * len(shogi.SQUARES)
-    for square in shogi.SQUARES:
-        piece = board.piece_at(square)
-        if piece:
-            cells[square] = "+-"[piece.color] + PIECE_NAMES[piece.piece_type - 1]
-    rows = [f"P{row + 1}{''.join(cells[9 * row : 9 * row + 9])}" for row in range(9)]
-    return [*rows, "+-"[board.turn]]
-
-
-def _one_line(text: str) -> str:
-    """Replaces control characters, which an engine may have sent, by spaces."""
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
 def read_first_moves(path: Path, number: int) -> list[str]:
-    """Reads the first moves of a recorded game in USI notation.
-
-    Raises:
-        RecordError, OSError: The file is no record, or cannot be read.
-    """
+    """Reads the first moves of a recorded game in USI notation; RecordError: it is no record."""
     game = parse_game(path.read_bytes())
     first = checked_game(dataclasses.replace(game, moves=game.moves[:number]))
     return [move.usi() for move in first.moves]
 
 
 def read_outcome(path: Path) -> Outcome:
-    """Reads the result of a recorded game.
-
-    Raises:
-        RecordError, OSError: The file is no record of a finished game, or cannot be read.
-    """
+    """Reads the result of a recorded game; RecordError: it is no record of a finished game."""
     game = parse_game(path.read_bytes())
     if game.end_mark is None:
         raise RecordError(0, "the game has no end")

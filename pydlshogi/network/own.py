@@ -43,14 +43,13 @@ def is_spec(text: str) -> bool:
 
 
 def use(spec: str | os.PathLike[str]) -> str:
-    """Runs a user's file, and makes its network known to this process.
+    """Runs a user's file, ``FILE.py:CLASS``, and makes its network known to this process.
 
-    Args:
-        spec: ``FILE.py:CLASS``; without the class, the file's only network.
+    Without the class, it is the file's only network. The same file and class give the same class as
+    before, without running the file again.
 
     Returns:
-        The name of the network in model files, ``file:CLASS``. The same file and class
-        give the same class as before, without running the file again.
+        The name of the network in model files, ``file:CLASS``.
 
     Raises:
         OwnNetworkError: the file cannot be run, or holds no such network.

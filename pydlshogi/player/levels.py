@@ -52,12 +52,7 @@ class Level:
         )
 
     def draw(self, shares: Sequence[float] | numpy.ndarray, rng: Any) -> int:
-        """Draws the index of a move.
-
-        Args:
-            weights: (n,) at least one above 0.
-            rng: Has numpy's ``choice``.
-        """
+        """Draws the index of a move by (n,) shares, at least one above 0; ``rng``: as numpy's."""
         weights = numpy.asarray(shares, numpy.float64)
         order = numpy.argsort(-weights, kind="stable")
         best = weights[order] / weights.sum()
@@ -70,11 +65,9 @@ class Level:
 
 
 def shares(priors: Sequence[float], visits: Sequence[int]) -> numpy.ndarray:
-    """Returns the shares by which a move is drawn: the probability, plus the part of the visits.
+    """Returns the (n,) shares by which moves are drawn: probability plus part of the visits.
 
-    Args:
-        priors: (n,) the probabilities of the moves.
-        visits: (n,) their visits; all 0 without a search.
+    Without a search, all visits are 0.
     """
     return numpy.add(priors, numpy.divide(visits, max(1, sum(visits))))
 

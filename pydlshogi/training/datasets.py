@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from pathlib import Path
 
 import numpy
 
-from pydlshogi.kifu.cache import CacheError, map_cache
 from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.report import Note, Report
@@ -32,9 +30,7 @@ _SAMPLE = 10_000
 
 
 def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPositions]:
-    """Reads both lists on the first rank. The others map the caches, or receive the positions.
-
-    Visits are in no cache: the others receive them.
+    """Reads both lists on the first rank; the others receive the positions.
 
     Returns:
         The training positions and the test positions.
@@ -45,39 +41,22 @@ def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPosition
     """
     loaded: list[Loaded] = []
 
-    def read() -> list[tuple[Path, str, tuple[str, ...], bool]]:
+    def read() -> list[tuple[tuple[str, ...], bool]]:
         loaded.extend(_read_positions(options))
-        return [(item.cache, item.mark, item.shards, item.visits is not None) for item in loaded]
+        return [(item.shards, item.visits is not None) for item in loaded]
 
     sets = []
-    for number, (cache, mark, shards, searched) in enumerate(ranks.on_first(read)):
-        records = loaded[number].records if ranks.is_first else _map(cache, mark)
-        records = _share(ranks, records)
-        visits = _share_visits(ranks, loaded[number:]) if searched else None
+    for number, (shards, searched) in enumerate(ranks.on_first(read)):
+        item = loaded[number] if ranks.is_first else None
+        records = ranks.broadcast_array(None if item is None else item.records)
+        visits = None
+        if searched:
+            mine = None if item is None else item.visits
+            starts = ranks.broadcast_array(None if mine is None else mine.starts)
+            candidates = ranks.broadcast_array(None if mine is None else mine.candidates)
+            visits = Visits(starts, candidates)
         sets.append(with_shards(records, shards, visits))
     return sets[0], sets[1]
-
-
-def _share_visits(ranks: Ranks, loaded: list[Loaded]) -> Visits:
-    """Sends the visits of the first item to the ranks that have no item."""
-    mine = loaded[0].visits if loaded else None
-    starts = ranks.broadcast_array(None if mine is None else mine.starts)
-    candidates = ranks.broadcast_array(None if mine is None else mine.candidates)
-    return Visits(starts, candidates)
-
-
-def _share(ranks: Ranks, positions: numpy.ndarray | None) -> numpy.ndarray:
-    """Returns positions; all ranks receive them from the first one if a rank has None."""
-    missing = ranks.highest(positions is None)
-    return ranks.broadcast_array(positions) if missing or positions is None else positions
-
-
-def _map(cache: Path, mark: str) -> numpy.ndarray | None:
-    """Maps the cache of a list that another process has read; None if that is not possible."""
-    try:
-        return map_cache(cache, mark)
-    except (OSError, CacheError):
-        return None
 
 
 def _read_positions(options: Options) -> tuple[Loaded, Loaded]:

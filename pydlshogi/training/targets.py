@@ -175,8 +175,8 @@ def _of_part(
 def _follow(positions: numpy.ndarray) -> numpy.ndarray:
     """Says which positions, (n − 1,) bool, are followed by their successors in the same game.
 
-    Position files may hold single positions in any order. So the number of the move is not
-    enough: the last move must also end on the square of the move before.
+    In position files in any order, the number of the move is not enough: the last move must also
+    end on the square of the move before.
     """
     before, after = positions[:-1], positions[1:]
     # Each square is seen from the side to move, so the same square has two numbers.

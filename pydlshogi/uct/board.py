@@ -109,3 +109,32 @@ def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
     is_mate = 0 < played == len(moves) and board.in_check() and not len(board.moves())
     take_back(board, played)
     return is_mate
+
+
+def forced_mate(board: SearchBoard, plies: int) -> Mate | None:
+    """Finds a check after which the board's mate search knows a mate for each reply.
+
+    This finds mates that the search itself misses: cshogi's overlooks some distant checks.
+
+    Args:
+        board: The position; the side to move mates. There is no mate in one.
+        plies: Longest mate, an odd number.
+
+    Returns:
+        The mate; None if there is none, or the board's search misses it after a reply, too.
+    """
+    for move in board.checks():
+        board.push(move)
+        is_forced = all(_is_mated(board, reply, plies - 2) for reply in board.moves().tolist())
+        board.pop()
+        if is_forced:
+            return Mate(move, plies)
+    return None
+
+
+def _is_mated(board: SearchBoard, reply: int, plies: int) -> bool:
+    """Says whether a mate is found after a reply to a check."""
+    board.push(reply)
+    mate = board.mate(plies)
+    board.pop()
+    return mate is not None

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from pydlshogi.uct.board import SearchBoard, play, take_back
 from pydlshogi.uct.mate import mate_line
-from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
+from pydlshogi.uct.tree import Node
 
 
 class Candidate(NamedTuple):

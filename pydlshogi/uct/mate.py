@@ -1,14 +1,17 @@
-"""Searches for long mates, and the moves of a mate."""
+"""Searches for long mates: at the root, along the best line, and for ``go mate``."""
 
 from __future__ import annotations
 
 import time
 from typing import Callable
 
-from pydlshogi.uct.board import SearchBoard, ends_in_mate
+from pydlshogi.uct.board import SearchBoard, ends_in_mate, forced_mate
+from pydlshogi.uct.core import SEARCHED
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
-from pydlshogi.uct.forced_mate import forced_mate
+from pydlshogi.uct.game import Game
 from pydlshogi.uct.mate_process import MateProcess
+from pydlshogi.uct.settings import Settings
+from pydlshogi.uct.tree import Node
 
 #: Longest mate that is searched during the search of the tree, in plies.
 _LONGEST_MATE = 31
@@ -36,6 +39,21 @@ _LEAST_SHORTENING, _MOST_SHORTENING = 0.2, 2.0
 
 #: Slices of the library's search for ``go mate``.
 _SLICES = [_FIRST_SLICE << number for number in range(6)]
+
+#: Positions that a search along the best line visits. They take 0.3 ms on average, and up to 25 ms
+#: with many pieces in hand.
+_LINE_NODES = 1000
+
+#: A position of the line is searched when it has so many visits. In 300 positions near the end
+#: of games, 1 in place of 4 avoided no further mate.
+_LEAST_VISITS = 4
+
+#: Number of searches that may follow one another, and the visits of the root for each further one.
+#: With a fast network, a search takes as long as several evaluations.
+_FIRST_SEARCHES, _VISITS_A_SEARCH = 16, 128
+
+#: Seconds after which the check of the move to play begins no further search.
+_CHECK_SECONDS = 0.01
 
 
 class RootMate:
@@ -74,6 +92,60 @@ class RootMate:
         self.is_complete = is_complete or is_slow or self._nodes > _LAST_SLICE
         moves = self._root_moves
         return next((mate for mate in mates if moves is None or mate[0] in moves), [])
+
+
+class LineMate:
+    """Searches mates after the moves of the best line, one position at a time.
+
+    Mates that the tree has not found matter most there: the engine would play into one, or would
+    not see that it wins. Source of the idea: dlshogi.
+
+    Args:
+        game: The position at the root; it must be there again at each call.
+        settings: The settings of the search.
+    """
+
+    def __init__(self, game: Game, settings: Settings) -> None:
+        self._game = game
+        self._settings = settings
+        self._searches = 0
+
+    def step(self, root: Node) -> None:
+        """Searches the first position of the line that has not been, unless it is too early."""
+        if self._searches >= _FIRST_SEARCHES + root.visits // _VISITS_A_SEARCH:
+            return
+        node, depth = root, 0
+        while (best := node.most_visited()) and best[1].visits >= _LEAST_VISITS:
+            move, node = best
+            self._game.push(move)
+            depth += 1
+            if _is_new(node):
+                self._search(node)
+                break
+        self._game.pop(depth)
+
+    def check_move(self, root: Node) -> None:
+        """Searches a mate after the move to play; if there is one, after the next best move."""
+        end = time.perf_counter() + _CHECK_SECONDS
+        while (best := root.most_visited()) and _is_new(best[1]) and time.perf_counter() < end:
+            move, child = best
+            self._game.push(move)
+            self._search(child)
+            self._game.pop()
+
+    def _search(self, node: Node) -> None:
+        """Searches a mate in the position on the board, and stores it."""
+        node.tree.nodes.marks[node.index] |= SEARCHED
+        self._searches += 1
+        plies_left = self._settings.plies_left(self._game.ply)
+        mates, _ = long_mates(self._game.board, _LINE_NODES, plies_left)
+        if mates:
+            node.tree.set_mate(node.index, mates[0])
+
+
+def _is_new(node: Node) -> bool:
+    """Says whether a mate can be searched at a node, and was not. A repetition has no moves."""
+    return node.is_expanded and not node.mate_searched
 
 
 def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[list[int]], bool]:

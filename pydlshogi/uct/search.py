@@ -33,13 +33,11 @@ from pydlshogi.uct.compiler import IS_COMPILED, argument, call_first, is_in_cach
 from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
-from pydlshogi.uct.line_mate import LineMate
-from pydlshogi.uct.mate import RootMate
+from pydlshogi.uct.mate import LineMate, RootMate
 from pydlshogi.uct.move import label_table
-from pydlshogi.uct.node import Node
 from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.settings import Settings
-from pydlshogi.uct.tree import Tree
+from pydlshogi.uct.tree import Node, Tree
 
 #: A batch has at most one eighth of the root's visits: early playouts need each other's values.
 _GROWTH = 8
@@ -151,7 +149,7 @@ class Search:
         self.tree.limit = settings.tree_bytes()
         puct = (*settings.puct(is_root=True), *settings.puct(is_root=False))
         self._puct = argument(numpy.array(puct, numpy.float64))
-        self._labels = argument(label_table())
+        self._labels = label_table()
         self._evaluations.begin_search(in_background=settings.batches > 1)
         self._game = game
         self._root_moves = root_moves
@@ -318,9 +316,9 @@ class Search:
             argument(numpy.array(batch.keys)),
             argument(numpy.array(batch.turns)),
             argument(ends),
-            argument(numpy.concatenate(batch.moves)),
+            numpy.concatenate(batch.moves),
             self._labels,
-            argument(numpy.require(logits, numpy.float32, ["C", "W"])),
+            numpy.require(logits, numpy.float32, ["C", "W"]),
             argument(numpy.require(wins, numpy.float64, ["C", "W"])),
             self.settings.temperature,
         )

@@ -1,11 +1,17 @@
 """The board in a real browser: chromium and its driver. Without them, these tests are left out."""
 
+import ast
 import base64
 import random
 import shutil
+from pathlib import Path
 
 import pytest
-from browser_helpers import HUMANS, RANDOM
+from browser_helpers import HUMANS, RANDOM, EngineSpec, engine
+
+from pydlshogi import browser
+from pydlshogi.browser.engines import Pool, Seat
+from pydlshogi.errors import UserError
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -334,8 +340,9 @@ def test_the_views_of_the_network_are_shown(page):
 
 
 def test_an_own_mistake_becomes_an_exercise_that_is_not_saved(page):
-    page.new(start={"sfen": "sfen k8/2G6/1P7/9/9/9/9/9/8K b G 1"})
-    page.play("1i1h")
+    # Both sides have a mate in one.
+    page.new(start={"sfen": "sfen k8/2G6/1P7/9/9/9/7p1/6g2/8K b Gg 1"})
+    page.play("7b7a")
     page.press("resign")
     page.driver.switch_to.alert.accept()
     page.wait("return game.result !== null && values.length === 2")
@@ -367,6 +374,103 @@ def test_the_language_can_be_switched(page):
     assert "手番" in page.text("status")
     page.press("language")
     assert "to move" in page.text("status")
+
+
+def sentences():
+    """Lists the sentences with which the modules of the room refuse something."""
+    found = set()
+    for path in Path(browser.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = ("GameError", "EngineError", "Refusal")
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in names:
+                text = node.args[-1]
+                parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+                found.add(
+                    "".join(
+                        getattr(part, "value", 0) if isinstance(part, ast.Constant) else "7"
+                        for part in parts
+                    )
+                )
+    return sorted(found)
+
+
+def japanese(page, sentence):
+    """Returns what the Japanese page makes of a sentence."""
+    return page.script(
+        "const before = language; language = 'ja';"
+        "const found = translated(arguments[0]); language = before; return found;",
+        sentence,
+    )
+
+
+def is_japanese(text):
+    return any("ぁ" <= character <= "ん" for character in text)
+
+
+def test_every_sentence_of_the_server_is_also_japanese(page):
+    page.open()
+    assert len(sentences()) > 25
+    assert [text for text in sentences() if not is_japanese(japanese(page, text))] == []
+    assert (
+        page.script("return translated(arguments[0])", "The game is over.") == "The game is over."
+    )
+
+
+def csa(text):
+    return {"record": base64.b64encode(text.encode()).decode(), "file": "a.csa"}
+
+
+@pytest.mark.parametrize(
+    ("start", "shown"),
+    [
+        ({"sfen": "x/y z"}, "局面を読めません"),
+        ({"sfen": "startpos moves 7g7e"}, "1手目"),
+        (csa("PI\n+\n+7776KI\n"), "3行目"),
+        (csa(""), "棋譜"),
+        ({"record": "", "file": "x.kif"}, "棋譜"),
+        ({"record": "!"}, "壊れて"),
+    ],
+)
+def test_a_wrong_start_is_told_in_japanese(start, shown, page):
+    page.open()
+    assert shown in japanese(page, page.client.refused("new", start=start, players=HUMANS))
+
+
+@pytest.mark.parametrize(
+    ("python", "shown"),
+    [("time.sleep(99)", "応答しません"), ("sys.exit(3)", "終了コード 3"), (None, "起動できません")],
+)
+def test_a_fault_of_an_engine_is_told_in_japanese(python, shown, page, tmp_path):
+    spec = engine("bad", python, tmp_path) if python else EngineSpec("bad", ("/no",))
+    seat = Seat(spec, Pool(delay=1.0))
+    with pytest.raises(UserError) as error:
+        seat.ask("startpos", "go byoyomi 1", 0.001, lambda: True)
+    page.open()
+    assert shown in japanese(page, str(error.value))
+
+
+def test_after_the_game_its_page_is_made_and_opened(page):
+    page.new(start={"sfen": "sfen k8/2G6/1P7/9/9/9/9/9/8K b G 1"})
+    assert not page.driver.find_element(By.CSS_SELECTOR, "[data-do=page]").is_displayed()
+    page.play("G*8b")
+    page.wait("return game.result !== null")
+    page.press("page")
+    page.wait("return page.ready")
+    first = page.driver.current_window_handle
+    page.driver.find_element(By.ID, "page").click()
+    page.driver.switch_to.window(page.driver.window_handles[-1])
+    try:
+        page.wait("return document.querySelectorAll('#table tbody tr').length === 2")
+        assert "８二金打" in page.driver.find_element(By.ID, "table").text
+        page.driver.find_element(By.CSS_SELECTOR, "[data-go='copy sfen']").click()
+        page.wait("return document.getElementById('copied').textContent === 'copied'")
+        assert page.faults() == []
+    finally:
+        page.driver.close()
+        page.driver.switch_to.window(first)
+    page.press("undo")
+    page.wait("return game.moves.length === 0")
+    assert not page.driver.find_element(By.ID, "page").is_displayed()
 
 
 @pytest.mark.parametrize("width", [360, 1600])

@@ -15,9 +15,8 @@ from browser_helpers import ENGINE, HUMANS, RANDOM, Client, EngineSpec, serving
 
 from pydlshogi.analysis.record import parse_record
 from pydlshogi.browser.engines import Pool
-from pydlshogi.browser.game import HANDICAP_SFENS
+from pydlshogi.browser.hall import HANDICAPS
 from pydlshogi.browser.server import BoardServer, PortError
-from pydlshogi.browser.table import read_line
 
 # Safety
 
@@ -138,7 +137,7 @@ def test_a_mate_ends_the_game(client):
     assert result["winner"] == shogi.BLACK and client.state(name)["legal"] == []
 
 
-@pytest.mark.parametrize("handicap", HANDICAP_SFENS)
+@pytest.mark.parametrize("handicap", HANDICAPS)
 def test_a_handicap_game_is_read_again_from_both_files(client, handicap):
     name = client.new(start={"handicap": handicap})
     move = client.state(name)["legal"][0]
@@ -365,25 +364,73 @@ def test_a_number_that_is_not_there_is_refused(client, query):
     assert status == 400 and answer["error"].endswith(".")
 
 
-def test_an_info_line_is_read_for_black():
-    board = shogi.Board()
-    board.push_usi("7g7f")
-    text = "info depth 2 nodes 10 score cp 600 multipv 2 pv 3c3d 2g2f 9i9a nonsense"
-    line = read_line(text.split(), board)
-    assert line["number"] == 2 and line["nodes"] == 10
-    assert line["win"] == pytest.approx(1 - 1 / (1 + 2.718281828**-1))
-    assert line["moves"] == ["3c3d", "2g2f"] and line["texts"][0] == "△３四歩(33)"
-    assert read_line(["info", "score", "mate", "-3", "pv", "3c3d"], board)["win"] == 1.0
-    assert read_line(["info", "score", "mate", "+", "pv", "3c3d"], board)["win"] == 0.0
-    for text in (
-        "info nodes 5",
-        "info score cp x pv 3c3d",
-        "info pv",
-        "info score pv 3c3d",
-        "info pv 1a1a",
-    ):
-        assert not (read_line(text.split(), board) or {}).get("win")
-    assert list(board.move_stack) == [shogi.Move.from_usi("7g7f")]
+@pytest.mark.parametrize(
+    ("sfen", "move", "text", "win"),
+    [
+        ("k8/2G6/1P7/9/9/9/9/9/8K b G 1", "G*8b", "▲８二金打", 1.0),
+        ("k8/9/9/9/9/9/7p1/6g2/8K w g 1", "G*2h", "△２八金打", 0.0),
+    ],
+)
+def test_a_search_gives_the_best_line_with_black_s_chance(sfen, move, text, win, client):
+    name = client.new(start={"sfen": sfen})
+    line = client.post(f"game/{name}/search", ply=0, seconds=1)["line"]
+    assert (line["win"], line["moves"], line["texts"]) == (win, [move], [text])
+    assert line["nodes"] > 0
+
+
+def test_an_analysis_shows_better_and_better_lines_until_it_is_ended(client):
+    name = client.new()
+    client.post(f"game/{name}/analyze", ply=0)
+    first = client.until_shown(name, lambda shown: shown["lines"]["lines"])["lines"]
+    more = client.until_shown(
+        name,
+        lambda shown: (
+            shown["lines"]["lines"]
+            and shown["lines"]["lines"][0]["nodes"] > first["lines"][0]["nodes"]
+        ),
+    )
+    assert more["lines"]["ply"] == 0 and 1 < len(more["lines"]["lines"]) <= 5
+    client.post(f"game/{name}/analyze")
+    assert client.shown(name)["lines"] == {"ply": -1, "lines": []}
+    time.sleep(1)
+    assert client.shown(name)["lines"] == {"ply": -1, "lines": []}
+    assert "position" in client.refused(f"game/{name}/analyze", ply=5)
+    assert "position" in client.refused(f"game/{name}/search", ply=5)
+
+
+# The page of a game
+
+
+@pytest.mark.parametrize("model", [0, 1])
+def test_the_page_of_a_game_is_that_of_analyze_kifu(client, model):
+    name = client.new(start={"sfen": "sfen k8/2G6/1P7/9/9/9/9/9/8K b G 1"})
+    assert "not ready" in client.send("GET", f"game/{name}/page")[1]["error"]
+    client.post(f"game/{name}/move", move="G*8b", ply=0)
+    client.post(f"game/{name}/page", model=model)
+    page = client.until_shown(name, lambda shown: shown["page"].get("ready"))["page"]
+    assert (page["done"], page["of"]) == (2, 2)
+    english, japanese = (client.get(f"game/{name}/page?language={one}") for one in ("en", "ja"))
+    assert 'lang="en"' in english and 'lang="ja"' in japanese and "▲８二金打" in english
+    assert ("0.2 s of search" in english) == (model == 0)
+
+
+def test_the_page_of_a_game_ends_when_the_game_goes_on(client):
+    name = client.new(start={"sfen": "startpos moves 7g7f 3c3d 2g2f 8c8d"})
+    client.post(f"game/{name}/page")
+    client.post(f"game/{name}/move", move="2f2e", ply=4)
+    time.sleep(1)
+    assert client.shown(name)["page"] == {}
+    assert "not ready" in client.send("GET", f"game/{name}/page")[1]["error"]
+
+
+def test_the_page_of_a_game_shows_names_as_text(client):
+    record = "V2.2\nN+<img src=x>\nN-</script>\nPI\n+\n+7776FU\n%TORYO\n"
+    data = base64.b64encode(record.encode()).decode()
+    name = client.post("new", start={"record": data, "file": "a.csa"})["name"]
+    client.post(f"game/{name}/page", model=1)
+    client.until_shown(name, lambda shown: shown["page"].get("ready"))
+    page = client.get(f"game/{name}/page")
+    assert "<img" not in page and page.count("</script>") == 2
 
 
 # The program

@@ -23,7 +23,7 @@ def drawn(diagram):
     """The shapes of a board picture: corners of the polygons of pieces and of arrows."""
     from matplotlib.patches import Polygon
 
-    from pydlshogi.drawing.shapes import WOOD
+    from pydlshogi.drawing.canvas import WOOD
 
     with japanese_figure(5, 5) as figure:
         axes = figure.add_axes((0, 0, 1, 1))

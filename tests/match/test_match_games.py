@@ -20,11 +20,11 @@ from pydlshogi.lock import lock_outputs
 from pydlshogi.match import series
 from pydlshogi.match.engine_spec import Limit, parse_engine
 from pydlshogi.match.openings import draw_openings
+from pydlshogi.match.play import Workers
 from pydlshogi.match.record import read_outcome
+from pydlshogi.match.series import Tournament
 from pydlshogi.match.table import Row
-from pydlshogi.match.tournament import Tournament
 from pydlshogi.match.usi_client import UsiClient
-from pydlshogi.match.workers import Workers
 from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.policy import PolicyNetwork
 

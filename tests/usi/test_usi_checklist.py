@@ -147,13 +147,13 @@ def test_launch_without_standard_input(model_file):
 def test_launch_without_standard_error(start, tmp_path):
     noisy = patched(
         "import os",
-        "from pydlshogi.usi import process",
+        "from pydlshogi.usi import engine",
         "def opened():",
         "    before()",
         # Not earlier: on new Linux systems, ctypes opens a file and would get the number 2.
         "    from pydlshogi.inference import evaluator",
         "    evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
-        "before, process._open_standard_files = process._open_standard_files, opened",
+        "before, engine._open_standard_files = engine._open_standard_files, opened",
     )
     engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
     engine.send("isready")

@@ -17,7 +17,7 @@ from pydlshogi.player.engine_options import policy_options
 from pydlshogi.usi import dialogue as dialogue_module
 from pydlshogi.usi.dialogue import _Signals
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import DialogueLog, Output
+from pydlshogi.usi.output import Output
 
 COMMANDS = [
     "usi",
@@ -254,6 +254,23 @@ def test_an_error_of_ours_does_not_end_the_dialogue(dialogue, toy_player, capsys
     assert "RuntimeError" in capsys.readouterr().err
 
 
+def test_a_missing_package_ends_the_engine_with_the_command_that_installs_it(
+    tmp_path, monkeypatch, capsys
+):
+    def make_player(send):
+        raise ModuleNotFoundError("No module named 'shogi.KIF'", name="shogi.KIF")
+
+    ended = []
+    monkeypatch.setattr(Engine, "_die", lambda engine: ended.append(1))
+    stream = io.BytesIO()
+    Engine("toy", policy_options(), make_player, Output(stream), tmp_path).run([b"isready\n"])
+    said = stream.getvalue().decode()
+    assert "the Python package shogi is not installed in" in said
+    assert said.splitlines()[0].endswith(" Install it: python -m pip install python-shogi")
+    assert capsys.readouterr().err.startswith("error: the Python package shogi is not installed")
+    assert ended
+
+
 def test_long_loading_gives_signs_of_life(dialogue, toy_player, monkeypatch):
     told = threading.Event()
     info_string = Output.info_string
@@ -281,14 +298,12 @@ def test_a_quit_before_the_model_is_loaded_is_told(toy_player, tmp_path, monkeyp
         def prepare(self):
             done.wait(10)
 
-    stream, log = io.BytesIO(), DialogueLog()
+    stream = io.BytesIO()
     engine = Engine(
         "toy",
-        "tests",
         policy_options(),
         lambda send: Slow(policy_options(), send),
-        Output(stream, log),
-        log,
+        Output(stream),
         tmp_path,
     )
     assert not engine.run([b"isready\n", b"quit\n"])

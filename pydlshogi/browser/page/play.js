@@ -23,7 +23,8 @@ let opinion = null;      // the model's moves in the position shown
 let hint = null;
 let blunder = 0;         // what a person's newest move has cost, if it was a mistake
 let judged = "";         // the moves after which that was asked
-let lines = { ply: -1, lines: {} };
+let lines = { ply: -1, lines: [] };
+let page = {};           // the progress of the game's page
 let maps = [], chosenMap = null, askedSquare = null;
 let exercise = null;     // the mistake that one practises: its game, the ones left, and what is said
 let asked = 0;           // counts the questions about the position shown; old answers are dropped
@@ -48,7 +49,7 @@ async function ask(path, wish) {
   } catch {
     throw new Error(word("offline"));
   }
-  if (!answer.ok) throw new Error(data.error);
+  if (!answer.ok) throw new Error(translated(data.error));
   return data;
 }
 
@@ -75,12 +76,16 @@ function listen() {
   if (!name || document.hidden) return;
   events = new EventSource(`game/${name}/events`);
   events.addEventListener("state", (event) => receive(JSON.parse(event.data)));
-  events.addEventListener("clock", (event) => {
+  events.addEventListener("shown", (event) => {
     if (!game) return;
-    Object.assign(game, JSON.parse(event.data));
+    const { left, runs, ...shown } = JSON.parse(event.data);
+    Object.assign(game, { left, runs });
     clockAt = performance.now();
+    if (shown.page.error && !page.error) complain(translated(shown.page.error));
+    ({ lines, page } = shown);
+    drawLines();
+    buttons();
   });
-  events.addEventListener("lines", (event) => { lines = JSON.parse(event.data); drawLines(); });
   events.onerror = () => {
     if (events) complain(word("offline"));
   };
@@ -109,6 +114,7 @@ function open(wanted) {
   name = wanted;
   game = null;
   values = [];
+  page = {};
   history.replaceState(null, "", `?game=${name}`);
   element("new").close();
   element("games").close();
@@ -272,7 +278,7 @@ function status() {
   if (exercise && exercise.table === name) sentence = exercise.said;
   element("status").textContent = sentence;
   if (game.error) {
-    element("message").textContent = (game.paused ? word("engineFailed") + " " : "") + game.error;
+    element("message").textContent = (game.paused ? word("engineFailed") + " " : "") + translated(game.error);
     element("message").hidden = false;
     clearTimeout(complain.timer);
   }
@@ -286,7 +292,7 @@ const mistakes = () => game.moves.map((_, at) => ({ n: at + 1, color: (at + firs
 
 async function chanceOf(color, table, at) {
   const { line } = await ask(`game/${table}/search`, { ply: at, seconds: 2, model: model() });
-  return line && line.win !== null ? { win: color ? 1 - line.win : line.win, move: line.texts[0] } : null;
+  return line ? { win: color ? 1 - line.win : line.win, move: line.texts[0] } : null;
 }
 
 async function nextExercise() {
@@ -334,12 +340,11 @@ async function lookForBlunder() {
   const chances = [];
   for (const at of [n - 1, n]) {
     const found = await tell("search", { ply: at, seconds: 1, model: model() });
-    if (!found || !found.line || found.line.win === null || game.moves.join() !== moves) return;
+    if (!found || !found.line || game.moves.join() !== moves) return;
     chances.push(found.line.win);
   }
   const cost = (chances[0] - chances[1]) * ((n - 1 + firstTurn()) % 2 ? -1 : 1);
   blunder = cost >= LOSS ? cost : 0;
-  if (shows("lines")) { lines.ply = -1; think(); }
   status();
 }
 
@@ -359,9 +364,14 @@ function buttons() {
   document.querySelector("[data-do=declare]").hidden = !game.declare;
   set("pause", !game.result, word(game.error ? "renew" : game.paused ? "resume" : "pause"));
   set("fork", ply < last() || game.result);
-  set("flip", true);
   set("practise", exercise || mistakes().length, word(exercise ? "next" : "practise"));
-  document.querySelector("[data-do=practise]").hidden = !hasValue() || !(exercise || game.result || ply < last());
+  const isOver = game.result || ply < last();
+  document.querySelector("[data-do=practise]").hidden = !hasValue() || !(exercise || isOver);
+  const isMade = page.ready === false && !page.error;
+  set("page", !isMade, word(isMade ? "making" : "page", { n: page.done || 0, m: game.positions.length }));
+  document.querySelector("[data-do=page]").hidden = page.ready || exercise || !isOver || !last();
+  element("page").hidden = !page.ready || Boolean(exercise);
+  element("page").href = `game/${name}/page?language=${language}`;
   for (const [key, can] of [["first", ply > 0], ["back", ply > 0], ["forward", ply < last()], ["last", ply < last()]])
     document.querySelector(`[data-do=${key}]`).disabled = !can;
   for (const key of ["kif", "csa"]) {
@@ -382,23 +392,13 @@ function drawValue() {
   drawGraph();
 }
 
-// Black's chance over the game, in the pixels of the screen so that its letters keep their shape.
 function drawGraph() {
-  const graph = element("graph"), width = graph.clientWidth || 320, height = 130, left = 34, low = 112;
-  const x = (n) => left + (width - left - 6) * n / Math.max(10, last()), y = (win) => low - 104 * win;
-  graph.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  let svg = "";
-  for (const win of [0, 0.25, 0.5, 0.75, 1])
-    svg += `<path d="M${left} ${y(win)}H${width - 6}" stroke="${win === 0.5 ? "#888" : "#ddd"}"/>` +
-      (win * 4 % 2 ? "" : `<text x="${left - 4}" y="${y(win) + 4}" text-anchor="end">${percent(win)}</text>`);
-  const step = [10, 20, 50, 100, 500].find((size) => last() / size < 8);
-  for (let n = 0; n <= Math.max(10, last()); n += step)
-    svg += `<text x="${x(n)}" y="${height - 4}" text-anchor="middle">${n}</text>`;
-  const known = values.map((win, n) => [x(n), win]).filter(([, win]) => win !== null);
-  svg += `<polyline points="${points(known.map(([at, win]) => [at, y(win)]))}" fill="none" stroke="#222" stroke-width="1.5"/>`;
+  const { axes, x, y } = graph(element("graph"), Math.max(10, last()), word("winOf", { side: side(0) }));
+  const known = values.map((win, n) => [n, win]).filter(([, win]) => win !== null);
+  let svg = axes + course(known, x, y);
   for (let n = 1; n <= last(); n++)
     if (loss(n) >= LOSS) svg += `<circle cx="${x(n)}" cy="${y(values[n])}" r="3" fill="#c8102e"/>`;
-  graph.innerHTML = svg + `<path d="M${x(ply)} 4V${low}" stroke="#174a8b"/>`;
+  element("graph").innerHTML = svg + `<path d="M${x(ply)} ${y(1)}V${y(0)}" stroke="#174a8b" stroke-width="1.5"/>`;
 }
 
 function drawMoves() {
@@ -427,11 +427,10 @@ function drawOpinion() {
 }
 
 function drawLines() {
-  const found = lines.ply === ply && shows("lines") ? Object.values(lines.lines) : [];
-  const texts = found.sort((a, b) => a.number - b.number).map((line) =>
-    `${line.win === null ? "" : "☗ " + percent(line.win)} ${line.texts.join(" ")}`);
+  const found = lines.ply === ply && shows("lines") ? lines.lines : [];
+  const texts = found.map((line) => `☗ ${percent(line.win)} ${line.texts.join(" ")}`);
   if (found.length) texts[0] += ` (${word("nodes", { n: found[0].nodes })})`;
-  else if (shows("lines") && lines.ply === ply) texts.push(lines.error || word("searching"));
+  else if (shows("lines") && lines.ply === ply) texts.push(lines.error ? translated(lines.error) : word("searching"));
   element("lines").replaceChildren(...texts.map((content) => {
     const item = document.createElement("li");
     item.textContent = content;
@@ -595,13 +594,9 @@ function onBoard(event) {
 
 // Buttons
 
-async function copy(content) {
-  try {
-    await navigator.clipboard.writeText(content);
-    complain(word("copied"));
-  } catch {
-    prompt("", content);
-  }
+function copyAndSay(content) {
+  copy(content);
+  complain(word("copied"));
 }
 
 const actions = {
@@ -619,7 +614,6 @@ const actions = {
     const line = best && best.line;
     if (!line || at !== ply || !line.moves.length) return;
     hint = line.texts ? { ply: at, usi: line.moves[0], text: line.texts[0] } : { ply: at, ...line.moves[0] };
-    if (shows("lines")) { lines.ply = -1; think(); }
     draw();
   },
   resign: () => { if (confirm(word("sure"))) tell("resign", { ply: last() }); },
@@ -630,35 +624,22 @@ const actions = {
     if (!exercise) exercise = { game: name, left: mistakes() };
     nextExercise();
   },
+  page: () => tell("page", { model: model() }),
   ask: () => newGame("even"),
   list: listGames,
   language: () => {
     language = language === "ja" ? "en" : "ja";
     remembered("language", language);
-    name_all();
+    nameAll();
     if (game) receive(game);
   },
-  sfen: () => copy(game.positions[ply]),
-  kif: async () => copy(await (await fetch(`game/${name}/kif`)).text()),
+  sfen: () => copyAndSay(game.positions[ply]),
+  kif: async () => copyAndSay(await (await fetch(`game/${name}/kif`)).text()),
 };
 
-function name_all() {
+function nameAll() {
   document.documentElement.lang = language;
-  for (const key of ["ask", "list", "language", "undo", "hint", "resign", "declare", "pause", "fork", "flip"])
-    document.querySelector(`[data-do=${key}]`).textContent = word(key);
-  document.querySelector("[data-do=sfen]").textContent = word("copySfen");
-  document.querySelector("[data-do=kif]").textContent = word("copyKif");
-  element("save_kif").textContent = word("saveKif");
-  element("save_csa").textContent = word("saveCsa");
-  element("shows").querySelector("legend").textContent = word("shows");
-  all("[data-show]").forEach((box) => box.nextElementSibling.textContent = word(box.dataset.show));
-  all("[data-word]").forEach((one) => one.textContent = word(one.dataset.word));
-  element("keys").textContent = word("keys");
-  element("cancel").textContent = word("cancel");
-  element("close").textContent = word("close");
-  element("seat").textContent = word("seat");
-  element("new").querySelector("h2").textContent = word("ask");
-  element("games").querySelector("h2").textContent = word("list");
+  all("[data-word]").forEach((one) => { one.textContent = word(one.dataset.word); });
 }
 
 // New games
@@ -783,10 +764,7 @@ async function listGames() {
 
 all("[data-do]").forEach((button) => button.onclick = () => actions[button.dataset.do]());
 element("slider").oninput = (event) => show(Number(event.target.value));
-element("graph").onclick = (event) => {
-  const box = element("graph").getBoundingClientRect();
-  show(Math.round((event.clientX - box.left - 34) / (box.width - 40) * Math.max(10, last())));
-};
+element("graph").onclick = (event) => show(plyAt(event, Math.max(10, last())));
 element("start").onchange = element("clock").onchange = choices;
 element("begin").onclick = begin;
 element("seat").onclick = async () => {
@@ -816,7 +794,7 @@ element("model").onchange = () => { values = []; lines.ply = -1; if (game) { thi
 document.onvisibilitychange = listen;  // a browser opens few streams: hidden tabs have none
 window.onresize = draw;
 setInterval(tick, 200);
-name_all();
+nameAll();
 
 new FontFace("Shogi", "url(font.woff)").load().then((font) => document.fonts.add(font), () => {});
 ask("offer").then((found) => {

@@ -41,7 +41,10 @@ const WORDS = {
     "{name}には価値の出力がありません。方策だけで指し、勝率・グラフ・読み筋は表示しません。"],
   lost: ["Your last move cost about {n} points of winning chance. You can take it back.",
     "この手で勝率が約{n}ポイント下がりました。待ったができます。"],
+  winOf: ["{side} wins", "{side}の勝率"],
   hinted: ["Hint: {move}", "ヒント：{move}"],
+  page: ["Analyse the game", "対局を解析"], making: ["Analysing {n} / {m} …", "解析中 {n} / {m}…"],
+  openPage: ["Open the page of the game", "対局の解析を開く"],
   practise: ["Practise my mistakes", "悪手を復習"], next: ["Next exercise", "次の問題"],
   exercise: ["Exercise: here you lost {n} points. Find a better move.", "問題：ここで勝率を{n}ポイント損しました。より良い手を探してください。"],
   judging: ["The search looks at your move …", "指し手を調べています…"],
@@ -80,4 +83,43 @@ function word(key, values = {}) {
   const words = WORDS[key];
   if (!words) return key;
   return words[language === "ja" ? 1 : 0].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+// The server's sentences are English. These are their Japanese; $1 is the part in brackets.
+const SENTENCES = [
+  [/^The move (.+) is not legal here\.$/, "$1 はここでは指せない手です。"],
+  [/^The game is over\.$/, "対局は終わっています。"],
+  [/^The game is paused\.$/, "対局は一時停止中です。"],
+  [/^It is the engine's turn\.$/, "エンジンの手番です。"],
+  [/^There is no move to take back\.$/, "待ったのできる指し手がありません。"],
+  [/^The position has changed meanwhile\.$/, "局面が先に変わりました。もう一度指してください。"],
+  [/^The conditions of a declaration are not met\.$/, "入玉宣言の条件を満たしていません。"],
+  [/^There is no such game(.*)\.$/, "その対局はありません。ファイルが壊れている可能性もあります。"],
+  [/^There is no such (player|handicap|position|page)\.$/, "指定されたものは見つかりません。ページを再読み込みしてください。"],
+  [/^A (player is|game needs|time is) (.+)\.$|^The (number|start) of (.+)\.$/, "入力に足りないところか誤りがあります。対局者と時間を確かめてください。"],
+  [/^A time must be from 0 to (\d+) seconds\.$/, "時間は0～$1秒で入力してください。"],
+  [/^(.+) must be a number from 0 to (\d+)\.$/, "$1 は0～$2の整数にしてください。"],
+  [/^The game cannot be saved: (.+)\.$/, "対局を保存できません：$1"],
+  [/^The page of the game is not ready\.$/, "解析がまだ終わっていません。"],
+  [/^This model cannot search(.+)$/, "このモデルは、価値か方策の出力がないため探索できません。"],
+  [/^The record is damaged\.$/, "棋譜ファイルが壊れています。"],
+  [/^record (.+?), line (\d+): (.+)$/, "棋譜 $1 の$2行目を読めません。その行を直すか、別の棋譜を選んでください。"],
+  [/^(?:record )?(.+?)(?::|,| has| is| cannot) .*(?:another|a) record\.$/, "$1 を棋譜として読めません。別のファイルを選んでください。"],
+  [/^move (\d+), (.+), cannot be played\. .+$/, "$1手目 $2 は指せません。"],
+  [/^(.+)Name a record file, or give a position (.+)$/, "局面を読めません。SFENか「startpos moves 7g7f 3c3d」の形で入力してください。"],
+  [/^(\d+) engines are thinking already\. (.+)$/, "エンジンが同時に$1つ考えています。どれかの対局を一時停止するか終えてください。"],
+  [/^engine (.+?) cannot be started: (.+)$/, "エンジン $1 を起動できません。インストールされているか確かめてください（$2）"],
+  [/^engine (.+?) did not answer '(.+?)' within ([\d.e+]+) s(.*)$/, "エンジン $1 が「$2」に$3秒以内に応答しません$4"],
+  [/^engine (.+?) ended at '(.+?)' with status (\S+?)(\.| \(.*)$/, "エンジン $1 が「$2」で終了しました（終了コード $3）$4"],
+  [/^engine (.+?)(?::| has no option) (.+)$/, "エンジン $1 のオプションが正しくありません：$2"],
+  [/^model (?:file )?(\S+) (.+)$/, "モデル $1 を使えません。別のモデルを選んでください。"],
+  [/^The server is ending\.$/, "サーバーが終了しようとしています。"],
+  [/^This host is unknown\.$|^This page may not ask\.$|^Open the address (.+)$/, "pydlshogiが表示したアドレスを開いてください。"],
+  [/^This is larger than 1 MB\.$/, "データが1 MBを超えています。"],
+  [/^The request (.+)\.$/, "要求の形が正しくありません。"],
+];
+
+function translated(sentence) {
+  const found = language === "ja" && SENTENCES.find(([english]) => english.test(sentence));
+  return found ? sentence.replace(...found) : sentence;
 }

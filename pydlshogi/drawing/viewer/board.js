@@ -155,3 +155,48 @@ function drawn(sfen, last, below = "") {
     hands[0].svg + hands[1].svg;
   return { svg, pieces, places: hands.map((one) => one.places) };
 }
+
+// The axes of a graph over the game with a title, in the pixels of the screen so that letters keep
+// their shape; x and y place a move number and a probability.
+const MARGIN = { left: 38, right: 8, top: 20, bottom: 18 };
+
+function graph(box, last, title) {
+  const width = box.clientWidth || 600, height = box.clientHeight || 190;
+  box.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const inner = [width - MARGIN.left - MARGIN.right, height - MARGIN.top - MARGIN.bottom];
+  const x = (n) => MARGIN.left + inner[0] * n / Math.max(1, last);
+  const y = (p) => MARGIN.top + inner[1] * (1 - p);
+  let axes = text(MARGIN.left, 9, 11, title).replace("<text", '<text class="left"');
+  for (const p of [0, 0.25, 0.5, 0.75, 1]) {
+    axes += `<path d="M${x(0)} ${y(p)}H${x(last)}" stroke="${p === 0.5 ? "#999" : "#e5dcc8"}"/>`;
+    if (p % 0.5 === 0) axes += text(MARGIN.left - 18, y(p), 10, percent(p), "#665");
+  }
+  const steps = [1, 5, 10, 20, 50, 100, 200, 500, 1000].find((step) => last / step <= inner[0] / 36);
+  for (let n = 0; n <= last; n += steps || last)
+    axes += `<path d="M${x(n)} ${y(0)}v3" stroke="#999"/>` + text(x(n), height - 8, 10, n, "#665");
+  return { axes, x, y };
+}
+
+// The line of Black's chances, [move number, chance], and the area below it.
+function course(wins, x, y) {
+  const line = points(wins.map(([n, win]) => [x(n), y(win)]));
+  return `<polygon points="${x(wins[0][0])},${y(0)} ${line} ${x(wins[wins.length - 1][0])},${y(0)}"` +
+    ` fill="#3a3a3a" opacity="0.14"/>` +
+    `<polyline points="${line}" fill="none" stroke="#222" stroke-width="1.5"/>`;
+}
+
+function plyAt(event, last) {
+  const box = event.currentTarget.getBoundingClientRect();
+  return Math.round(last * (event.clientX - box.left - MARGIN.left) / (box.width - MARGIN.left - MARGIN.right));
+}
+
+// A frame of a notebook may not use the clipboard; then an old way works.
+function copy(content) {
+  const area = document.createElement("textarea");
+  area.value = content;
+  document.body.append(area);
+  area.select();
+  const isDone = document.execCommand("copy");
+  area.remove();
+  if (!isDone && navigator.clipboard) navigator.clipboard.writeText(content).catch(() => {});
+}

@@ -6,7 +6,6 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const words = data.words;
 const last = data.positions.length - 1;
 const element = (id) => document.getElementById(id);
-const MARGIN = { left: 38, right: 8, top: 20, bottom: 18 };  // of the graph, in pixels
 const RED = "#c8102e", BROWN = "#b36b00";
 const mistakes = data.moves.map((move, n) => n).filter((n) => data.moves[n].mark);
 
@@ -80,25 +79,11 @@ function drawGraph() {
   const isKnown = wins.length || data.moves.some(({ p }) => p !== null);
   element("graph").classList.toggle("none", !isKnown);
   if (!isKnown) return;
-  const box = element("graph"), width = box.clientWidth || 600, height = box.clientHeight || 190;
-  box.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  const inner = [width - MARGIN.left - MARGIN.right, height - MARGIN.top - MARGIN.bottom];
-  const x = (n) => MARGIN.left + inner[0] * n / Math.max(1, last);
-  const y = (p) => MARGIN.top + inner[1] * (1 - p);
-  let svg = text(MARGIN.left, 9, 11, wins.length ? filled("win of", { side: sides[0] })
-    : words.policy).replace("<text", '<text class="left"');
-  for (const p of [0, 0.25, 0.5, 0.75, 1]) {
-    svg += `<path d="M${x(0)} ${y(p)}H${x(last)}" stroke="${p === 0.5 ? "#999" : "#e5dcc8"}"/>`;
-    if (p % 0.5 === 0) svg += text(MARGIN.left - 18, y(p), 10, percent(p), "#665");
-  }
-  const steps = [1, 5, 10, 20, 50, 100, 200, 500, 1000].find((step) => last / step <= inner[0] / 36);
-  for (let n = 0; n <= last; n += steps || last)
-    svg += `<path d="M${x(n)} ${y(0)}v3" stroke="#999"/>` + text(x(n), height - 8, 10, n, "#665");
+  const box = element("graph");
+  const { axes, x, y } = graph(box, last, wins.length ? filled("win of", { side: sides[0] }) : words.policy);
+  let svg = axes;
   if (wins.length) {
-    const line = points(wins.map(([n, win]) => [x(n), y(win)]));
-    svg += `<polygon points="${x(wins[0][0])},${y(0)} ${line} ${x(wins[wins.length - 1][0])},${y(0)}"` +
-      ` fill="#3a3a3a" opacity="0.14"/>` +
-      `<polyline points="${line}" fill="none" stroke="#222" stroke-width="1.5"/>`;
+    svg += course(wins, x, y);
     for (const n of mistakes) {
       const { mark } = data.moves[n], at = data.positions[n + 1].win;
       svg += `<circle class="mistake" cx="${x(n + 1)}" cy="${y(at)}" r="${mark === "bad" ? 4.5 : 3.5}"` +
@@ -223,15 +208,8 @@ function show(wanted) {
   markRow();
 }
 
-// The page may not use the clipboard in a frame of a notebook; then an old way works.
-function copy(content) {
-  const area = made("textarea");
-  area.value = content;
-  document.body.append(area);
-  area.select();
-  const isDone = document.execCommand("copy");
-  area.remove();
-  if (!isDone && navigator.clipboard) navigator.clipboard.writeText(content);
+function copyAndSay(content) {
+  copy(content);
   element("copied").textContent = words.copied;
   setTimeout(() => { element("copied").textContent = ""; }, 1500);
 }
@@ -243,8 +221,8 @@ const actions = {
   last: () => show(last),
   flip: () => { flipped = !flipped; drawBoard(); },
   "next mistake": () => show(mistakes.find((n) => n > ply) ?? mistakes[0]),
-  "copy sfen": () => copy(current().sfen),
-  "copy kif": () => copy(data.kif),
+  "copy sfen": () => copyAndSay(current().sfen),
+  "copy kif": () => copyAndSay(data.kif),
 };
 const KEYS = { ArrowLeft: "back", ArrowRight: "forward", Home: "first", End: "last" };
 
@@ -260,11 +238,7 @@ document.onkeydown = (event) => {
 };
 element("slider").max = last;
 element("slider").oninput = (event) => show(Number(event.target.value));
-element("graph").onclick = (event) => {
-  const box = element("graph").getBoundingClientRect();
-  const inner = box.width - MARGIN.left - MARGIN.right;
-  show(Math.round(last * (event.clientX - box.left - MARGIN.left) / inner));
-};
+element("graph").onclick = (event) => show(plyAt(event, last));
 window.onresize = drawGraph;
 element("keys").textContent = words.keys;
 element("about").textContent = data.about;
