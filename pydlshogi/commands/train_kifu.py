@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -135,6 +136,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     play = subprocess.list2cmdline(["python", "-m", "pydlshogi", "play", "--model", str(model)])
     print(f"To play against it: {play}")
     return 0
+
+
+def _play(model: Path) -> list[str]:
+    """Returns the command that opens the board with a model, also if no .venv is activated."""
+    python = Path(sys.executable)
+    if Path.cwd() in python.parents:
+        python = python.relative_to(Path.cwd())
+    return [str(python), "-m", "pydlshogi", "play", "--model", str(model)]
 
 
 def _name(folder: Path | None, preset: Preset) -> str:
