@@ -133,8 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return status
     print(f"Model: {model}. Log: {log}. Curve: {curve}.")
     print(f"In a GUI, set the engine's option modelfile to {model.resolve()}")
-    play = subprocess.list2cmdline(["python", "-m", "pydlshogi", "play", "--model", str(model)])
-    print(f"To play against it: {play}")
+    print(f"To play against it: {subprocess.list2cmdline(_play(model))}")
     return 0
 
 
