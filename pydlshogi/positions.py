@@ -147,14 +147,7 @@ def opponents_view(placement: bytes) -> bytes:
 
 
 def placement_of(board: shogi.Board) -> bytes:
-    """Packs the pieces of a python-shogi board, seen from the side to move.
-
-    Args:
-        board: Any position. It is not changed.
-
-    Returns:
-        ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
-    """
+    """Packs the pieces of a python-shogi board, seen from the side to move, as a placement."""
     packed = bytearray(PLACEMENT_SIZE)
     for square in shogi.SQUARES:
         piece = board.piece_at(square)

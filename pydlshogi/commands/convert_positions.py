@@ -202,17 +202,14 @@ def convert(
             missing[[record.number for record in left_out]] = False
             conversion.without_evaluation += int(missing.sum())
         if not conversion.written:
-            raise UserError(f"no position can be written to {output}: {_first_reason(conversion)}.")
+            reasons = [
+                *(f"{n} positions: {why}" for why, n in conversion.not_written.most_common(1)),
+                *map(str, conversion.report.excluded[:1]),
+                "the input has no positions",
+            ]
+            raise UserError(f"no position can be written to {output}: {reasons[0]}.")
         before_replacing()
     return conversion
-
-
-def _first_reason(conversion: Conversion) -> str:
-    """Says why nothing was written."""
-    for reason, count in conversion.not_written.most_common(1):
-        return f"{count} positions: {reason}"
-    excluded = conversion.report.excluded
-    return str(excluded[0]) if excluded else "the input has no positions"
 
 
 def print_summary(conversion: Conversion, output: Path) -> None:

@@ -29,7 +29,6 @@ YaneuraOu's ``extra/sfen_packer.cpp``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy
@@ -127,12 +126,9 @@ class Decoded(NamedTuple):
 
 
 def decode_records(data: bytes | memoryview, format_: FixedFormat, strict: bool = False) -> Decoded:
-    """Decodes records.
+    """Decodes records; bytes after the last whole record are ignored.
 
-    Args:
-        data: Whole records. Bytes after the last whole record are ignored.
-        format_: Their format.
-        strict: Also leave out records with an illegal move. Much slower.
+    ``strict`` also leaves out records with an illegal move, and is much slower.
     """
     count = len(data) // format_.record.itemsize
     records = numpy.frombuffer(data, format_.record, count)
@@ -172,7 +168,11 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bo
         for row in numpy.flatnonzero(~good).tolist()
     }
     if strict:
-        reasons.update(dict.fromkeys(_illegal(good, boards, moves), "its move is not legal"))
+        for row in numpy.flatnonzero(good).tolist():
+            move = int(moves.origin[row]), int(moves.target[row]), int(moves.piece[row])
+            board = boards.placements[row].tobytes(), int(boards.turns[row])
+            if first_illegal(*board, [move]) == 0:
+                reasons[row] = "its move is not legal"
     positions["ply"] = records[format_.ply] if format_.ply else 0
     good[list(reasons)] = False
     if reasons:
@@ -202,14 +202,6 @@ def _reason(
     return f"its move is not possible: {explain_fault(moves, positions, row)}"
 
 
-def _illegal(good: numpy.ndarray, boards: Boards, moves: Moves) -> Iterator[int]:
-    """Finds the good records with an illegal move."""
-    for row in numpy.flatnonzero(good).tolist():
-        move = int(moves.origin[row]), int(moves.target[row]), int(moves.piece[row])
-        if first_illegal(boards.placements[row].tobytes(), int(boards.turns[row]), [move]) == 0:
-            yield row
-
-
 def limit_evaluations(positions: numpy.ndarray) -> None:
     """Limits evaluations to what ``POSITION`` allows, in place.
 
@@ -224,16 +216,12 @@ def limit_evaluations(positions: numpy.ndarray) -> None:
 def encode_records(
     positions: numpy.ndarray, turns: numpy.ndarray, format_: FixedFormat
 ) -> tuple[numpy.ndarray, list[LeftOut]]:
-    """Encodes positions.
-
-    Args:
-        positions: ``POSITION`` array, (n,). Unknown evaluations become 0.
-        turns: Side to move, (n,).
-        format_: The format.
+    """Encodes ``POSITION`` records (n,) with their sides to move, (n,).
 
     Returns:
-        The records, (m,) of ``format_.record``; and the positions that the format cannot
-        hold: those with an unknown result, or with pieces that are no part of a set.
+        The records, (m,) of ``format_.record``, where unknown evaluations are 0; and the positions
+        that the format cannot hold: those with an unknown result, or with pieces that are no part
+        of a set.
     """
     placements = raw_bytes(positions)[:, :PLACEMENT_SIZE]
     packed, faults = pack(placements, turns, format_.code)

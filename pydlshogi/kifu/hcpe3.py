@@ -62,12 +62,8 @@ REPETITION, DECLARATION = 4, 8
 def encode(
     hcp: bytes, result: int, moves: Sequence[tuple[int, int, Sequence[tuple[int, int]]]]
 ) -> bytes:
-    """Encodes a game.
-
-    Args:
-        hcp: The first board.
-        result: The byte ``result`` of the table above.
-        moves: The move played, the evaluation and the candidates with their visits, of each move.
+    """Encodes a game: its first board, the byte ``result`` of the table above, and of each move the
+    move played, the evaluation, and the candidates with their visits.
     """
     parts = [_GAME.pack(hcp, len(moves), result, 0)]
     for move, evaluation, candidates in moves:
@@ -111,10 +107,7 @@ class Broken(Exception):
 
 
 def scan(data: bytes | memoryview) -> Iterator[Layout]:
-    """Finds games and moves.
-
-    Args:
-        data: The content of a file from the start of a game on.
+    """Finds games and moves in the content of a file from the start of a game on.
 
     Raises:
         Broken: the end of a game cannot be found.
@@ -151,11 +144,7 @@ def scan(data: bytes | memoryview) -> Iterator[Layout]:
 
 
 def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
-    """Cuts a file into blocks of whole games.
-
-    Args:
-        file: An open file.
-        size: Number of bytes to read at once.
+    """Cuts an open file, of which it reads ``size`` bytes at once, into blocks of whole games.
 
     Yields:
         Offset of each block, number of its first game from 0, and its bytes. If the file
@@ -204,13 +193,10 @@ class DecodedGames(NamedTuple):
 
 
 def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames:
-    """Decodes games.
+    """Decodes whole games, such as a block of :func:`blocks`.
 
-    A game is left out completely if its board, result, a move or a candidate is wrong.
-
-    Args:
-        data: Whole games, such as a block of :func:`blocks`.
-        strict: Also leave out games with an illegal move.
+    A game is left out completely if its board, result, a move or a candidate is wrong; with
+    ``strict``, also if a move is illegal.
     """
     left_out: list[LeftOut] = []
     layouts: list[Layout] = []

@@ -421,9 +421,9 @@ class _Ki2Reader(_Reader):
         code = CODES[name]
         target = self._target(file, rank)
         after = self._after(code, promotion)
-        may_be_drop = not (side or motion or promotion or origin[0]) and self._can_drop(
-            code, target
-        )
+        in_hand = code <= HAND_NUM and self._placement[SQUARE_NUM + code - 1] > 0
+        named = side or motion or promotion or origin[0]
+        may_be_drop = in_hand and not (named or self._placement[target])
         squares = [] if drop else origins(self._placement, code, target)
         if origin[0] and origin[1]:
             squares = [s for s in squares if s == self._square(origin[0], origin[1])]
@@ -439,10 +439,6 @@ class _Ki2Reader(_Reader):
         square = squares[0] if squares else SQUARE_NUM + code - 1
         self._add(square, target, after, code if squares else 0)
         self._placement = placement_after(self._placement, square, target, after)
-
-    def _can_drop(self, code: int, target: int) -> bool:
-        in_hand = code <= HAND_NUM and self._placement[SQUARE_NUM + code - 1] > 0
-        return in_hand and not self._placement[target]
 
     def _is_legal(self, origin: int, target: int, after: int) -> bool:
         return first_illegal(self._placement, 0, [(origin, target, after)]) is None

@@ -19,14 +19,9 @@ from pydlshogi.rules import is_legal, is_possible
 
 
 def board_of(placement: bytes, turn: int) -> shogi.Board:
-    """Unpacks a placement to a python-shogi board.
+    """Makes a python-shogi board, without a history.
 
-    Args:
-        placement: Board and hands as in ``POSITION``, seen from the side to move.
-        turn: That side, ``shogi.BLACK`` or ``shogi.WHITE``.
-
-    Returns:
-        The board, without a history.
+    ``placement`` is board and hands as in ``POSITION``, seen from ``turn``, the side to move.
     """
     if turn == shogi.WHITE:
         placement = opponents_view(placement)

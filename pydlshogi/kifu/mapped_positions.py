@@ -98,8 +98,7 @@ class MappedPositions:
     def checksum(self, of_array: Any) -> int:
         """Computes a checksum of all positions, without reading the shards.
 
-        Args:
-            of_array: Function that computes the checksum of a ``POSITION`` array.
+        ``of_array`` computes that of a ``POSITION`` array.
         """
         sums = [of_array(self._records), *(shard.checksum for shard in self._shards)]
         if self._visits is not None:
@@ -114,12 +113,9 @@ AnyPositions = Union[numpy.ndarray, MappedPositions]
 def with_shards(
     records: numpy.ndarray, paths: Sequence[str], visits: Visits | None = None
 ) -> AnyPositions:
-    """Adds the positions of shards, and visits, to an array of positions.
+    """Adds the positions of shards, and visits, to a ``POSITION`` array (n,).
 
-    Args:
-        records: ``POSITION`` array, (n,).
-        paths: The shards.
-        visits: Visits of ``records``; None if they are not used.
+    ``visits`` are those of ``records``, None if they are not used.
 
     Raises:
         ShardError: a file is no shard or is damaged.

@@ -94,12 +94,8 @@ def stream(
 ) -> Iterator[Batch]:
     """Reads sources, a batch at a time: positions, sides to move and visits of the games used.
 
-    Evaluations from HCPE, HCPE3 and PSV files are not limited.
-
-    Args:
-        sources: The files.
-        report: Receives the counts and notes.
-        strict, drop_duplicates: As above.
+    Evaluations from HCPE, HCPE3 and PSV files are not limited. ``report`` receives the counts and
+    notes. The other arguments are those of :func:`read_sources`.
     """
     first_with: dict[bytes, tuple[str, int]] = {}
     report.excluded.extend(

@@ -264,8 +264,7 @@ class Task(NamedTuple):
     def may_complete(self, first_missing: Sequence[Any]) -> bool:
         """Says whether another task is the same as this one, up to its first missing file.
 
-        Args:
-            first_missing: What :meth:`first_missing` of the other task returned.
+        ``first_missing`` is what :meth:`first_missing` of the other task returned.
         """
         if not first_missing:
             return False

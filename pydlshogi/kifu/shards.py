@@ -67,12 +67,7 @@ class ShardError(UserError):
 
 
 def write_shard(path: Path, positions: numpy.ndarray, visits: Visits | None = None) -> None:
-    """Writes a shard atomically.
-
-    Args:
-        path: The file to create or replace.
-        positions: ``POSITION`` array, (n,), n at least 1.
-        visits: Their visits; None if there are none.
+    """Writes a shard of a ``POSITION`` array (n,), n at least 1, and of its visits, atomically.
 
     Raises:
         OSError: the file cannot be written.
@@ -235,8 +230,7 @@ class Shard:
     def prefetch_candidates(self, rows: numpy.ndarray) -> None:
         """Asks the system to read the candidates of positions; waits for their ``starts``.
 
-        Args:
-            rows: As for :meth:`prefetch`, which should have asked for the ``starts``.
+        :meth:`prefetch` should have asked for the ``starts``.
         """
         if not self.has_visits:
             return
