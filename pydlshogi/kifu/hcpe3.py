@@ -268,6 +268,8 @@ def _play(
     candidates = _candidates(data, layouts, counts)
     moves = candidates["move16"]
     possible, labels = _check_candidates(moves, played.positions, played.turns, counts)
+    searched = numpy.empty(len(labels), CANDIDATE)
+    searched["label"], searched["count"] = labels, candidates["visits"]
     row = numpy.repeat(numpy.arange(len(counts)), counts)
     played.refuse(row[~possible], "a candidate of move {move} is not possible there")
     left_out.extend(
@@ -282,17 +284,10 @@ def _play(
         turns=played.turns[kept],
         lengths=numpy.bincount(played.game[kept], minlength=len(layouts))[used],
         results=played.games.results[used],
-        visits=_visits(labels, candidates["visits"], counts)[numpy.flatnonzero(kept)],
+        visits=Visits(numpy.append(0, numpy.cumsum(counts)), searched)[numpy.flatnonzero(kept)],
         not_searched=int((used[played.game] & (counts == 0)).sum()),
         left_out=left_out,
     )
-
-
-def _visits(labels: numpy.ndarray, visits: numpy.ndarray, counts: numpy.ndarray) -> Visits:
-    """Makes the visits of positions with ``counts`` candidates each."""
-    candidates = numpy.empty(len(labels), CANDIDATE)
-    candidates["label"], candidates["count"] = labels, visits
-    return Visits(numpy.concatenate([[0], numpy.cumsum(counts)]), candidates)
 
 
 def _replay(layouts: list[Layout], boards: Boards, strict: bool) -> _Played:

@@ -429,7 +429,8 @@ class _Ki2Reader(_Reader):
             squares = [s for s in squares if s == self._square(origin[0], origin[1])]
         if len(squares) + may_be_drop > 1:
             # Some writers do not count a piece that may not move, because it protects its king.
-            legal = [square for square in squares if self._is_legal(square, target, after)]
+            moves = [(square, target, after) for square in squares]
+            legal = [m[0] for m in moves if first_illegal(self._placement, 0, [m]) is None]
             squares = legal if legal or may_be_drop else squares
         squares = _of_side(_of_motion(squares, target, motion), target, side)
         if len(squares) > 1:
@@ -439,9 +440,6 @@ class _Ki2Reader(_Reader):
         square = squares[0] if squares else SQUARE_NUM + code - 1
         self._add(square, target, after, code if squares else 0)
         self._placement = placement_after(self._placement, square, target, after)
-
-    def _is_legal(self, origin: int, target: int, after: int) -> bool:
-        return first_illegal(self._placement, 0, [(origin, target, after)]) is None
 
 
 def _of_side(squares: list[int], target: int, side: str | None) -> list[int]:

@@ -128,7 +128,9 @@ class _Maker:
         report = Report.from_plain(progress.report)
         if not progress.shards:
             raise KifuError(f"no record can be used ({report.records} left out{_first(report)})")
-        remove_other_shards(folder, progress)
+        for path in folder.glob(f"*{SUFFIX}"):  # of an earlier run
+            if _NAME.fullmatch(path.name) and path.name not in progress.shards:
+                path.unlink()
         with write_beside(folder / LIST) as file:
             file.write("".join(f"{name}\n" for name in progress.shards).encode())
         return Made(progress.shards, report, continued)
@@ -340,13 +342,6 @@ def read_progress(folder: Path, task: Task) -> Progress:
             "since, or another version of pydlshogi made it. Delete it, or choose another folder."
         )
     return progress
-
-
-def remove_other_shards(folder: Path, progress: Progress) -> None:
-    """Removes the shards of an earlier run that are not shards of this one."""
-    for path in folder.glob(f"*{SUFFIX}"):
-        if _NAME.fullmatch(path.name) and path.name not in progress.shards:
-            path.unlink()
 
 
 def lists_shards(path: Path) -> bool:
