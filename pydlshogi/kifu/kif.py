@@ -44,7 +44,7 @@ from pydlshogi.kifu.kif_text import (
     lines_of,
     square_of,
 )
-from pydlshogi.kifu.legality import first_illegal
+from pydlshogi.kifu.legality import board_of, possible_move
 from pydlshogi.kifu.movement import origins, placement_after
 from pydlshogi.kifu.parsed_game import Game, Move, NoMovesError, RecordError
 from pydlshogi.positions import HAND_NUM, PLY_MAX, PROMOTED, UNKNOWN
@@ -429,8 +429,9 @@ class _Ki2Reader(_Reader):
             squares = [s for s in squares if s == self._square(origin[0], origin[1])]
         if len(squares) + may_be_drop > 1:
             # Some writers do not count a piece that may not move, because it protects its king.
-            moves = [(square, target, after) for square in squares]
-            legal = [m[0] for m in moves if first_illegal(self._placement, 0, [m]) is None]
+            board = board_of(self._placement, shogi.BLACK)
+            moves = [Move(square, target, after, code, self._line) for square in squares]
+            legal = [move.origin for move in moves if possible_move(board, move) is not None]
             squares = legal if legal or may_be_drop else squares
         squares = _of_side(_of_motion(squares, target, motion), target, side)
         if len(squares) > 1:
