@@ -62,7 +62,7 @@ _ORIGIN = rf"[(（]([{''.join(DIGITS)}])([{''.join(DIGITS)}])[)）]"
 _NUMBER = rf"[{BLANKS}]*([0-9０-９]+)(?![0-9０-９])(?:手目|[.．:：)）、])?[{BLANKS}]*"
 _MOVE = (
     rf"(?:[{_MARKS}][{BLANKS}]*)?{TARGET_AND_PIECE}[{BLANKS}]*"
-    rf"(?:打[{BLANKS}]*(?:[(（]00[)）])?|(?:(不?成|生)[{BLANKS}]*)?{_ORIGIN})"
+    rf"(?:打(?:[{BLANKS}]*[(（]00[)）])?|(?:(不?成|生)[{BLANKS}]*)?{_ORIGIN})"
 )
 # Text after a move of KIF: its times, + if a variation begins, a comment.
 _TIME = r"[(（\[][ 　/／:：.,，\-0-9０-９時間分秒]*[)）\]]"
