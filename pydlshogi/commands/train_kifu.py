@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -132,9 +133,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             return status
     print(f"Model: {model}. Log: {log}. Curve: {curve}.")
     print(f"In a GUI, set the engine's option modelfile to {model.resolve()}")
-    play = subprocess.list2cmdline(["python", "-m", "pydlshogi", "play", "--model", str(model)])
-    print(f"To play against it: {play}")
+    print(f"To play against it: {subprocess.list2cmdline(_play(model))}")
     return 0
+
+
+def _play(model: Path) -> list[str]:
+    """Returns the command that opens the board with a model, also if no .venv is activated."""
+    python = Path(sys.executable)
+    if Path.cwd() in python.parents:
+        python = python.relative_to(Path.cwd())
+    return [str(python), "-m", "pydlshogi", "play", "--model", str(model)]
 
 
 def _name(folder: Path | None, preset: Preset) -> str:
