@@ -60,7 +60,6 @@ class LiveGame:
         networks: Numbers of the networks of Black and White (:class:`Pool`).
 
     Attributes:
-        number, start, searches: As above.
         began: When it began, as by ``time.perf_counter``.
         moves: The moves so far.
         end: How the game ended, one of :data:`ENDS`; "" while it goes on.
