@@ -63,9 +63,10 @@ def _print_gpu() -> None:
     import cupy
 
     from pydlshogi.device import select_device
+    from pydlshogi.errors import UserError
     from pydlshogi.layers.gpu import cudnn
 
-    select_device(0).use()  # computes something
+    device = select_device(0)  # computes something
     properties = cupy.cuda.runtime.getDeviceProperties(0)
     runtime = cupy.cuda.runtime
     print(
@@ -77,7 +78,11 @@ def _print_gpu() -> None:
         f"CUDA\tdriver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}, "
         f"NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
     )
-    print(f"cuDNN\t{cudnn.missing() or 'can be used'}")
+    try:
+        cudnn.require(device, "cudnn")
+        print("cuDNN\tcan be used")
+    except UserError as error:
+        print(f"cuDNN\t{error}")
     _print_details(cupy)
 
 

@@ -436,7 +436,7 @@ PARTS = {
     "evaluation": Part(evaluation, 3),
     "engine": Part(engine, 1.5),
     "tests": Part(tests, 4),
-    "losses": Part(losses, 3),
+    "losses": Part(losses, 4),
     "benchmark": Part(benchmark, 5),
     "train_best": Part(train_best, 4),
     "train_large_batch": Part(train_large_batch, 4),

@@ -26,7 +26,7 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--convolution",
-        choices=("auto", "winograd", "cudnn", "chainer"),
+        choices=("auto", "winograd", "chainer", "cudnn"),
         default="auto",
         help="method that computes convolutions: ours, on a GPU cuDNN's, the faster of these, or "
         "Chainer's (default: %(default)s)",

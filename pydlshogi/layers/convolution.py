@@ -20,9 +20,6 @@ these links.
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -45,44 +42,32 @@ L = chainer.links
 
 #: The methods. "winograd": ours wherever possible. "auto" and "cudnn": the same on a CPU; on a GPU,
 #: cuDNN where it is faster in training, and cuDNN wherever possible. "chainer": Chainer's own.
-CONVOLUTIONS = ("auto", "winograd", "cudnn", "chainer")
+CONVOLUTIONS = ("auto", "winograd", "chainer", "cudnn")
 
-_chosen = "auto"
-
-#: ``name``: what :func:`using_convolution` chose for a thread.
-_in_thread = threading.local()
+#: Chainer's configuration has a value for the process, and on request another one for a thread.
+_config: Any = chainer.global_config
+_config.convolution = "auto"
 
 
 def set_convolution(name: str) -> None:
     """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on."""
-    global _chosen
-    _check(name)
-    _chosen = name
-
-
-def _check(name: str) -> None:
-    if name not in CONVOLUTIONS:
-        raise ValueError(f"convolution {name!r} is unknown; choose from {', '.join(CONVOLUTIONS)}")
+    _config.convolution = _known(name)
 
 
 def get_convolution() -> str:
-    """Returns the method that :func:`set_convolution` chose; at first "auto".
-
-    In a thread with an open :func:`using_convolution`, it is the method of that.
-    """
-    return getattr(_in_thread, "name", None) or _chosen
+    """Returns the method that was chosen for this thread, or for the process; at first "auto"."""
+    return str(chainer.config.convolution)
 
 
-@contextlib.contextmanager
-def using_convolution(name: str) -> Iterator[None]:
-    """Chooses one of :data:`CONVOLUTIONS` for this thread while the context is open."""
-    _check(name)
-    before = getattr(_in_thread, "name", None)
-    _in_thread.name = name
-    try:
-        yield
-    finally:
-        _in_thread.name = before
+def using_convolution(name: str) -> Any:
+    """Makes a context that chooses one of :data:`CONVOLUTIONS` for this thread."""
+    return chainer.using_config("convolution", _known(name))
+
+
+def _known(name: str) -> str:
+    if name not in CONVOLUTIONS:
+        raise ValueError(f"convolution {name!r} is unknown; choose from {', '.join(CONVOLUTIONS)}")
+    return name
 
 
 def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:

@@ -23,8 +23,9 @@ from pydlshogi.layers.gpu.products import get_precision, product
 
 logger = logging.getLogger(__name__)
 
-#: Runs of each module that "auto" times.
-_RUNS = 5
+#: Runs of each module that "auto" times, and the largest difference of their results that it takes
+#: for rounding, relative to the largest number.
+_RUNS, _TOLERANCE = 5, 0.01
 
 _relu_gradient = Kernel(
     "relu_gradient",
@@ -105,37 +106,33 @@ class Convolution:
         return self._modules[key]
 
     def _choose(self, task: str, arguments: tuple[Any, ...], measures: bool) -> Any:
-        reason = cudnn.missing()
-        if not reason:
-            try:
-                getattr(cudnn, task)(*arguments)
-            except (cudnn.CudnnError, RuntimeError, MemoryError) as error:
-                reason = str(error)
-        if reason:
-            self._explain(reason, measures)
-            return im2col
+        ours, theirs = (
+            functools.partial(getattr(module, task), *arguments) for module in (im2col, cudnn)
+        )
+        try:
+            found = theirs()
+        except (cudnn.CudnnError, RuntimeError, MemoryError) as error:
+            return self._ours(str(error), logging.DEBUG if measures else logging.WARNING)
         if not measures:
             return cudnn
-        ours, theirs = (
-            _seconds(functools.partial(getattr(module, task), *arguments))
-            for module in (im2col, cudnn)
-        )
-        logger.debug("%s: ours %.2g s, cuDNN %.2g s", task, ours / _RUNS, theirs / _RUNS)
-        return cudnn if theirs < ours else im2col
+        expected = ours()
+        if not abs(found - expected).max() <= _TOLERANCE * abs(expected).max():
+            return self._ours(f"its results of {task} are wrong", logging.WARNING)
+        return cudnn if _seconds(theirs) < _seconds(ours) else im2col
 
-    def _explain(self, reason: str, measures: bool) -> None:
-        """Says once that our kernels compute, if the user asked for cuDNN."""
-        level = logging.DEBUG if measures or self._has_warned else logging.WARNING
+    def _ours(self, reason: str, level: int) -> Any:
+        """Says once why our kernels compute, and returns their module."""
+        level = logging.DEBUG if self._has_warned else level
         logger.log(level, "our own kernels compute some convolutions, not cuDNN: %s", reason)
-        self._has_warned = self._has_warned or not measures
+        self._has_warned = self._has_warned or level == logging.WARNING
+        return im2col
 
 
 def _seconds(run: Callable[[], Any]) -> float:
-    """Times some runs; the GPU is idle before and after them."""
+    """Times some runs of compiled kernels; the GPU is idle before and after them."""
     import cupy
 
     stream = cupy.cuda.get_current_stream()
-    run()  # compiles the kernels
     stream.synchronize()
     start = time.perf_counter()
     for _ in range(_RUNS):

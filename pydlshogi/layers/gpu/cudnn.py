@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -27,36 +27,11 @@ _TYPES = {"float32": "FLOAT", "tf32": "FLOAT", "float16": "HALF", "bfloat16": "B
 #: What no graph may do: sum in another order each time, and round more than the precision says.
 _AVOIDED = ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
 
-#: Number of a graph's first array, the result. The inputs follow.
-_RESULT = 1
-
 #: Boundary in bytes on which cuDNN expects arrays to begin.
 _ALIGNMENT = 16
 
 #: cuDNN's handles by thread and number of the GPU: threads cannot share one.
 _handles: dict[tuple[int, int], Any] = {}
-
-
-class _Task(NamedTuple):
-    """What a graph computes.
-
-    Attributes:
-        name: Name of a function of this module.
-        x: Shape of the boards, (n, in, height, width).
-        W: Shape of the filters, (out, in, rows, columns).
-        has_third: Whether there is a bias, or the factor of a gradient.
-        relu: Whether to apply ReLU to the result.
-        precision: One of ``_TYPES``.
-        gpu: Number of the GPU.
-    """
-
-    name: str
-    x: tuple[int, ...]
-    W: tuple[int, ...]
-    has_third: bool
-    relu: bool
-    precision: str
-    gpu: int
 
 
 class CudnnError(UserError):
@@ -69,33 +44,17 @@ def require(device: Any, convolution: str) -> None:
     Raises:
         CudnnError: it does not.
     """
-    if device.xp is numpy:
-        reason = "the device is the CPU"
-    elif convolution not in ("auto", "cudnn"):
-        reason = f"--convolution {convolution} does not use it"
-    else:
+    try:
+        if device.xp is numpy:
+            raise CudnnError("the device is the CPU")
+        if convolution not in ("auto", "cudnn"):
+            raise CudnnError(f"--convolution {convolution} does not use it")
         device.use()
-        reason = missing()
-    if reason:
+        _handle()
+    except CudnnError as reason:
         raise CudnnError(
             f"--precision bfloat16 needs cuDNN on a GPU, but {reason}. Choose another precision."
-        )
-
-
-def missing() -> str:
-    """Says why cuDNN cannot compute on the current GPU; empty if it can."""
-    return _missing(current_gpu())
-
-
-@functools.cache
-def _missing(gpu: int) -> str:
-    try:
-        _handle()
-    except ImportError:
-        return "the package nvidia-cudnn-frontend is not installed (see docs/gpu.md)"
-    except Exception as error:  # a library that is missing or too old fails in many ways
-        return f"cuDNN cannot be used: {_first_line(error)}"
-    return ""
+        ) from None
 
 
 def current_gpu() -> int:
@@ -147,108 +106,117 @@ def _factor(value: float, gpu: int) -> Any:
     return cupy.full(1, value, numpy.float32)
 
 
-def _compute(
-    name: str,
-    x: tuple[int, ...],
-    W: tuple[int, ...],
-    inputs: tuple[Any, ...],
-    relu: bool = False,
-) -> Any:
-    """Computes a graph on the current stream of CuPy; the arguments are those of :class:`_Task`.
+_Shape = tuple[int, ...]
 
-    Raises:
-        CudnnError: cuDNN has no such graph.
+
+def _compute(task: str, x: _Shape, W: _Shape, inputs: tuple[Any, ...], relu: bool = False) -> Any:
+    """Computes one of the functions above on the current stream of CuPy.
+
+    Args:
+        task: Its name.
+        x: Shape of the boards.
+        W: Shape of the filters.
+        inputs: The arrays in the order of memory, with a bias or a factor as the third one.
+        relu: Whether to apply ReLU to the result.
     """
     import cupy
 
-    task = _Task(name, x, W, len(inputs) > 2, relu, get_precision(), current_gpu())
-    graph = _graph(task)
-    shape = _shapes(task)[0]
-    result = cupy.empty((shape[0] * shape[2] * shape[3], shape[1]), numpy.float32)
+    precision, gpu = get_precision(), current_gpu()
+    graph, (n, channels, *size) = _graph(task, x, W, len(inputs) > 2, relu, precision, gpu)
+    result = cupy.empty((n * size[0] * size[1], channels), numpy.float32)
     workspace = cupy.empty(max(1, graph.get_workspace_size()), numpy.uint8)
     aligned = [array if array.data.ptr % _ALIGNMENT == 0 else array.copy() for array in inputs]
-    addresses = {number: array.data.ptr for number, array in enumerate((result, *aligned), _RESULT)}
+    addresses = {number: array.data.ptr for number, array in enumerate((result, *aligned), 1)}
     graph.execute(addresses, workspace.data.ptr, _handle())
-    return to_boards(result, *shape[2:])
+    return to_boards(result, *size)
 
 
 def _handle() -> Any:
-    """Returns the handle of this thread and the current GPU, on the current stream of CuPy."""
-    import cudnn
+    """Returns the handle of this thread and the current GPU, on the current stream of CuPy.
+
+    Raises:
+        CudnnError: cuDNN cannot be used.
+    """
     import cupy
 
     key = threading.get_ident(), current_gpu()
-    if key not in _handles:
-        _handles[key] = cudnn.create_handle()
-    cudnn.set_stream(_handles[key], cupy.cuda.get_current_stream().ptr)
+    try:
+        import cudnn
+
+        if key not in _handles:
+            _handles[key] = cudnn.create_handle()
+        cudnn.set_stream(_handles[key], cupy.cuda.get_current_stream().ptr)
+    except ImportError:
+        reason = "the package nvidia-cudnn-frontend is not installed (see docs/gpu.md)"
+        raise CudnnError(reason) from None
+    except Exception as error:  # a library that is missing or too old fails in many ways
+        raise CudnnError(f"cuDNN cannot be used: {_first_line(error)}") from None
     return _handles[key]
 
 
 @functools.cache
-def _graph(task: _Task) -> Any:
-    """Builds the graph of a task.
+def _graph(
+    task: str, x: _Shape, W: _Shape, has_third: bool, relu: bool, precision: str, gpu: int
+) -> tuple[Any, list[int]]:
+    """Builds the graph of a task; returns it and the shape of its result.
 
     Raises:
-        CudnnError: cuDNN has no such graph.
+        CudnnError: cuDNN has no such graph, or cannot be used.
     """
+    handle = _handle()
+    y = (x[0], W[0], *x[2:])
+    orders = {"forward": (y, x, W), "data_gradient": (x, y, W), "filter_gradient": (W, x, y)}
+    third = [(1, W[0] if task == "forward" else 1, 1, 1)] if has_third else []
+    shapes = [list(shape) for shape in (*orders[task], *third)]
+    pads = [W[2] // 2, W[3] // 2]
+    try:
+        return _build(handle, task, shapes, pads, relu, precision), shapes[0]
+    except Exception as error:  # of a shape or GPU that cuDNN does not support; no RuntimeError
+        raise CudnnError(f"{task} {x} {W}: {_first_line(error)}") from None
+
+
+def _build(
+    handle: Any, task: str, shapes: list[list[int]], pads: list[int], relu: bool, precision: str
+) -> Any:
     import cudnn
 
-    try:
-        return _build(cudnn, task)
-    except Exception as error:  # of a shape or GPU that cuDNN does not support; no RuntimeError
-        raise CudnnError(f"{task.name} {task.x} {task.W}: {_first_line(error)}") from None
-
-
-def _build(cudnn: Any, task: _Task) -> Any:
-    kinds, notes = cudnn.data_type, cudnn.numerical_note
-    kind = getattr(kinds, _TYPES[task.precision])
+    kinds = cudnn.data_type
+    kind = getattr(kinds, _TYPES[precision])
     graph = cudnn.pygraph(
         io_data_type=kind,
         intermediate_data_type=kinds.FLOAT,
         compute_data_type=kinds.FLOAT,
-        handle=_handle(),
+        handle=handle,
     )
-    shape, *shapes = _shapes(task)
+    # The result has the number 1, and the inputs follow.
     inputs = [
-        graph.tensor(dim=dim, stride=_strides(dim), data_type=kind)
-        for dim, kind in zip(shapes, (kind, kind, kinds.FLOAT))
+        graph.tensor(dim=shape, stride=_strides(shape), data_type=kind).set_uid(number)
+        for number, (shape, kind) in enumerate(zip(shapes[1:], (kind, kind, kinds.FLOAT)), 2)
     ]
-    for number, tensor in enumerate(inputs, _RESULT + 1):
-        tensor.set_uid(number)
     first, second, *third = inputs
-    pad = [task.W[2] // 2, task.W[3] // 2]
-    options = {"padding": pad, "stride": [1, 1], "dilation": [1, 1]}
-    if task.name == "forward":
+    options = {"padding": pads, "stride": [1, 1], "dilation": [1, 1]}
+    if task == "forward":
         result = graph.conv_fprop(image=first, weight=second, **options)
-    elif task.name == "data_gradient":
+    elif task == "data_gradient":
         result = graph.conv_dgrad(loss=first, filter=second, **options)
     else:
         result = graph.conv_wgrad(image=first, loss=second, **options)
-    result.set_dim(shape).set_stride(_strides(shape))
-    if third and task.name == "forward":
+    result.set_dim(shapes[0]).set_stride(_strides(shapes[0]))
+    if third and task == "forward":
         result = graph.bias(input=result, bias=third[0])
     elif third:
         result = graph.mul(a=result, b=third[0])
-    if task.relu:
+    if relu:
         result = graph.relu(input=result)
-    result.set_output(True).set_data_type(kinds.FLOAT).set_uid(_RESULT)
+    result.set_output(True).set_data_type(kinds.FLOAT).set_uid(1)
     graph.validate()
     graph.build_operation_graph()
     graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-    avoided = (*_AVOIDED, "TENSOR_CORE") if task.precision == "float32" else _AVOIDED
-    graph.deselect_numeric_notes([getattr(notes, name) for name in avoided])
+    avoided = (*_AVOIDED, "TENSOR_CORE") if precision == "float32" else _AVOIDED
+    graph.deselect_numeric_notes([getattr(cudnn.numerical_note, name) for name in avoided])
     graph.check_support()
     graph.build_plans()
     return graph
-
-
-def _shapes(task: _Task) -> list[list[int]]:
-    """Lists the shapes of a graph's result and inputs, as (batch, channels, height, width)."""
-    x, W = list(task.x), list(task.W)
-    y = [x[0], W[0], *x[2:]]
-    orders = {"forward": (y, x, W), "data_gradient": (x, y, W), "filter_gradient": (W, x, y)}
-    third = [1, W[0] if task.name == "forward" else 1, 1, 1]
-    return [*orders[task.name], third] if task.has_third else [*orders[task.name]]
 
 
 def _strides(shape: list[int]) -> list[int]:

@@ -1,12 +1,10 @@
 """Products of matrices on a GPU by cuBLAS, and the precisions of convolutions.
 
 - ``float32``: all 24 bits of the factors.
-- ``tf32``: the factors are rounded to 11 bits, and keep the range of float32. GPUs since Ampere
-  (RTX 30, A100) compute it in their matrix units; others compute float32.
-- ``float16``: the factors are stored in 16 bits, 11 of them significant. GPUs since Volta and
-  Turing (V100, RTX 20, T4) compute it in their matrix units.
+- ``tf32``: the factors are rounded to 11 bits; GPUs before Ampere (RTX 30, A100) compute float32.
+- ``float16``: the factors are stored in 16 bits, 11 of them significant.
 - ``bfloat16``: the factors are stored in 16 bits, 8 of them significant, with the range of float32.
-  Only :mod:`pydlshogi.layers.gpu.cudnn` computes it, on GPUs since Ampere.
+  Only :mod:`pydlshogi.layers.gpu.cudnn` computes it.
 
 Sums, results, weights, activations and gradients are float32 in all of them. Our own 1×1
 convolutions compute the last two as tf32.
@@ -75,32 +73,30 @@ def get_precision() -> str:
 
 
 def gradient_scale(n: int) -> float:
-    """Returns the factor of the gradients of n positions while they are float16.
+    """Returns the factor of the gradients of a mean loss of n positions while they are float16.
 
-    The format keeps its precision from 6e-5 to 65504. The gradients of a mean loss become smaller
-    with the batch. With this factor, those of one position may be 1e-6 to 1000; larger ones are
-    cut off.
+    The format keeps its precision from 6e-5 to 65504. So the gradients of one position may be 1e-6
+    to 1000; larger ones are cut off.
     """
     return 64.0 * n
 
 
 def narrow(x: Any, precision: str, scale: float = 1.0) -> Any:
-    """Stores a contiguous float32 array in 16 bits.
+    """Stores a contiguous float32 array of the GPU in 16 bits.
 
     Args:
-        x: The array, of the GPU.
-        precision: "float16", or "bfloat16" with a scale of 1.
-        scale: Factor of the numbers.
+        x: The array.
+        precision: "float16" or "bfloat16".
+        scale: Factor of the numbers in float16.
 
     Returns:
         An array of the same shape: float16, or uint16 with the bits of bfloat16.
     """
-    xp = chainer.backend.get_array_module(x)
-    if precision == "float16":
-        y = xp.empty(x.shape, numpy.float16)
+    xp, is_half = chainer.backend.get_array_module(x), precision == "float16"
+    y = xp.empty(x.shape, numpy.float16 if is_half else numpy.uint16)
+    if is_half:
         _to_float16(x.size, x, y, scale)
     else:
-        y = xp.empty(x.shape, numpy.uint16)
         _to_bfloat16(x.size, x, y)
     return y
 
