@@ -16,9 +16,15 @@ class UserError(Exception):
     """
 
 
-def missing_package(error: ModuleNotFoundError) -> str:
-    """Says what to do when a Python package is not installed."""
+def missing_package(error: ImportError) -> str:
+    """Says what to do when a Python package is not installed, or cannot be imported."""
     package = (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError):
+        reason = " ".join(str(error).split())[:200]
+        return (
+            f"{sys.executable} cannot import the Python package {package} ({reason}). Install it "
+            "again as docs/install.md says, or use the .venv of the clone."
+        )
     remedy = f"Install it: python -m pip install {_NAMES_ON_PYPI.get(package, package)}"
     if package == "chainer":  # it needs an old setuptools before it
         remedy = "Install it as docs/install.md says, or use the .venv of the clone."

@@ -87,10 +87,7 @@ def _cannot_be_written(output: Path, reason: object) -> DrawingError:
 
 @contextlib.contextmanager
 def _boxes() -> Iterator[None]:
-    """Silences the warnings of characters that the font lacks; they become boxes.
-
-    The name of a player or a file may have any character.
-    """
+    """Silences the warnings of characters that the font lacks, as in names; they become boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         yield

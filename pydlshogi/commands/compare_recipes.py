@@ -62,10 +62,7 @@ class Line(NamedTuple):
 def build_parser(add_help: bool = True) -> TrainParser:
     """Makes the parser of the command line.
 
-    It also parses each line of the file of recipes, after the words of the command line.
-
-    Args:
-        add_help: Whether there is the option ``--help``.
+    Without ``--help``, it parses each line of the file of recipes behind the command line.
     """
     parser = TrainParser(
         add_help=add_help,

@@ -65,13 +65,10 @@ class Reported(Exception):
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Makes SIGTERM and SIGHUP raise an exception, so that temporary files are removed.
+    """Makes SIGTERM and SIGHUP raise ``Terminated``, so that temporary files are removed.
 
     A signal that the process ignores, for example under nohup, stays ignored. Only the main
     thread can handle signals; in other threads this does nothing.
-
-    Raises:
-        Terminated: one of them arrived.
     """
     caught = []
     if threading.current_thread() is threading.main_thread():
@@ -96,14 +93,13 @@ def program(
 ) -> Callable[[_Main], Callable[..., int]]:
     """Makes the decorator of a program's ``main(argv=None) -> int``.
 
+    The decorated function returns the exit status and prints the message, as the table at the top
+    of this module says.
+
     Args:
         name: Name of the program, the start of every message.
         remedy: What to do when memory runs out, one sentence.
         interrupted: What to do after Ctrl-C, one sentence; may be empty.
-
-    Returns:
-        A decorator. The decorated function returns the exit status and prints the
-        message, as the table at the top of this module says.
     """
 
     def decorate(main: _Main) -> Callable[..., int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -119,8 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if finished.exists():
         print(f"{run} is finished. To start over: add --restart (make retrain), or rename it.")
     else:
-        files = ["--model", str(model), "--state", str(state), "--log", str(log)]
-        status = _train(preset, [*lists, *files, *preset.options.split()])
+        words = [*lists, "--log", str(log), *preset.options.split()]
+        status = _train(preset.program, words, str(model), str(state))
         if status:
             return status
         finished.touch()
@@ -137,8 +138,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _play(model: Path) -> list[str]:
-    """Returns the command that opens the board with a model."""
-    return ["python", "-m", "pydlshogi", "play", "--model", str(model)]
+    """Returns the command that opens the board with a model, also if no .venv is activated."""
+    python = Path(sys.executable)
+    if Path.cwd() in python.parents:
+        python = python.relative_to(Path.cwd())
+    return [str(python), "-m", "pydlshogi", "play", "--model", str(model)]
 
 
 def _name(folder: Path | None, preset: Preset) -> str:
@@ -154,26 +158,20 @@ def _put_aside(run: Path) -> None:
         print(f"The earlier run is now in the folder {kept}.")
 
 
-def _train(preset: Preset, words: Sequence[str]) -> int:
-    """Starts or continues a training; returns its exit status.
-
-    Args:
-        preset: Names the training program.
-        words: Its lists, files and options.
-    """
+def _train(program: str, words: Sequence[str], model: str, state: str) -> int:
+    """Starts or continues a training with lists and options; returns its exit status."""
     epochs = _epochs(words[0])
-    model, state = (words[words.index(name) + 1] for name in ("--model", "--state"))
-    resume = []
+    resume: list[str] = []
     if os.path.exists(state):
         resume = ["--initmodel", model, "--resume", state]
         epochs -= _finished_epochs(model, state)
         if epochs < 1:
             return 0
         print(f"Continuing the run in the folder {os.path.dirname(state)}.")
-    words = [*words, "--epoch", str(epochs), *resume]
-    print("python -m pydlshogi", preset.program, subprocess.list2cmdline(words), flush=True)
+    words = [*words, "--model", model, "--state", state, "--epoch", str(epochs), *resume]
+    print("python -m pydlshogi", program, subprocess.list2cmdline(words), flush=True)
     os.environ.setdefault("PYDLSHOGI_CONTINUE", "the same command")  # training.run names it
-    train = importlib.import_module(f"pydlshogi.commands.{preset.program}")
+    train = importlib.import_module(f"pydlshogi.commands.{program}")
     status: int = train.main(words)
     return status
 
@@ -201,10 +199,7 @@ def _finished_epochs(model: str, state: str) -> int:
 def _lists(folder: Path | None, run: Path, begun: bool) -> list[str]:
     """Returns the lists of the training and the test games of a run, and makes its folder.
 
-    Args:
-        folder: Folder of the records; None for the shipped ones.
-        run: Folder of the run.
-        begun: Whether the run has begun, so that its lists stay as they are.
+    ``folder`` has the records; None for the shipped ones. The lists of a run that has begun stay.
 
     Raises:
         UserError: the records are not fit, or the run is one on other games.

@@ -80,12 +80,9 @@ TRAIN_PROGRAMS = {
 
 
 class TrainParser(ArgumentParser):
-    """Parser that also refuses options that have no effect without another one.
+    """Parser that also refuses options that have no effect without another one."""
 
-    Attributes:
-        checks_combinations: Whether it does so. Set it to False for a part of the options.
-    """
-
+    #: Whether it does so; False while it parses a part of the options.
     checks_combinations = True
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:

@@ -196,12 +196,9 @@ class _Compiler:
         return found
 
     def _next(self, function: Any, kind: str, taken: set[int]) -> Any:
-        """Returns the function that alone reads the output of one, if it is of a kind; else None.
+        """Returns the function that alone reads the output of one, if its class has this name.
 
-        Args:
-            function: The function.
-            kind: The name of the class.
-            taken: The ids of functions that belong to another fusion.
+        It is None if there is no such function, or if it belongs to another fusion.
         """
         node = function.outputs[0]()
         readers = [] if node is None else self._readers[id(node)]

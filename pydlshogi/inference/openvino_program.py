@@ -194,12 +194,8 @@ def _with_inputs(model: Any) -> Any:
 def _quantize(openvino: Any, model: Any, largest: list[float]) -> None:
     """Changes a model so that OpenVINO computes its :func:`_convolutions` in int8.
 
-    OpenVINO does so where it finds the operation FakeQuantize before both inputs.
-
-    Args:
-        openvino: The package.
-        model: The ``openvino.Model``.
-        largest: The largest input of each convolution.
+    OpenVINO does so where it finds the operation FakeQuantize before both inputs. ``largest`` has
+    the largest input of each convolution.
 
     Raises:
         OpenVINOError: the model has no such convolution.

@@ -33,6 +33,9 @@ _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh"
 _BINARY = (b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b", b"\x80", b"pydlshogi shard")
 # The flag of a .zip for names in UTF-8.
 _ZIP_UTF8 = 0x800
+# What an archive may unpack to: its size so many times, or so many bytes if that is more. Many
+# similar records shrink to a tenth.
+_RATIO, _FREE = 100, 1 << 26
 # A line with a move in CSA.
 _CSA_MOVE = re.compile(rb"^[+-]\d{4}[A-Z]{2}\b", re.MULTILINE)
 
@@ -275,7 +278,7 @@ def read_archive(source: Source) -> Iterator[Member]:
 
     Raises:
         KifuError: the file is a .7z and py7zr is not installed.
-        OSError, ValueError: the archive is damaged.
+        OSError, ValueError: the archive is damaged, or would take far more memory than its size.
     """
     if source.path.lower().endswith(".zip"):
         yield from _read_zip(source)
@@ -291,9 +294,20 @@ def _read_zip(source: Source) -> Iterator[Member]:
     except Exception as error:  # a damaged directory raises exceptions of many kinds
         raise ValueError(f"{type(error).__name__}: {error}") from error
     with archive:
-        for inside in archive.infolist():
-            if is_record_name(inside.filename) and not inside.is_dir():
+        records = [inside for inside in archive.infolist() if is_record_name(inside.filename)]
+        _check_size(source, sum(inside.file_size for inside in records))
+        for inside in records:
+            if not inside.is_dir():
                 yield _unpack(archive, inside, f"{source.name}/{_name_in_zip(inside)}")
+
+
+def _check_size(source: Source, unpacked: int) -> None:
+    """Refuses an archive that is far smaller than its content, before it is unpacked."""
+    if unpacked > max(_FREE, _RATIO * source.size):
+        raise ValueError(
+            f"its {source.size:,} bytes would unpack to {unpacked:,}, which no games do; "
+            "if they are records, unpack it and name their folder"
+        )
 
 
 def _name_in_zip(inside: zipfile.ZipInfo) -> str:
@@ -331,8 +345,9 @@ def _read_7z(source: Source) -> Iterator[Member]:
     with tempfile.TemporaryDirectory(prefix="pydlshogi-") as folder:
         try:
             with py7zr.SevenZipFile(source.path) as archive:
+                _check_size(source, sum(inside.uncompressed for inside in archive.list()))
                 archive.extractall(path=folder)
-        except OSError:
+        except (OSError, ValueError):
             raise
         except Exception as error:  # the exceptions of py7zr have no common base
             raise ValueError(f"{type(error).__name__}: {error}") from error

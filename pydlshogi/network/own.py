@@ -146,13 +146,12 @@ def _class_of(module: Any, path: Path, name: str | None) -> type[Network]:
             f"the file {path} has {what}: a class that is derived from "
             f"pydlshogi.network.network.Network. {found}"
         )
-    _check_planes(own[name], path)
-    _check_constructor(own[name], path)
+    _check(own[name], path)
     return own[name]
 
 
-def _check_planes(cls: type[Network], path: Path) -> None:
-    """Refuses a class whose input planes cannot be made."""
+def _check(cls: type[Network], path: Path) -> None:
+    """Refuses a class whose input planes cannot be made, or that needs arguments."""
     from pydlshogi.features import check_plane_num
 
     try:
@@ -162,10 +161,6 @@ def _check_planes(cls: type[Network], path: Path) -> None:
             f"the class {cls.__name__} in the file {path} has no usable input: its {error}. "
             "Correct its plane_num."
         ) from None
-
-
-def _check_constructor(cls: type[Network], path: Path) -> None:
-    """Refuses a class that cannot be made without arguments."""
     try:
         inspect.signature(cls).bind()
     except TypeError as error:

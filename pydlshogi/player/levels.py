@@ -27,18 +27,13 @@ _FORCED, _MOST_FORCED = 0.9, 2
 class Level:
     """What makes a player weaker.
 
-    Attributes:
-        temperature: Divides the logarithms of the shares by which a move is drawn; 0 for the best
-            move (:func:`shares`).
-        bound: Moves with a smaller share are not drawn.
-        visits: Most visits of the search; with 1 there is none.
-        mate_plies: Longest mate that is searched, in plies; 0 for none.
+    The temperature divides the logarithms of the :func:`shares` by which a move is drawn.
     """
 
-    temperature: float = 0.0
-    bound: float = 0.0
-    visits: int = 1
-    mate_plies: int = 0
+    temperature: float = 0.0  # 0 for the best move
+    bound: float = 0.0  # moves with a smaller share are not drawn
+    visits: int = 1  # most visits of the search; with 1 there is none
+    mate_plies: int = 0  # longest mate that is searched; 0 for none
 
     def settings(self, settings: Settings) -> Settings:
         """Returns the settings of a search at this level."""

@@ -32,13 +32,13 @@ from pydlshogi.player.search_info import (
 )
 from pydlshogi.uct.boards import board_library, libraries_passed_over, make_search_board
 from pydlshogi.uct.compiler import IS_COMPILED
+from pydlshogi.uct.core import LOSS
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.search import Search, compile_search, must_compile
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Node

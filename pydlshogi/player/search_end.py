@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pydlshogi.player.clock import Timer
+from pydlshogi.uct.core import DRAW
 from pydlshogi.uct.line import best_lines, line_of
-from pydlshogi.uct.proof import DRAW
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.tree import Node
 from pydlshogi.usi.protocol import Go

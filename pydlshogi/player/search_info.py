@@ -9,10 +9,10 @@ from typing import Callable
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.opening_book import BookMove
 from pydlshogi.player.strategy import score
+from pydlshogi.uct.core import DRAW, WIN, Proof
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.line import Line, candidates
 from pydlshogi.uct.move import to_usi
-from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 from pydlshogi.usi.protocol import Go
 

@@ -20,9 +20,9 @@ from pydlshogi.selfplay.search import Choice, RootSearch
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.selfplay.starts import Start
 from pydlshogi.uct.boards import make_search_board
+from pydlshogi.uct.core import DRAW, LOSS, WIN
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.judge import CHECKMATED
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
 #: How games end.
 MATED, RESIGNED, DECLARED = "mate", "resignation", "declaration"
@@ -60,7 +60,6 @@ class LiveGame:
         networks: Numbers of the networks of Black and White (:class:`Pool`).
 
     Attributes:
-        number, start, searches: As above.
         began: When it began, as by ``time.perf_counter``.
         moves: The moves so far.
         end: How the game ended, one of :data:`ENDS`; "" while it goes on.

@@ -53,16 +53,7 @@ _MARKS = {MATED: "%TORYO", RESIGNED: "%TORYO", DECLARED: "%KACHI", REPEATED: "%S
 
 
 class Model:
-    """A model file in use.
-
-    Args:
-        path: The file.
-        device: The ``chainer.backend.Device``.
-        backend: What computes it on a CPU.
-
-    Attributes:
-        name: Its name, with a hash of its content.
-        evaluator: The network.
+    """A model file in use: its ``evaluator``, and its ``name`` with a hash of its content.
 
     Raises:
         UserError: the file cannot be used, or its network lacks a head.

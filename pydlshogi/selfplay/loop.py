@@ -42,11 +42,6 @@ from pydlshogi.training.log_file import log_to
 from pydlshogi.training.recipe import Options, Settings
 from pydlshogi.training.run import CONTINUE, run
 
-TITLES = (
-    *("cycle", "games", "rows", "train rows", "policy loss", "value loss"),
-    *("match games", "score", "taken", "elo", "elo low", "elo high", "hours"),
-)
-
 
 class LoopError(UserError):
     """The loop cannot begin."""
@@ -233,20 +228,20 @@ class Loop:
 
 def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
     """Writes the table, the plot and the page of a loop."""
-    rows = [[result[title] for title in TITLES] for result in results]
-    shown = table.markdown(TITLES, rows, texts=(8,))
-    for name, text in (("table.tsv", table.tsv(TITLES, rows)), ("table.md", shown)):
+    titles, rows = list(results[0]), [list(result.values()) for result in results]
+    shown = table.markdown(titles, rows, texts=(titles.index("taken"),))
+    for name, text in (("table.tsv", table.tsv(titles, rows)), ("table.md", shown)):
         with write_beside(folder / name) as file:
             file.write(text.encode())
     figure = new_figure(8, 7)
     above, below = figure.subplots(2, sharex=True)
-    cycles = [result["cycle"] for result in results]
-    above.plot(cycles, [result["elo"] for result in results], marker="o", label="best network")
-    lows, highs = ([result[name] for result in results] for name in ("elo low", "elo high"))
-    above.fill_between(cycles, lows, highs, alpha=0.2, label="new network, 95 % interval")
+    column = dict(zip(titles, zip(*rows)))
+    cycles, bounds = column["cycle"], (column["elo low"], column["elo high"])
+    above.plot(cycles, column["elo"], marker="o", label="best network")
+    above.fill_between(cycles, *bounds, alpha=0.2, label="new network, 95 % interval")
     above.set_ylabel("Elo against the start")
     for name in ("policy loss", "value loss"):
-        below.plot(cycles, [result[name] for result in results], marker="o", label=name)
+        below.plot(cycles, column[name], marker="o", label=name)
     below.set_xlabel("cycle")
     for axes in (above, below):
         axes.legend()

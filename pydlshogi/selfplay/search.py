@@ -25,10 +25,10 @@ from pydlshogi.player.strategy import softmax
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.uct import core
 from pydlshogi.uct.compiler import argument
+from pydlshogi.uct.core import LOSS
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
 from pydlshogi.uct.move import label_table
-from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.tree import Tree
 
 #: Blocks of edges for which there is room at each visit: those of 84 moves.

@@ -18,6 +18,7 @@ Source: C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, On calibration of modern ne
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from pydlshogi.figure import new_figure, save_figure
 from pydlshogi.network.network import Network
 from pydlshogi.network.value_kind import WinLogit
 from pydlshogi.positions import NO_EVALUATION
-from pydlshogi.training.eval_scale import make_axes, win_probability
+from pydlshogi.training.eval_scale import make_axes, minimum, win_probability
 
 #: Number of groups, all of the same width.
 BINS = 20
@@ -38,8 +39,8 @@ BINS = 20
 #: Predictions are kept this far from 0 and 1, because float32 rounds them to these numbers.
 _MARGIN = 1e-7
 
-#: Most steps of Newton's method, and the length of a step at which it ends.
-_STEPS, _SMALL = 50, 1e-9
+#: Logarithm of the largest factor that is tried; the smallest one is its inverse.
+_LOG_MOST = math.log(1000)
 
 
 class Bin(NamedTuple):
@@ -185,41 +186,22 @@ def fit_value_scale(predicted: numpy.ndarray, wins: numpy.ndarray) -> ValueScale
         raise ValueScaleError("its games need wins and losses. Name a list of more games.")
     inside = numpy.clip(predicted[known].astype(float), _MARGIN, 1 - _MARGIN)
     logits = numpy.log(inside / (1 - inside))
-    factor = _fit(logits, wins)
-    if factor is None and (logits * (2 * wins - 1)).sum() > 0:
+    if (logits * (wins - 0.5)).sum() <= 0:  # the slope of the loss at the factor 0
+        raise ValueScaleError(
+            "the values do not predict the results of its games. Name more games, or train on."
+        )
+    if (logits * (2 * wins - 1) == numpy.abs(logits)).all():
         raise ValueScaleError(
             "the values predict every result of its games, so there is no best factor. "
             "Name more games."
         )
-    if factor is None or factor <= 0:
-        raise ValueScaleError(
-            "the values do not predict the results of its games. Name more games, or train on."
-        )
-    before, after = _mean_loss(logits, wins), _mean_loss(factor * logits, wins)
-    return ValueScale(factor, len(wins), before, after)
 
+    def loss(log_factor: float) -> float:
+        corrected = math.exp(log_factor) * logits
+        return float((numpy.logaddexp(0, corrected) - wins * corrected).mean())
 
-def _fit(logits: numpy.ndarray, wins: numpy.ndarray) -> float | None:
-    """Minimizes the loss by Newton's method; None if it has no minimum."""
-    factor, loss = 1.0, _mean_loss(logits, wins)
-    for _ in range(_STEPS):
-        probabilities = (1 + numpy.tanh(factor * logits / 2)) / 2
-        curvature = float((logits * logits * probabilities * (1 - probabilities)).sum())
-        if curvature == 0:
-            return None
-        step = float((logits * (wins - probabilities)).sum()) / curvature
-        # A whole step may be too far.
-        while _mean_loss((factor + step) * logits, wins) > loss and abs(step) > _SMALL:
-            step /= 2
-        factor += step
-        loss = _mean_loss(factor * logits, wins)
-        if abs(step) <= _SMALL:
-            return factor
-    return None
-
-
-def _mean_loss(logits: numpy.ndarray, wins: numpy.ndarray) -> float:
-    return float((numpy.logaddexp(0, logits) - wins * logits).mean())
+    factor = math.exp(minimum(loss, -_LOG_MOST, _LOG_MOST))
+    return ValueScale(factor, len(wins), loss(0), loss(math.log(factor)))
 
 
 def apply_value_scale(network: Any, scale: ValueScale) -> None:

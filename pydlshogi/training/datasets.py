@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from typing import Any
 
 import numpy
 
 from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks, with_shards
-from pydlshogi.kifu.report import Note, Report
+from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.sources import Source, read_list
 from pydlshogi.kifu.visits import Visits
 from pydlshogi.network.network import Network
@@ -133,20 +134,15 @@ def _load_list(name: str, path: str, sources: list[Source], options: Options) ->
 
 def _merge(train: Report, test: Report) -> Report:
     """Merges the reports of both lists; each reason then names its list."""
-
-    def both(of_train: list[Note], of_test: list[Note]) -> list[Note]:
-        return [
+    merged: Any = {
+        notes: [
             note._replace(reason=f"{note.reason} ({name} list)")
-            for name, notes in (("train", of_train), ("test", of_test))
-            for note in notes
+            for name, report in (("train", train), ("test", test))
+            for note in getattr(report, notes)
         ]
-
-    return dataclasses.replace(
-        train,
-        excluded=both(train.excluded, test.excluded),
-        duplicates=both(train.duplicates, test.duplicates),
-        contradictions=both(train.contradictions, test.contradictions),
-    )
+        for notes in ("excluded", "duplicates", "contradictions")
+    }
+    return dataclasses.replace(train, **merged)
 
 
 def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPositions) -> None:
@@ -172,18 +168,15 @@ def _warn_of_missing_evaluations(positions: AnyPositions) -> None:
 
     HCPE and PSV files cannot say that a position has no evaluation. Programs write 0 instead.
     """
-    if not _have_only(positions, 0, NO_EVALUATION):
-        return
-    if _have_only(positions, NO_EVALUATION):
+
+    def have_only(*evaluations: int) -> bool:
+        return all(numpy.isin(part["evaluation"], evaluations).all() for part in chunks(positions))
+
+    if have_only(NO_EVALUATION):
         logger.warning("no training position has an evaluation: the results alone are the target")
-        return
-    logger.warning(
-        "every training position has the evaluation 0 or none, as files have that were converted "
-        "from records without evaluations: the evaluation 0 moves the target of the value head "
-        "towards 0.5; give value_lambda 1"
-    )
-
-
-def _have_only(positions: AnyPositions, *evaluations: int) -> bool:
-    """Checks that all positions have one of some evaluations."""
-    return all(numpy.isin(chunk["evaluation"], evaluations).all() for chunk in chunks(positions))
+    elif have_only(0, NO_EVALUATION):
+        logger.warning(
+            "every training position has the evaluation 0 or none, as files have that were "
+            "converted from records without evaluations: the evaluation 0 moves the target of the "
+            "value head towards 0.5; give value_lambda 1"
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 import numpy
@@ -118,11 +118,11 @@ def fit_scale(counts: Counts) -> float:
             "the evaluations do not predict the results, so that no scale fits. "
             "Check that they are in centipawns and have the right sign."
         )
-    return math.exp(_minimum(error, grid[best - 1], grid[best + 1]))
+    return math.exp(minimum(error, grid[best - 1], grid[best + 1]))
 
 
-def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
-    """Finds the minimum of a function between two points, by golden section search."""
+def minimum(function: Callable[[float], float], low: float, high: float) -> float:
+    """Finds where a function is least between two points, by golden section search."""
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(40):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
@@ -143,21 +143,15 @@ def tabulate(counts: Counts, scale: float) -> list[Row]:
     """Groups positions by their evaluation; ranges without positions are left out."""
     fitted = counts.positions * win_probability(counts.evaluation, scale)
     rows = []
-    for low, high in _ranges():
+    positive = list(zip(_ROWS, (*(low - 1 for low in _ROWS[1:]), EVALUATION_MAX)))
+    negative = [(-high, -low) for low, high in reversed(positive)]
+    for low, high in [*negative, (0, 0), *positive]:
         inside = (counts.evaluation >= low) & (counts.evaluation <= high)
         total = counts.positions[inside].sum()
         if total:
             shares = [float(part[inside].sum() / total) for part in (counts.won, fitted)]
             rows.append(Row(low, high, int(total), *shares))
     return rows
-
-
-def _ranges() -> Iterator[tuple[int, int]]:
-    """Yields smallest and largest evaluation of each row, negative ones first."""
-    positive = list(zip(_ROWS, (*(low - 1 for low in _ROWS[1:]), EVALUATION_MAX)))
-    yield from ((-high, -low) for low, high in reversed(positive))
-    yield 0, 0
-    yield from positive
 
 
 def as_table(rows: Sequence[Row]) -> tuple[list[str], list[list[Any]]]:

@@ -163,9 +163,9 @@ class _Run:
 def read_log(lines: Iterable[str]) -> list[Curve]:
     """Reads the curves of a log, ours or one of the book's, that have points.
 
-    A new run starts a new curve. A resumed run continues the curve before it, from the
-    iteration where it resumed. It replaces the points that a killed run logged after its last
-    save. A run that never started training does neither. Other lines are ignored.
+    A new run starts a new curve. A resumed run continues the curve before it: it replaces the
+    points that a killed run logged after its last save. A run that never started training does
+    neither. Other lines are ignored.
     """
     curves = [Curve()]
     run, next_run, earlier_size = _Run(), _Run(), None

@@ -38,8 +38,8 @@ class Loss:
     def __call__(self, planes: Any, labels: Any, wins: Any) -> Any:
         """Computes the loss of a batch; the arguments are those of :func:`measure`.
 
-        Of several processes, each computes the loss of its share. In evaluation, the means
-        that are reported are those of the whole batch.
+        Of several processes, each computes the loss of its share; means of an evaluation that are
+        reported are of the whole batch.
         """
         if not chainer.config.train:
             loss, measured = measure(self._network, planes, labels, wins)

@@ -156,7 +156,9 @@ def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositio
     With other training positions, the run starts its epoch again. If the files belong to a place
     inside the epoch, they are copied, too. Perhaps the list is wrong, or a disk is away.
     """
-    if continues(options) and not _goes_back(resumed, positions):
+    place = resumed.place if resumed else None
+    goes_back = place and place.position and has_other_positions(place, positions)
+    if continues(options) and not goes_back:
         return
     model, state = (os.fspath(path) for path in (options.settings.model, options.settings.state))
     finish_save(model, state)  # after a killed save the files would be no pair
@@ -165,12 +167,6 @@ def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositio
         copy = keep_earlier(path)
         if copy:
             logger.warning("%s exists already; its content is kept as %s", path, copy)
-
-
-def _goes_back(resumed: State | None, positions: AnyPositions) -> bool:
-    """Says whether a resumed run loses its place inside an epoch."""
-    place = resumed.place if resumed else None
-    return bool(place and place.position and has_other_positions(place, positions))
 
 
 def continues(options: Options) -> bool:

@@ -239,9 +239,8 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
 class RecordedUpdater(chainer.training.updaters.StandardUpdater):
     """Chainer's updater for one GPU. It records how the gradients of a full batch are computed.
 
-    The results are those of ``StandardUpdater``. A recording
-    (:mod:`pydlshogi.layers.gpu.recording`) starts the kernels without Python. Batches of other
-    sizes than ``batchsize`` are computed by ``loss_func``.
+    A recording (:mod:`pydlshogi.layers.gpu.recording`) starts the kernels without Python; the
+    results are the same. Batches of other sizes than ``batchsize`` are computed by ``loss_func``.
     """
 
     def __init__(self, *args: Any, batchsize: int, **kwargs: Any) -> None:

@@ -83,18 +83,6 @@ class SearchBoard(Protocol):
         """Writes the network's input (:mod:`pydlshogi.features`) into (104, 9, 9) float32."""
 
 
-def play(board: SearchBoard, moves: Sequence[int]) -> None:
-    """Plays moves, in order."""
-    for move in moves:
-        board.push(move)
-
-
-def take_back(board: SearchBoard, number: int) -> None:
-    """Takes back a number of moves."""
-    for _ in range(number):
-        board.pop()
-
-
 def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
     """Says whether moves are legal and end in mate.
 
@@ -107,7 +95,8 @@ def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
         board.push(move)
         played += 1
     is_mate = 0 < played == len(moves) and board.in_check() and not len(board.moves())
-    take_back(board, played)
+    for _ in range(played):
+        board.pop()
     return is_mate
 
 

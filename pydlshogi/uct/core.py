@@ -45,15 +45,14 @@ functions only looks at changes of their own module.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
 from pydlshogi.uct.compiler import compiled
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
-#: No proven result.
-UNKNOWN = 2
+#: Outcomes for the side to move; ``UNKNOWN`` stands for no proven result.
+LOSS, DRAW, WIN, UNKNOWN = -1, 0, 1, 2
 
 #: Bits of the field ``marks``.
 SEARCHED, RESTRICTED = 1, 2
@@ -109,6 +108,18 @@ EDGE = numpy.dtype([("child", "i4"), ("prior", "f4"), ("move", "i2")], align=Tru
     EDGE_NUM,
     POOL_SIZE,
 ) = range(13)
+
+
+class Proof(NamedTuple):
+    """The result of a position when both sides play their best.
+
+    Attributes:
+        outcome: :data:`LOSS`, :data:`DRAW` or :data:`WIN` for the side to move.
+        plies: Number of plies to the end of the game.
+    """
+
+    outcome: int
+    plies: int
 
 
 # Selection: the move to visit next.
@@ -186,13 +197,12 @@ def most_visited(nodes: Any, edges: Any, node: int) -> int:
 
     Of children with equally many visits, it is the one that is best for the side to move here.
     """
-    best, most, least_total, edge = 0, -1, 0.0, nodes.first[node]
+    best, edge = 0, nodes.first[node]
     for _ in range(nodes.children[node]):
         child = edges.child[edge]
-        visits, total = nodes.visits[child], nodes.total[child]
-        is_better = visits > most or (visits == most and total < least_total)
+        is_better = not best or _is_preferred(nodes, child, edges.child[best])
         if nodes.outcome[child] == UNKNOWN and is_better:
-            best, most, least_total = edge, visits, total
+            best = edge
         edge = after(edges, edge)
     return best
 
@@ -467,9 +477,9 @@ def remember(nodes: Any, table: Any, node: int) -> None:
 
 
 @compiled
-def remember_all(nodes: Any, pool: Any, table: Any) -> None:
-    """Writes all expanded nodes into an empty table."""
-    for node in range(1, pool[FRESH_NODE]):
+def remember_all(nodes: Any, table: Any, first: int, end: int) -> None:
+    """Writes the expanded nodes of the numbers first … end − 1 into the table."""
+    for node in range(first, end):
         if nodes.moves[node]:
             remember(nodes, table, node)
 

@@ -151,10 +151,7 @@ def _is_new(node: Node) -> bool:
 def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[list[int]], bool]:
     """Searches a mate by the board's own df-pn search, and then a shorter one.
 
-    Args:
-        board: The position; the side to move mates.
-        nodes: Largest number of positions to visit.
-        plies_left: Plies until the game is drawn by its length; later mates do not count.
+    ``nodes`` positions are visited at most. A mate after ``plies_left`` plies does not count.
 
     Returns:
         The moves of the mates found, a shorter one first; and whether df-pn was complete. A
@@ -181,10 +178,9 @@ def find_mate(
 ) -> list[int] | None:
     """Searches a mate of any length.
 
-    The board's own search comes first. It is fast but cannot be interrupted, so it runs in
-    slices. Then our own search runs beside the library's in another process. Only our own search
-    can prove that there is no mate: the library takes a line that it has cut, or that repeats a
-    position, for one without a mate.
+    The board's own search comes first, in slices because it cannot be interrupted. Then our own
+    runs beside the library's in another process. Only our own can prove that there is no mate: the
+    library takes a line that it has cut, or that repeats a position, for one without a mate.
 
     Args:
         search: A search that has not begun.
@@ -226,16 +222,10 @@ def _search_beside(
         while not (line or process.has_ended() or is_over()):  # our own memory is full
             time.sleep(_PAUSE)
         _wait_for_shorter(process, is_stopped, time.monotonic() - start)
-        lines = [line, _checked_mate(search.board, process)]
-        line = min(filter(None, lines), key=len, default=None)
+        found = process.mate()
+        if ends_in_mate(search.board, found) and not (line and len(line) <= len(found)):
+            line = found
     return line
-
-
-def _checked_mate(board: SearchBoard, process: MateProcess) -> list[int]:
-    """Returns the moves of the process's mate; empty without one."""
-    moves = process.mate()
-    # The library may have lost the end of the line from its table.
-    return moves if ends_in_mate(board, moves) else []
 
 
 def _wait_for_shorter(process: MateProcess, is_stopped: Callable[[], bool], seconds: float) -> None:

@@ -15,21 +15,20 @@ import numpy
 
 from pydlshogi.uct import core
 from pydlshogi.uct.compiler import IS_COMPILED
-from pydlshogi.uct.core import BLOCK, EDGE, MOVES_IN_BLOCK, NODE, UNKNOWN
-from pydlshogi.uct.proof import WIN, Proof
+from pydlshogi.uct.core import BLOCK, EDGE, MOVES_IN_BLOCK, NODE, UNKNOWN, WIN, Proof
 
 #: Memory of a node without its edges, with its places in the table, and of a block of edges.
 NODE_BYTES = NODE.itemsize + 16
 BLOCK_BYTES = BLOCK * EDGE.itemsize
 
 #: Least and largest number of nodes and blocks by which an array grows, and the part by which it
-#: grows between them. To prepare the memory of the largest number takes about 5 ms.
-_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 17, 4
+#: grows between them. To prepare the memory of the largest number takes some milliseconds.
+_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 16, 4
 
 #: Elements of an array that are given back at a time, and the seconds between.
 _GIVEN_BACK, _PAUSE = 1 << 19, 0.002
 
-#: Nodes that a slice of :meth:`Tree.sweep` goes through: less than a millisecond.
+#: Nodes that a slice of :meth:`Tree.sweep` goes through: about a millisecond.
 _SLICE = 5000
 
 
@@ -292,6 +291,7 @@ class Tree:
     def forget_evaluations(self) -> None:
         """Forgets the evaluations of dropped nodes."""
         self._table[:] = 0
+        self._unlisted = range(0)
 
     def forget(self) -> None:
         """Drops all nodes with their evaluations, and gives their memory back."""
@@ -378,19 +378,15 @@ class Tree:
 
     def restrict(self, node: int, moves: frozenset[int]) -> None:
         """Leaves a node some of its moves, at least one. It must not have children."""
-        rows = zip(Node(self, node).moves, Node(self, node).priors)
-        kept = [(move, prior) for move, prior in rows if move in moves]
-        whole = sum(prior for _, prior in kept)
-        self.nodes.moves[node], last = len(kept), 0
-        for last, (move, prior) in zip(Node(self, node).edges(), kept):
-            # At a low temperature the probabilities of all these moves may have become 0.
-            self.edges.prior[last] = prior / whole if whole else 1 / len(kept)
-            self.edges.move[last] = move
-        link = last // BLOCK * BLOCK + MOVES_IN_BLOCK
-        before = self.pool[core.FREE_BLOCKS]
-        core.free_blocks_from(*self.arrays[1:], self.edges.child[link])
-        self.pool[core.USED_BLOCKS] -= self.pool[core.FREE_BLOCKS] - before
-        self.edges.child[link] = 0
+        known = Node(self, node)
+        kept = [(move, prior) for move, prior in zip(known.moves, known.priors) if move in moves]
+        priors = numpy.array([prior for _, prior in kept], numpy.float32)
+        # At a low temperature the probabilities of all these moves may have become 0.
+        priors = priors / priors.sum() if priors.any() else numpy.full_like(priors, 1 / len(kept))
+        self.pool[core.USED_BLOCKS] -= core.blocks_of(known.move_num)
+        core.free_blocks_from(*self.arrays[1:], self.nodes.first[node])
+        numbers = numpy.array([move for move, _ in kept], numpy.uint16)
+        core.add_edges(*self.arrays, node, numbers, priors)
         self.nodes.marks[node] |= core.RESTRICTED
 
     # Memory
@@ -435,6 +431,7 @@ class Tree:
         is_outgrown = len(self._table) < 2 * len(self._nodes)
         if is_outgrown:
             self._table = numpy.zeros(1 << (2 * len(self._nodes)).bit_length(), numpy.int32)
+            self._unlisted = range(1, int(self._pool[core.FRESH_NODE]))
         self.nodes = _NodeFields(*(self._nodes[name].data for name in _NodeFields._fields))
         self.edges = _EdgeFields(*(self._edges[name].data for name in _EdgeFields._fields))
         self.pool = self._pool.data
@@ -443,8 +440,6 @@ class Tree:
         if not IS_COMPILED:
             self.arrays = (self.nodes, self.edges, self.pool)
             self.table = self._table.data
-        if is_outgrown:
-            core.remember_all(self.arrays[0], self.arrays[2], self.table)
 
     def _give_back(self) -> None:
         """Gives the memory of the arrays back, in another thread and in slices.
@@ -467,9 +462,15 @@ class Tree:
         threading.Thread(target=shrink, name="freed tree", daemon=True).start()
 
     def sweep(self) -> None:
-        """Goes through a slice of the dropped nodes, which do not count as used any more."""
+        """Does a slice of the work that would take too long at once.
+
+        Dropped nodes do not count as used any more. Nodes come into a table that has grown.
+        """
         if self.pool[core.GARBAGE]:
             core.sweep(*self.arrays, _SLICE)
+        if self._unlisted:
+            now, self._unlisted = self._unlisted[:_SLICE], self._unlisted[_SLICE:]
+            core.remember_all(self.arrays[0], self.table, now.start, now.stop)
 
 
 def _growth(number: int) -> int:

@@ -17,12 +17,7 @@ from pydlshogi.errors import missing_package
 from pydlshogi.usi.dialogue import Dialogue, perhaps_without_reader
 from pydlshogi.usi.options import Options
 from pydlshogi.usi.output import Output
-from pydlshogi.usi.protocol import (
-    FatalError,
-    Go,
-    parse_position,
-    parse_setoption,
-)
+from pydlshogi.usi.protocol import FatalError, Go, parse_position, parse_setoption
 
 #: Relative paths in options start here: the root of a clone. The GUI chooses the current
 #: folder, so that one is of no use.
@@ -105,7 +100,7 @@ class Engine(Dialogue):
         if self._player is None:
             try:
                 self._player = self._make_player(self._output.send)
-            except ModuleNotFoundError as error:
+            except ImportError as error:
                 raise FatalError(missing_package(error)) from error
         return self._player
 

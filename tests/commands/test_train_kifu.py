@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy
@@ -82,7 +83,19 @@ def test_the_shipped_games_are_trained_by_the_best_recipe(trainings, capsys):
     assert "python -m pydlshogi train_policy " in output
     assert str(Path("run/train/model_policy").resolve()) in output
     model = os.path.join("run", "train", "model_policy")
-    assert output.splitlines()[-1].endswith(f"python -m pydlshogi play --model {model}")
+    play = output.splitlines()[-1]
+    assert play.endswith(f" -m pydlshogi play --model {model}")
+    assert sys.executable in play
+
+
+def test_the_command_to_play_names_a_python_of_the_clone_by_a_short_path(
+    trainings, capsys, monkeypatch
+):
+    python = Path.cwd() / ".venv" / "bin" / "python"
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert main([]) == 0
+    words = capsys.readouterr().out.splitlines()[-1].split()
+    assert words[words.index("-m") - 1] == os.path.join(".venv", "bin", "python")
 
 
 def test_the_books_recipe_is_the_default_of_the_training(trainings):

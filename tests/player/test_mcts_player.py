@@ -27,12 +27,11 @@ from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_end import is_settled
 from pydlshogi.player.search_info import Reports, info_lines, why_unknown
 from pydlshogi.uct import boards
-from pydlshogi.uct.core import EDGE, USED_BLOCKS, add_child
+from pydlshogi.uct.core import DRAW, EDGE, LOSS, USED_BLOCKS, WIN, Proof, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import Candidate, Line, best_lines, candidates
 from pydlshogi.uct.move import from_usi, to_usi
-from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.tree import BLOCK_BYTES
 from pydlshogi.usi.protocol import Clock, FatalError, Go

@@ -6,13 +6,12 @@ import pytest
 from uct_helpers import BOARDS, add_moves, make_search, run
 
 from pydlshogi.player.search_info import score_words
-from pydlshogi.uct.core import add_child
+from pydlshogi.uct.core import LOSS, WIN, Proof, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.line import best_lines
 from pydlshogi.uct.mate import LineMate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.proof import LOSS, WIN, Proof
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Tree
 

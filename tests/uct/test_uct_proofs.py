@@ -4,11 +4,10 @@ import cshogi
 import pytest
 from uct_helpers import add_moves, endgames, make_search, nodes_of, run, searched
 
-from pydlshogi.uct.core import add_child
+from pydlshogi.uct.core import DRAW, LOSS, WIN, Proof, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import best_lines
-from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.tree import Tree
 
 WINS = (Proof(LOSS, 4), Proof(LOSS, 2), Proof(WIN, 1), None)

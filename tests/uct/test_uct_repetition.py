@@ -3,11 +3,10 @@
 import pytest
 from uct_helpers import BOARDS, FakeNetwork, make_search, shape
 
-from pydlshogi.uct.core import find
+from pydlshogi.uct.core import DRAW, LOSS, WIN, find
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game, Repetition
 from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
 SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"]
 #: White's king runs from the checks of Black's rook, and back.

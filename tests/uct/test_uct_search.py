@@ -16,12 +16,11 @@ from uct_helpers import (
     shape,
 )
 
-from pydlshogi.uct.core import select
+from pydlshogi.uct.core import WIN, select
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.evaluation import Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.proof import WIN
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.tree import Tree

@@ -6,11 +6,10 @@ import numpy
 import pytest
 from uct_helpers import FakeNetwork, add_moves, make_search, nodes_of, run, shape
 
-from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, blocks_of, reclaim
+from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, WIN, Proof, blocks_of, reclaim
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import to_usi
-from pydlshogi.uct.proof import WIN, Proof
 from pydlshogi.uct.tree import BLOCK_BYTES, NODE_BYTES, Node, Tree
 
 

@@ -254,20 +254,35 @@ def test_an_error_of_ours_does_not_end_the_dialogue(dialogue, toy_player, capsys
     assert "RuntimeError" in capsys.readouterr().err
 
 
-def test_a_missing_package_ends_the_engine_with_the_command_that_installs_it(
-    tmp_path, monkeypatch, capsys
+@pytest.mark.parametrize(
+    ("error", "what", "remedy"),
+    [
+        (
+            ModuleNotFoundError("No module named 'shogi.KIF'", name="shogi.KIF"),
+            "the Python package shogi is not installed in",
+            "Install it: python -m pip install python-shogi",
+        ),
+        (
+            ImportError("DLL load failed\nwhile importing it", name="numpy"),
+            "cannot import the Python package numpy (DLL load failed while importing it).",
+            "docs/install.md says, or use the .venv of the clone.",
+        ),
+    ],
+)
+def test_a_package_that_is_missing_or_broken_ends_the_engine_with_one_sentence(
+    tmp_path, monkeypatch, capsys, error, what, remedy
 ):
     def make_player(send):
-        raise ModuleNotFoundError("No module named 'shogi.KIF'", name="shogi.KIF")
+        raise error
 
     ended = []
     monkeypatch.setattr(Engine, "_die", lambda engine: ended.append(1))
     stream = io.BytesIO()
     Engine("toy", policy_options(), make_player, Output(stream), tmp_path).run([b"isready\n"])
-    said = stream.getvalue().decode()
-    assert "the Python package shogi is not installed in" in said
-    assert said.splitlines()[0].endswith(" Install it: python -m pip install python-shogi")
-    assert capsys.readouterr().err.startswith("error: the Python package shogi is not installed")
+    said = stream.getvalue().decode().splitlines()[0]
+    assert what in said and said.endswith(remedy)
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ") and printed.count("\n") == 1 and what in printed
     assert ended
 
 
