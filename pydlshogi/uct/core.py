@@ -87,7 +87,7 @@ NODE = numpy.dtype(
     ],
     align=True,
 )
-EDGE = numpy.dtype([("child", "i4"), ("prior", "f4"), ("move", "i2")], align=True)
+EDGE = numpy.dtype([("child", "i4"), ("prior", "f4"), ("move", "u2")], align=True)
 
 #: The numbers of ``pool``: the first node and the first edge that were never used; the lists of
 #: free nodes and blocks, and their lengths; the list of the nodes that were dropped, the oldest
@@ -310,7 +310,7 @@ def add_edges(nodes: Any, edges: Any, pool: Any, node: int, moves: Any, priors: 
     """
     bits = priors.view(numpy.int32).astype(numpy.int64)  # in the order of the probabilities
     order = numpy.argsort(moves - (bits << MOVE_BITS))
-    moves, priors = moves[order].astype(numpy.int16), priors[order]
+    moves, priors = moves[order], priors[order]
     block = 0
     for start in range(0, len(moves), MOVES_IN_BLOCK):
         last, block = block, new_block(edges, pool)
