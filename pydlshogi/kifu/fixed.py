@@ -76,10 +76,10 @@ class FixedFormat(NamedTuple):
         code: Format of the boards.
         layout: Format of the moves.
         board, evaluation, move, result: Names of the fields of a record.
-        ply: Name of the field with the number of the move; empty if there is none.
         results: Our result by the file's number, (256,) uint8; ``NO_RESULT`` for other numbers.
         numbers: The file's number of our ``LOSS``, ``WIN`` and ``DRAW``.
         for_black: Whether the file has Black's results, not those of the side to move.
+        ply: Name of the field with the number of the move; empty if there is none.
     """
 
     name: str
@@ -91,10 +91,10 @@ class FixedFormat(NamedTuple):
     evaluation: str
     move: str
     result: str
-    ply: str
     results: numpy.ndarray
     numbers: tuple[int, int, int]
     for_black: bool
+    ply: str = ""
 
 
 class LeftOut(NamedTuple):
@@ -283,7 +283,10 @@ HCPE = FixedFormat(
     HCPE_RECORD,
     HCP,
     APERY,
-    *("hcp", "eval", "bestMove16", "gameResult", ""),
+    board="hcp",
+    evaluation="eval",
+    move="bestMove16",
+    result="gameResult",
     results=HCPE_RESULTS,
     numbers=(2, 1, 0),
     for_black=True,
@@ -310,10 +313,14 @@ PSV = FixedFormat(
     PSV_RECORD,
     PACKED_SFEN,
     YANEURAOU,
-    *("sfen", "score", "move", "game_result", "gamePly"),
+    board="sfen",
+    evaluation="score",
+    move="move",
+    result="game_result",
     results=_PSV_RESULTS,
     numbers=(-1, 1, 0),
     for_black=False,
+    ply="gamePly",
 )
 
 FIXED_FORMATS = (HCPE, PSV)

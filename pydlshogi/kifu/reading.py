@@ -81,10 +81,9 @@ def read_sources(
         if visits is not None:
             visits.append(read.visits_of_all())
     if not (report.positions or may_be_empty):
-        why = f"; the first: {report.excluded[0]}" if report.excluded else ""
         raise KifuError(
             f"no record of the kifu list {os.fspath(kifu_list_file)} can be used "
-            f"({report.records} left out{why})"
+            f"({report.records} left out{report.first_left_out()})"
         )
     return _concatenate(chunks, report.positions), report
 

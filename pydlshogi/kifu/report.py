@@ -71,6 +71,10 @@ class Report:
     unreadable: int = 0
     contradictions: list[Note] = field(default_factory=list)
 
+    def first_left_out(self) -> str:
+        """Names the first record that is left out, for a message; empty if there is none."""
+        return f"; the first: {self.excluded[0]}" if self.excluded else ""
+
     def count(self, results: Sequence[int], positions: int) -> None:
         """Counts used games, given their results for Black and the number of their positions."""
         self.games += len(results)

@@ -127,7 +127,9 @@ class _Maker:
                 self._repair_group(number, group)
         report = Report.from_plain(progress.report)
         if not progress.shards:
-            raise KifuError(f"no record can be used ({report.records} left out{_first(report)})")
+            raise KifuError(
+                f"no record can be used ({report.records} left out{report.first_left_out()})"
+            )
         for path in folder.glob(f"*{SUFFIX}"):  # of an earlier run
             if _NAME.fullmatch(path.name) and path.name not in progress.shards:
                 path.unlink()
@@ -162,7 +164,7 @@ class _Maker:
                 (self._folder / name).unlink(missing_ok=True)
             raise ShardingError(
                 f"damaged shards of {self._folder} cannot be made again, because files cannot be "
-                f"read{_first(report)}. Make them readable, and repeat the command."
+                f"read{report.first_left_out()}. Make them readable, and repeat the command."
             )
 
     def _write_shards(self, number: int, group: list[Source], report: Report) -> list[str]:
@@ -194,11 +196,6 @@ class _Maker:
             count -= end
         if count:
             yield _join(waiting)
-
-
-def _first(report: Report) -> str:
-    """Names the first record that was left out, for a message."""
-    return f"; the first: {report.excluded[0]}" if report.excluded else ""
 
 
 def _group_of(name: str) -> int:
