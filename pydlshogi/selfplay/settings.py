@@ -169,7 +169,7 @@ def load_settings(path: Path, given: Path | None) -> LoopSettings:
         raise ConfigError(f"{source}: games and batch are at least 1, and match_games is even.")
     for name in _out_of_range(settings.self_play):
         raise ConfigError(
-            f"{source}: self_play.{name} is out of range. The help of self_play names it."
+            f"{source}: self_play.{name} is out of its range, which the help names."
         )
     if given or not path.exists():
         with write_beside(path) as file:
