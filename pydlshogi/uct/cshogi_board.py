@@ -112,7 +112,7 @@ class CshogiBoard:
 
     def write_planes(self, out: numpy.ndarray) -> None:
         """Writes the network's input."""
-        write_planes(self._board.sfen(), out)
+        write_planes(self._board.sfen(), self._board.turn, out)
 
     def _can_declare(self) -> bool:
         """Says in a handicap game whether the side to move may declare."""

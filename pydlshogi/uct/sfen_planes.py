@@ -11,7 +11,7 @@ from pydlshogi.common import SQUARE_NUM
 from pydlshogi.features import HAND_MAX, PIECE_TYPE_NUM, SIDE_PLANE_NUM
 from pydlshogi.uct.compiler import argument, compiled
 
-_PLUS, _SLASH, _ZERO, _NINE = b"+/09"
+_PLUS, _SLASH, _ZERO, _NINE, _SPACE = b"+/09 "
 
 #: Number of codes of letters.
 _CODES = 128
@@ -42,40 +42,49 @@ def _table_of_letters() -> numpy.ndarray:
 _TABLES = [argument(table) for table in _table_of_letters()]
 
 
-def write_planes(sfen: str, out: numpy.ndarray) -> None:
-    """Writes the network's input of a position into (104, 9, 9) float32, contiguous."""
-    pieces, side, hands, *_ = sfen.encode().split()
-    turn = shogi.WHITE if side == b"w" else shogi.BLACK
+def write_planes(sfen: str, turn: int, out: numpy.ndarray) -> None:
+    """Writes the network's input of a position into (104, 9, 9) float32, contiguous.
+
+    Args:
+        sfen: The position.
+        turn: The side to move.
+        out: Receives the input.
+    """
+    step = -1 if turn else 1
     out.fill(0)
-    _write(argument(out.reshape(-1)), out, pieces, hands, _TABLES[turn], -1 if turn else 1)
+    _write(argument(out.reshape(-1)), out, sfen.encode(), _TABLES[turn], step)
 
 
 @compiled
-def _write(cells: Any, planes: Any, pieces: Any, hands: Any, table: Any, step: int) -> None:
+def _write(cells: Any, planes: Any, sfen: Any, table: Any, step: int) -> None:
     """Writes the ones.
 
     Args:
         cells: (104 · 81,) float32.
         planes: (104, 9, 9), the same array.
-        pieces: The first word of the SFEN, as bytes.
-        hands: The third word.
+        sfen: The SFEN, as bytes: the pieces, the side to move, the hands, the number of the move.
         table: The table of letters for the side to move.
         step: From a square to the next one of the SFEN: 1, or −1 for White.
     """
-    square = promoted = number = 0
-    for letter in pieces:
+    square = promoted = number = word = 0
+    for letter in sfen:
         if letter > _NINE:
-            cells[table[promoted + letter] + square] = 1
-            square += step
-            promoted = 0
+            if word == 0:  # the pieces
+                cells[table[promoted + letter] + square] = 1
+                square += step
+                promoted = 0
+            elif word == 2:  # the hands
+                first = table[2 * _CODES + letter]
+                planes[first : first + max(1, number)] = 1
+                number = 0
         elif letter > _SLASH:
-            square += step * (letter - _ZERO)
+            digit = letter - _ZERO
+            if word:
+                number = 10 * number + digit
+            else:
+                square += step * digit
         elif letter == _PLUS:
             promoted = _CODES
-    for letter in hands:
-        if letter > _NINE:
-            first = table[2 * _CODES + letter]
-            planes[first : first + max(1, number)] = 1
+        elif letter == _SPACE:
+            word += 1
             number = 0
-        elif letter > _SLASH:
-            number = 10 * number + letter - _ZERO
