@@ -33,10 +33,11 @@ train-value: setup
 retrain: setup
 	$(call TRAIN,train) --restart
 
-# Opens the board in the browser. PLAY_ARGS: options of the program play.
+# Opens the board in the browser. PLAY_ARGS: options of the program play. Ctrl-C (status 130) is the
+# usual end.
 PLAY_ARGS :=
 play: setup
-	$(BIN)/python -m pydlshogi play $(PLAY_ARGS)
+	@$(BIN)/python -m pydlshogi play $(PLAY_ARGS) || test $$? = 130
 
 # Runs the tests, the benchmark, the trainings and the engine on an NVIDIA GPU. A Python that has
 # the packages is used as it is, so that nothing is downloaded; else they are installed into .venv.
@@ -138,17 +139,19 @@ $(BIN)/python:
 	@if test -L $@; then rm -rf $(VENV); \
 	    echo "The Python that made $(VENV) is gone, so $(VENV) was removed. Run the same command again."; exit 1; fi
 	@# Without Debian's package python3-venv, venv fails halfway.
-	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@echo "Making $(VENV), the Python environment of all programs."
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.setuptools: | $(BIN)/python
 	@# uv makes environments without pip.
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip
 	@# With setuptools 80, an older pip would call itself without end at pip install -e.
-	$(BIN)/python -m pip install --quiet "pip>=21.3" "setuptools>=77,<82"
+	@$(BIN)/python -m pip install --quiet "pip>=21.3" "setuptools>=77,<82"
 	@touch $@
 
 $(VENV)/.for-train: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install $(PIP) -e ".[plot,board,7z]"
+	@echo "Installing the packages. This takes some minutes and needs the internet."
+	@$(BIN)/python -m pip install $(PIP) -e ".[plot,board,7z]"
 	$(ADD_SEARCH)
 ifneq ($(FITS_OPENVINO),)
 	@$(BIN)/python -m pip install $(PIP) -e ".[openvino]" || echo "$(NO_OPENVINO)"
@@ -156,6 +159,7 @@ endif
 	@$(ADD_CSHOGI)
 	@$(COMPILE_SEARCH)
 	@touch $@
+	@echo "The environment $(VENV) is ready."
 
 # Not the extra test: it installs much that the tests marked gpu do not need.
 $(VENV)/.for-gpu: pyproject.toml setup.py $(VENV)/.setuptools
@@ -165,12 +169,14 @@ $(VENV)/.for-gpu: pyproject.toml setup.py $(VENV)/.setuptools
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml setup.py $(VENV)/.setuptools
-	$(BIN)/python -m pip install $(PIP) -e ".[test]"
+	@echo "Installing the packages of the tests."
+	@$(BIN)/python -m pip install $(PIP) -e ".[test]"
 	@$(ADD_CSHOGI)
 	@touch $@
 
 $(VENV)/.for-lint: $(VENV)/.for-test
-	$(BIN)/python -m pip install $(PIP) -e ".[lint]"
+	@echo "Installing the packages of the checks."
+	@$(BIN)/python -m pip install $(PIP) -e ".[lint]"
 	@touch $@
 
 clean:

@@ -1,10 +1,14 @@
 """The process of one side of benchmarks/gpu.py.
 
-Arguments: the side, its number format (float32, tf32, float16, mixed16, bf16) and the device (cuda
-or cpu). Each line of standard input is a JSON object; each answer is a line of JSON.
+Arguments: the side, its number format (float32, tf32, float16, bfloat16, mixed16) and the device
+(cuda or cpu). The sides are chainer, torch, and ours and cudnn, also with "-recorded".
+
+Each line of standard input is a JSON object; each answer is a line of JSON.
 ``{"versions": true}`` asks for the versions of the libraries. ``{"task": "train" or
 "evaluate", "batch": N, "seconds": S}`` asks for positions per second, measured for about S
-seconds. The answer is a sentence if the measurement fails, for example without memory.
+seconds. ``{"losses": FILE, "batch": N, "steps": N}`` asks for the loss of each training step on
+positions of a file of benchmarks/gpu.py. The weights are the same on each side. The answer is a
+sentence if the measurement fails, for example without memory.
 """
 
 from __future__ import annotations
@@ -17,7 +21,16 @@ import time
 from typing import Any, Callable, NamedTuple
 
 import numpy
-from network_worker import LEARNING_RATE, batch, torch_network
+from network_worker import (
+    DIRECTIONS,
+    FILTERS,
+    LAYERS,
+    LEARNING_RATE,
+    PLANES,
+    SIDE,
+    batch,
+    torch_network,
+)
 
 #: Steps before the clock starts. The first ones compile kernels and record them.
 _WARM_UP = 3
@@ -28,21 +41,25 @@ class Tasks(NamedTuple):
 
     Attributes:
         send: Copies a batch (planes, labels) to the device.
-        train: Runs a training step on what ``send`` returned.
+        prepare: Makes the further arguments of the tasks for what ``send`` returned.
+        train: Runs a training step, and returns its loss on the device.
         evaluate: Computes the logits, without a graph.
         wait: Waits until the device has finished.
+        set_weights: Takes the arrays of :func:`first_weights`.
         versions: Versions of the libraries, in words.
     """
 
     send: Callable[..., Any]
+    prepare: Callable[..., Any]
     train: Callable[..., Any]
     evaluate: Callable[..., Any]
     wait: Callable[[], Any]
+    set_weights: Callable[[list[numpy.ndarray]], None]
     versions: str
 
 
-def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
-    """Makes the tasks of Chainer with a method of convolution."""
+def chainer_side(side: str, numbers: str, device_name: str) -> Tasks:
+    """Makes the tasks of this package, or of Chainer alone."""
     from pydlshogi.compat import chainer
     from pydlshogi.layers.convolution import set_convolution
     from pydlshogi.layers.gpu.products import set_precision
@@ -52,10 +69,10 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
         chainer.global_config.dtype = chainer.mixed16
     device = chainer.get_device("@cupy:0" if device_name == "cuda" else "@numpy")
     device.use()
-    if convolution in ("ours", "recorded"):
+    method, _, recording = side.partition("-")
+    set_convolution("winograd" if method == "ours" else method)
+    if method != "chainer":
         set_precision(numbers)
-    else:
-        set_convolution(convolution)
     network = PolicyNetwork()
     network.to_device(device)
     optimizer = chainer.optimizers.SGD(lr=LEARNING_RATE)
@@ -67,46 +84,56 @@ def chainer_side(convolution: str, numbers: str, device_name: str) -> Tasks:
     def send(x: Any, t: Any) -> Any:
         return device.send(x.astype(dtype)), device.send(t.astype(numpy.int32))
 
-    def train(x: Any, t: Any) -> None:
-        optimizer.update(lambda: chainer.functions.softmax_cross_entropy(network(x), t))
+    def train(x: Any, t: Any) -> Any:
+        loss = chainer.functions.softmax_cross_entropy(network(x), t)
+        network.cleargrads()
+        loss.backward()
+        optimizer.update()
+        return loss.array
 
     def evaluate(x: Any, t: Any) -> None:
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             network(x)
 
-    if convolution == "recorded" and device_name == "cuda":
-        send, train, evaluate = recorded(send, network, optimizer)
+    def set_weights(arrays: list[numpy.ndarray]) -> None:
+        layers = [network[f"l{number}"] for number in range(1, LAYERS + 2)]
+        parameters = [p for layer in layers for p in (layer.W, layer.b) if p is not None]
+        for parameter, array in zip([*parameters, network.l13_bias.b], arrays):
+            parameter.array[...] = device.send(array)
+
+    tasks: tuple[Any, ...] = (lambda *batch: (), train, evaluate)
+    if recording and device_name == "cuda":
+        tasks = recorded(network, optimizer)
     versions = f"Chainer {chainer.__version__}, numpy {numpy.__version__}"
     if device_name != "cuda":
-        return Tasks(send, train, evaluate, lambda: None, versions)
+        return Tasks(send, *tasks, lambda: None, set_weights, versions)
     import cupy
 
     card = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     cuda = cupy.cuda.runtime.runtimeGetVersion()
     versions += f", CuPy {cupy.__version__}, CUDA {cuda}, {card}"
-    return Tasks(send, train, evaluate, cupy.cuda.Device().synchronize, versions)
+    return Tasks(send, *tasks, cupy.cuda.Device().synchronize, set_weights, versions)
 
 
-def recorded(send: Any, network: Any, optimizer: Any) -> tuple[Any, Any, Any]:
-    """Makes the tasks of ours on a GPU with recordings."""
+def recorded(network: Any, optimizer: Any) -> tuple[Any, Any, Any]:
+    """Makes ``prepare``, ``train`` and ``evaluate`` with recordings."""
     from pydlshogi.compat import chainer
     from pydlshogi.layers.gpu.recording import Memory, Recording
-    from pydlshogi.training.updater import Gradients
+    from pydlshogi.training.trainer import Gradients
 
-    def send_and_prepare(x: Any, t: Any) -> Any:
-        arrays = send(x, t)
-        forward = Recording(lambda: network(arrays[0]).array, Memory())
-        return *arrays, Gradients(network), forward
+    def prepare(x: Any, t: Any) -> Any:
+        return Gradients(network), Recording(lambda: network(x).array, Memory())
 
-    def train(x: Any, t: Any, gradients: Any, forward: Any) -> None:
-        gradients(x, t, t.astype(numpy.float32))
+    def train(x: Any, t: Any, gradients: Any, forward: Any) -> Any:
+        measured = gradients(x, t, t.astype(numpy.float32))
         optimizer.update()
+        return measured["loss"][0]
 
     def evaluate(x: Any, t: Any, gradients: Any, forward: Any) -> None:
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             forward()
 
-    return send_and_prepare, train, evaluate
+    return prepare, train, evaluate
 
 
 def torch_side(numbers: str, device_name: str) -> Tasks:
@@ -124,25 +151,31 @@ def torch_side(numbers: str, device_name: str) -> Tasks:
         planes = torch.from_numpy(x).to(device_name).contiguous(memory_format=layout)
         return planes, torch.from_numpy(t).to(device_name)
 
-    def train(x: Any, t: Any) -> None:
+    def train(x: Any, t: Any) -> Any:
         optimizer.zero_grad()
-        with torch.autocast(device_name, torch.bfloat16, enabled=numbers == "bf16"):
+        with torch.autocast(device_name, torch.bfloat16, enabled=numbers == "bfloat16"):
             loss = torch.nn.functional.cross_entropy(network(x), t)
         loss.backward()
         optimizer.step()
+        return loss.detach()
 
     def evaluate(x: Any, t: Any) -> None:
-        autocast = torch.autocast(device_name, torch.bfloat16, enabled=numbers == "bf16")
+        autocast = torch.autocast(device_name, torch.bfloat16, enabled=numbers == "bfloat16")
         with torch.inference_mode(), autocast:
             network(x)
 
+    def set_weights(arrays: list[numpy.ndarray]) -> None:
+        for parameter, array in zip((*network.layers.parameters(), network.bias), arrays):
+            parameter.data.copy_(torch.from_numpy(array))
+
+    tasks = (send, lambda *batch: (), train, evaluate)
     if device_name != "cuda":
-        return Tasks(send, train, evaluate, lambda: None, f"PyTorch {torch.__version__}")
+        return Tasks(*tasks, lambda: None, set_weights, f"PyTorch {torch.__version__}")
     versions = (
         f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, "
         f"cuDNN {torch.backends.cudnn.version()}, {torch.cuda.get_device_name()}"
     )
-    return Tasks(send, train, evaluate, torch.cuda.synchronize, versions)
+    return Tasks(*tasks, torch.cuda.synchronize, set_weights, versions)
 
 
 def give_memory_back() -> None:
@@ -159,14 +192,20 @@ def measure(tasks: Tasks, task: str, size: int, seconds: float) -> float | str:
     run = {"train": tasks.train, "evaluate": tasks.evaluate}[task]
     try:
         arrays = tasks.send(*batch(size))
+        arrays = (*arrays, *tasks.prepare(*arrays))
         for _ in range(_WARM_UP):
             run(*arrays)
         steps = max(2, round(seconds / elapsed(tasks, run, arrays, 2) * 2))
         return size * steps / elapsed(tasks, run, arrays, steps)
     except Exception as error:  # the other measurements must go on
-        if "out of memory" in str(error).lower():
-            return "out of memory"
-        return f"failed: {type(error).__name__}: {str(error)[:200]}"
+        return in_words(error)
+
+
+def in_words(error: Exception) -> str:
+    """Says why a measurement failed."""
+    if "out of memory" in str(error).lower():
+        return "out of memory"
+    return f"failed: {type(error).__name__}: {str(error)[:200]}"
 
 
 def elapsed(tasks: Tasks, run: Callable[..., Any], arrays: Any, steps: int) -> float:
@@ -177,6 +216,40 @@ def elapsed(tasks: Tasks, run: Callable[..., Any], arrays: Any, steps: int) -> f
         run(*arrays)
     tasks.wait()
     return time.perf_counter() - start
+
+
+def first_weights() -> list[numpy.ndarray]:
+    """Makes weights by He's initialization, and biases of 0, in the order of the layers."""
+    random = numpy.random.RandomState(0)
+    found = []
+    for number in range(LAYERS):
+        shape = FILTERS, FILTERS if number else PLANES, 3, 3
+        found += [random.standard_normal(shape) * (2 / numpy.prod(shape[1:])) ** 0.5]
+        found += [numpy.zeros(FILTERS)]
+    found += [random.standard_normal((DIRECTIONS, FILTERS, 1, 1)) * (2 / FILTERS) ** 0.5]
+    found += [numpy.zeros(DIRECTIONS * SIDE**2)]
+    return [array.astype(numpy.float32) for array in found]
+
+
+def losses(tasks: Tasks, file: str, size: int, steps: int) -> list[float] | str:
+    """Trains, and returns the loss of each step; a sentence if it fails."""
+    try:
+        tasks.set_weights(first_weights())
+        with numpy.load(file) as data:
+            planes, labels = data["planes"], data["labels"]
+        random = numpy.random.RandomState(1)
+        further: Any = None
+        found = []
+        for _ in range(steps):
+            chosen = random.randint(0, len(labels), size)
+            x = numpy.unpackbits(planes[chosen], axis=1)[:, : PLANES * SIDE**2]
+            x = x.reshape(-1, PLANES, SIDE, SIDE).astype(numpy.float32)
+            arrays = tasks.send(x, labels[chosen].astype(numpy.int64))
+            further = tasks.prepare(*arrays) if further is None else further
+            found.append(float(tasks.train(*arrays, *further)))
+        return found
+    except Exception as error:  # the other sides must go on
+        return in_words(error)
 
 
 def main() -> int:
@@ -192,7 +265,10 @@ def main() -> int:
         if "versions" in request:
             answer = f"{tasks.versions}, Python {platform.python_version()}"
         else:
-            answer = measure(tasks, request["task"], request["batch"], request["seconds"])
+            if "losses" in request:
+                answer = losses(tasks, request["losses"], request["batch"], request["steps"])
+            else:
+                answer = measure(tasks, request["task"], request["batch"], request["seconds"])
             give_memory_back()
         print(json.dumps(answer), flush=True)
     return 0

@@ -59,11 +59,11 @@ from pydlshogi.player.levels import LEVELS, Level, shares  # noqa: E402
 from pydlshogi.player.strategy import softmax  # noqa: E402
 from pydlshogi.processors import processors  # noqa: E402
 from pydlshogi.uct.boards import make_search_board  # noqa: E402
+from pydlshogi.uct.core import LOSS  # noqa: E402
 from pydlshogi.uct.evaluation import Answer  # noqa: E402
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game  # noqa: E402
 from pydlshogi.uct.line import best_lines, candidates  # noqa: E402
 from pydlshogi.uct.move import label_table  # noqa: E402
-from pydlshogi.uct.proof import LOSS  # noqa: E402
 from pydlshogi.uct.search import Search, compile_search  # noqa: E402
 from pydlshogi.uct.settings import Settings  # noqa: E402
 

@@ -21,8 +21,10 @@ from pydlshogi.uct.game import Game
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
 
-with contextlib.suppress(ImportError):  # versions with a tree of Python objects
-    pass
+try:  # versions with a tree of Python objects
+    from pydlshogi.uct.garbage_collector import no_garbage_collection
+except ImportError:
+    no_garbage_collection = contextlib.nullcontext
 
 LARGEST_BATCH = 128
 
@@ -42,9 +44,8 @@ def measure(sfen: str, visits: int, batch_size: int) -> float:
         Settings(batch_size=batch_size),
     )
     search.begin(Game(CshogiBoard(sfen)))
-    suspend = globals().get("no_garbage_collection", contextlib.nullcontext)
     start = time.process_time()
-    with suspend():
+    with no_garbage_collection():
         while search.root.visits < visits and not search.root.proof:
             search.step(visits)
     return 1e6 * (time.process_time() - start) / search.root.visits

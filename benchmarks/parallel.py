@@ -42,7 +42,7 @@ from pydlshogi.positions import POSITION
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.loss import Loss
 from pydlshogi.training.optimizer import make_optimizer
-from pydlshogi.training.parallel import MPIRanks, join, synchronize
+from pydlshogi.training.parallel import Ranks, join, synchronize
 from pydlshogi.training.recipe import Recipe
 
 #: Bytes a second and seconds of latency of each link.
@@ -114,7 +114,7 @@ def work(name: str, batchsize: int, steps: int) -> None:
     times: list[float] = []
     waits: list[float] = []
     exchanges: list[float] = []
-    if isinstance(ranks, MPIRanks):
+    if ranks.size > 1:
         _time_communication(ranks, waits)
     step = make_step(name, batchsize, ranks)
     for _ in range(2):
@@ -135,7 +135,7 @@ def work(name: str, batchsize: int, steps: int) -> None:
         print(json.dumps({key: 1000 * value for key, value in found.items()}))
 
 
-def _time_communication(ranks: MPIRanks, waits: list[float]) -> None:
+def _time_communication(ranks: Ranks, waits: list[float]) -> None:
     """Appends the time of every exchange to ``waits``."""
 
     def timed(method: Any) -> Any:

@@ -31,9 +31,8 @@ from pydlshogi.device import select_device  # noqa: E402
 from pydlshogi.errors import UserError  # noqa: E402
 from pydlshogi.model_files.model_file import save_model  # noqa: E402
 from pydlshogi.network.registry import make_network  # noqa: E402
-from pydlshogi.selfplay.game import LiveGame  # noqa: E402
+from pydlshogi.selfplay.game import LiveGame, Pool  # noqa: E402
 from pydlshogi.selfplay.generate import Model, random_of  # noqa: E402
-from pydlshogi.selfplay.pool import Pool  # noqa: E402
 from pydlshogi.selfplay.search import RootSearch  # noqa: E402
 from pydlshogi.selfplay.settings import SelfPlaySettings  # noqa: E402
 from pydlshogi.selfplay.starts import draw_start  # noqa: E402
@@ -51,7 +50,7 @@ class Table:
 
     def __init__(self, model: Model, batch: int) -> None:
         self._model, self._number = model, 0
-        self.pool = Pool([model.evaluate], batch, [model.evaluator.plane_num])
+        self.pool = Pool([model.evaluator], batch)
         self._fill()
 
     def step(self) -> int:
@@ -85,7 +84,7 @@ def measure(model: Model, batch: int, rounds: int, seconds: float) -> tuple[floa
     planes = table.pool._batches[0].planes[:batch].copy()
 
     def bare() -> int:
-        model.evaluate(planes)
+        model.evaluator.evaluate(planes)
         return len(planes)
 
     pairs = [(rate(bare, seconds), rate(table.step, seconds)) for _ in range(rounds)]

@@ -57,11 +57,7 @@ class _ChainerFinder:
 
 
 class _ChainerLoader:
-    """Loads a module with what Chainer's import needs.
-
-    Args:
-        loader: Python's own loader of the module.
-    """
+    """Loads a module by Python's own loader, with what Chainer's import needs."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -95,7 +91,13 @@ def _what_chainer_needs() -> Iterator[None]:
     # Not hasattr(numpy, …): numpy 1.24+ warns, and 2.x raises, on some old names.
     missing = "sctypes" not in vars(numpy)
     if missing:
-        numpy.sctypes = _sctypes()  # type: ignore[attr-defined]
+        numpy.sctypes = {  # type: ignore[attr-defined]
+            "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
+            "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
+            "float": [numpy.float16, numpy.float32, numpy.float64],
+            "complex": [numpy.complex64, numpy.complex128],
+            "others": [bool, object, bytes, str, numpy.void],
+        }
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"\s*nccl library could not be loaded")
@@ -103,16 +105,3 @@ def _what_chainer_needs() -> Iterator[None]:
     finally:
         if missing:
             del numpy.sctypes  # type: ignore[attr-defined]
-
-
-def _sctypes() -> dict[str, list[type]]:
-    """Gives what ``numpy.sctypes`` was in numpy 1, as far as Chainer reads it."""
-    import numpy
-
-    return {
-        "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
-        "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
-        "float": [numpy.float16, numpy.float32, numpy.float64],
-        "complex": [numpy.complex64, numpy.complex128],
-        "others": [bool, object, bytes, str, numpy.void],
-    }

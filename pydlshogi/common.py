@@ -48,28 +48,7 @@ UP2_LEFT_PROMOTE = 18
 UP2_RIGHT_PROMOTE = 19
 
 #: The 20 directions of a move on the board: the plain ones, then the promoting ones.
-MOVE_DIRECTION = [
-    UP,
-    UP_LEFT,
-    UP_RIGHT,
-    LEFT,
-    RIGHT,
-    DOWN,
-    DOWN_LEFT,
-    DOWN_RIGHT,
-    UP2_LEFT,
-    UP2_RIGHT,
-    UP_PROMOTE,
-    UP_LEFT_PROMOTE,
-    UP_RIGHT_PROMOTE,
-    LEFT_PROMOTE,
-    RIGHT_PROMOTE,
-    DOWN_PROMOTE,
-    DOWN_LEFT_PROMOTE,
-    DOWN_RIGHT_PROMOTE,
-    UP2_LEFT_PROMOTE,
-    UP2_RIGHT_PROMOTE,
-]
+MOVE_DIRECTION = list(range(UP, UP2_RIGHT_PROMOTE + 1))
 
 #: ``MOVE_DIRECTION_PROMOTED[direction]`` is the promoting form of a plain direction.
 MOVE_DIRECTION_PROMOTED = MOVE_DIRECTION[10:]

@@ -22,10 +22,6 @@ _ON_WINDOWS = os.name == "nt"
 class DeviceError(UserError):
     """The requested GPU cannot be used.
 
-    Args:
-        number: Number of the GPU.
-        reason: Why it cannot be used, in words.
-
     Attributes:
         reason: Why it cannot be used, in words.
     """
@@ -36,14 +32,7 @@ class DeviceError(UserError):
 
 
 def gpu_count() -> tuple[int, str]:
-    """Counts the GPUs that CUDA finds.
-
-    ``chainer.backends.cuda.available`` only says that CuPy can be imported. This function
-    asks the driver.
-
-    Returns:
-        The number of GPUs, and the reason in words if it is 0.
-    """
+    """Counts the GPUs that CUDA's driver finds; returns also the reason in words if it is 0."""
     try:
         import cupy
     except ImportError:
@@ -61,14 +50,11 @@ def gpu_count() -> tuple[int, str]:
 
 
 def select_device(gpu: int | None = None) -> Any:
-    """Chooses the device.
+    """Chooses a ``chainer.backend.Device``, which is not made the current device.
 
     Args:
         gpu: Number of the GPU; negative: the CPU; None: the first GPU, or the CPU if there
             is none. If the first GPU cannot be used, a warning is logged.
-
-    Returns:
-        A ``chainer.backend.Device``; it is not made the current device.
 
     Raises:
         DeviceError: The requested GPU cannot be used.

@@ -55,11 +55,9 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, output: str | os.PathLike[str]) -> None:
-    """Writes a figure atomically; makes the folder if needed.
+    """Writes a ``matplotlib.figure.Figure`` atomically; makes the folder if needed.
 
-    Args:
-        figure: ``matplotlib.figure.Figure``.
-        output: The file. Its suffix determines the format; PNG without one.
+    The suffix of the file determines the format; without one it is PNG.
 
     Raises:
         DrawingError: the file cannot be written, or :func:`check_picture` refuses it.
@@ -89,10 +87,7 @@ def _cannot_be_written(output: Path, reason: object) -> DrawingError:
 
 @contextlib.contextmanager
 def _boxes() -> Iterator[None]:
-    """Silences the warnings of characters that the font lacks; they become boxes.
-
-    The name of a player or a file may have any character.
-    """
+    """Silences the warnings of characters that the font lacks, as in names; they become boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         yield
@@ -100,9 +95,6 @@ def _boxes() -> Iterator[None]:
 
 def check_picture(output: str | os.PathLike[str]) -> None:
     """Checks the format of a picture, and that it does not replace a file such as a model.
-
-    Args:
-        output: The file, as for :func:`save_figure`.
 
     Raises:
         DrawingError: the suffix is none of .png, .svg and .pdf; or the file has no suffix, is not

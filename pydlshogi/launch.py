@@ -97,11 +97,7 @@ _SETUP = "bat\\setup.bat" if _ON_WINDOWS else "make setup"
 
 def main():
     # type: () -> None
-    """Runs the program that the first argument names; without one, lists all programs.
-
-    Raises:
-        SystemExit: Always, with the exit status of the program; 2 if there is no such program.
-    """
+    """Runs the program that the first argument names, or lists all; raises SystemExit."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in ("-h", "--help"):
         sys.stdout.write(_listing())
@@ -119,14 +115,7 @@ def main():
 
 def launch(script):
     # type: (str) -> None
-    """Runs the program that is named like a script.
-
-    Args:
-        script: Path of the script in the clone, or of a link to it.
-
-    Raises:
-        SystemExit: Always, with the exit status of the program.
-    """
+    """Runs the program that is named like a script, or like a link to it; raises SystemExit."""
     script = os.path.realpath(script)
     _start(os.path.splitext(os.path.basename(script))[0], [script])
 
@@ -146,9 +135,7 @@ def _start(name, words):
     # type: (str, list[str]) -> None
     """Runs a program, here or in the Python of ``.venv``; always raises SystemExit.
 
-    Args:
-        name: Name of the program.
-        words: What a Python is given, before the arguments, to run this program.
+    A Python is given the words, before the arguments, to run this program.
     """
     # Removed, so that engines and workers started by the program can go over as well.
     has_gone_over = os.environ.pop(GONE_OVER, None) == VENV

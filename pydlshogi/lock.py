@@ -30,12 +30,7 @@ _LONGEST = 300
 
 
 class LockedError(UserError):
-    """Another run writes the same file.
-
-    Args:
-        path: The file.
-        owner: Who writes it, as :func:`lock_outputs` has noted it; may be empty.
-    """
+    """Another run writes the same file; its owner is what :func:`lock_outputs` has noted."""
 
     def __init__(self, path: str | os.PathLike[str], owner: str) -> None:
         super().__init__(
@@ -49,8 +44,8 @@ def lock_outputs(*paths: str | os.PathLike[str]) -> Iterator[None]:
     """Keeps other runs from writing the same files until the block ends.
 
     Beside a file ``NAME`` it makes ``.NAME.lock`` and ``.NAME.owner``, and removes both at
-    the end. Files that a killed run has left do not lock anything. Two names of one file, by a
-    symbolic link, share one lock; empty paths are skipped.
+    the end. Those of a killed run lock nothing. A link shares the lock of its target; empty paths
+    are skipped.
 
     Raises:
         LockedError: Another run writes one of the files; the text names its process.

@@ -38,14 +38,12 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
     """Checks that files can be written later, makes their folders, and removes leftovers.
 
     Args:
-        outputs: Path of each file that will be written, by its option; empty paths are
-            ignored.
+        outputs: Path of each file that will be written, perhaps empty, by its option.
         inputs: Path of each file that must not be overwritten, by its name in messages.
 
     Raises:
-        OutputError: two paths are the same file; a path is a folder (also the folder of
-            another output), a device or read-only; its name is too long; or its folder
-            cannot be made or written to.
+        OutputError: two paths are the same file; a path is a folder, a device or read-only; its
+            name is too long; or its folder cannot be made or written to.
     """
     seen = {real_path(path): name for name, path in inputs.items() if path}
     for option, path in outputs.items():
@@ -69,9 +67,8 @@ def prepare_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str]) -> No
 def keep_earlier(path: str) -> str:
     """Copies a file that a run will replace: it may be the result of days of training.
 
-    Returns:
-        Path of the copy: ``PATH.old``, or ``PATH.old2`` and so on if that exists with another
-        content. Empty if there is no such file.
+    Returns the path of the copy: ``PATH.old``, or ``PATH.old2`` and so on if that exists with
+    another content. It is empty if there is no such file.
 
     Raises:
         OutputError: the copy cannot be made.

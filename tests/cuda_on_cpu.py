@@ -111,7 +111,7 @@ def matrices(transpose, rows, columns, address, kind, length):
     return found.T if transpose else found
 
 
-def _as_tf32(array):
+def as_tf32(array):
     """Rounds float32 numbers to 11 bits."""
     bits = numpy.ascontiguousarray(array).view(numpy.uint32)
     return ((bits + numpy.uint32(1 << 12)) & numpy.uint32(0xFFFFE000)).view(numpy.float32)
@@ -126,7 +126,7 @@ def gemm(handle, op_a, op_b, m, n, k, alpha, *rest):
     left = matrices(op_a, m, k, a, a_kind, a_length).astype(numpy.float32)
     right = matrices(op_b, k, n, b, b_kind, b_length).astype(numpy.float32)
     if compute == 77:
-        left, right = _as_tf32(left), _as_tf32(right)
+        left, right = as_tf32(left), as_tf32(right)
     factor = ctypes.c_float.from_address(alpha).value
     matrices(0, m, n, c, c_kind, c_length)[...] = numpy.float32(factor) * (left @ right)
 

@@ -29,6 +29,9 @@ import numpy
 #: Tells the stand-in from CuPy.
 IS_STAND_IN = True
 
+#: Address: bytes and dtype of the array that was last seen there.
+POINTERS = {}
+
 
 def _words(text):
     return text.split()
@@ -79,7 +82,12 @@ class ndarray:
     flags = property(lambda self: self._host.flags)
     T = property(lambda self: _wrap(self._host.T))
     device = property(lambda self: Device(0))
-    data = property(lambda self: types.SimpleNamespace(ptr=self._host.ctypes.data))
+
+    @property
+    def data(self):
+        address = self._host.ctypes.data
+        POINTERS[address] = self._host.nbytes, self._host.dtype.name
+        return types.SimpleNamespace(ptr=address)
 
     def __len__(self):
         return len(self._host)
@@ -524,16 +532,21 @@ class _Pool:
 
 class _Stream:
     null = None
-    ptr = 0
+    _entered = []
 
     def __init__(self, non_blocking=False):
-        pass
+        self.ptr = id(self)
 
     def __enter__(self):
+        self._entered.append(self)
         return self
 
     def __exit__(self, *args):
-        pass
+        self._entered.pop()
+
+    @classmethod
+    def current(cls):
+        return cls._entered[-1] if cls._entered else _NULL_STREAM
 
     def synchronize(self):
         pass
@@ -541,6 +554,10 @@ class _Stream:
     def begin_capture(self):
         """Refuses, as CuPy 13 does in a product of matrices."""
         raise NotImplementedError("the stand-in records nothing")
+
+
+_NULL_STREAM = _Stream()
+_NULL_STREAM.ptr = 0
 
 
 class _Random:
@@ -599,6 +616,7 @@ def install():
         Device=Device,
         Event=object,
         Stream=_Stream,
+        get_current_stream=_Stream.current,
         MemoryPool=_Pool,
         runtime=runtime,
         memory=memory,

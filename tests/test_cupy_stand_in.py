@@ -134,6 +134,11 @@ def run_gpu_tests(*paths):
     return int(re.search(r"(\d+) passed", summary)[1])
 
 
+@with_compiler
+def test_the_tests_of_cudnn_pass_on_its_stand_in():
+    assert run_gpu_tests("tests/layers/test_gpu_cudnn.py") > 40
+
+
 @pytest.mark.long
 @with_compiler
 def test_some_tests_of_the_gpu_pass_on_the_stand_in():

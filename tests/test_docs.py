@@ -371,6 +371,7 @@ def test_the_readme_leads_to_every_page(page: str) -> None:
     assert {name(p) for p in pages if p.parent == ROOT / "docs"} <= linked
 
 
+@pytest.mark.long
 def test_the_table_of_networks_is_complete_and_right() -> None:
     from pydlshogi.network.registry import NETWORKS, make_network
 
@@ -424,6 +425,7 @@ def test_python_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
         run_script(tmp_path / file)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("player", [file for file, _ in python_blocks("docs/write-a-player.md")])
 def test_the_players_of_the_page_play_a_game(player: str, tmp_path: Path) -> None:
     for file, code in python_blocks("docs/write-a-player.md"):
@@ -457,6 +459,7 @@ def test_the_modelfile_of_the_page_may_have_spaces(tmp_path: Path) -> None:
     assert answers[-1].startswith("bestmove ")
 
 
+@pytest.mark.long
 def test_the_onnx_code_of_the_page_runs(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     ((file, code),) = python_blocks("docs/onnx.md")

@@ -7,6 +7,7 @@ would grow 256 times, and would be far beyond the limit.
 import ast
 import contextlib
 import importlib
+import math
 import pkgutil
 import re
 import sys
@@ -36,6 +37,7 @@ SIZE = 8_000
 #: Seconds of the processor for SIZE characters. A linear pattern needs a hundredth of it, and one
 #: that grows with the square several times as much.
 LIMIT = 0.15
+TRIES = 4
 ALPHABET = (
     " 　\t\xa0\n\r0９1一十a1Z_.,:;+-*/'\"()（）[]|!%&=#<>\\@~^"
     "▲△歩銀玉金成同打不右左上手まで先後勝負分秒落持駒変化の反則時間切れ、。PLNSGBRplnsgbrbw"
@@ -150,12 +152,21 @@ def call(pattern, method):
     return getattr(pattern, method)
 
 
-def seconds(function, text):
-    """Gives the processor's time of a call; errors of the user's text are none."""
-    start = time.process_time()
-    with contextlib.suppress(UserError, ValueError):
-        function(text)
-    return time.process_time() - start
+def seconds(function, text, limit=0.0):
+    """Gives the processor's time of a call; errors of the user's text are none.
+
+    A time over the limit is measured again, and the smallest counts: other programs on the machine
+    slow single calls down, but not all of them.
+    """
+    best = math.inf
+    for _ in range(TRIES):
+        start = time.process_time()
+        with contextlib.suppress(UserError, ValueError):
+            function(text)
+        best = min(best, time.process_time() - start)
+        if best < limit:
+            break
+    return best
 
 
 def test_the_patterns_of_all_rooms_are_found():
@@ -177,9 +188,10 @@ def test_no_pattern_takes_longer_than_its_text_is_long(name, pattern, methods):
         if isinstance(pattern.pattern, bytes):
             text = text.encode("latin-1", "replace")
         for method in methods:
-            assert seconds(call(pattern, method), text) < LIMIT, (method, before, unit)
+            assert seconds(call(pattern, method), text, LIMIT) < LIMIT, (method, before, unit)
 
 
+@pytest.mark.long
 def test_the_test_of_patterns_finds_what_grows_with_the_square():
     bad = re.compile(r"'\*\*[ \t]+([+-]?)0*([0-9]+)(?:[ \t]|\Z)")  # as it once was
     found = [
@@ -281,11 +293,14 @@ def set_up(text):
 def test_reading_takes_no_longer_than_its_text_is_long(read, start):
     for unit in UNITS:
         small, large = (start + unit * (size // len(unit)) + "x" for size in (SIZE // 16, SIZE))
-        assert seconds(read, large) < max(LIMIT, 64 * seconds(read, small)), unit
+        limit = LIMIT
+        if seconds(read, large, limit) >= limit:
+            limit = 64 * seconds(read, small)
+        assert seconds(read, large, limit) < limit, unit
 
 
 @pytest.mark.parametrize("start", ["", "#YANEURAOU-DB2016 1.00\nsfen 9/9/9/9/9/9/9/9/9 b ", "a b "])
 def test_opening_books_take_no_longer_than_their_text_is_long(start, tmp_path):
     for unit in UNITS:
         (tmp_path / "file").write_text(start + unit * (SIZE // len(unit)), encoding="utf-8")
-        assert seconds(read_book, tmp_path / "file") < LIMIT, unit
+        assert seconds(read_book, tmp_path / "file", LIMIT) < LIMIT, unit

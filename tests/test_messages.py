@@ -17,8 +17,8 @@ MODULES = [
     if not path.relative_to(PACKAGE).as_posix().startswith(PROGRAMS)
 ]
 
-# A path for prepare_outputs is named by its option; pip has options of its own.
-_OPTION = re.compile(r"(?<![\w-])--(?!output$|no-build-isolation)[a-z]")
+# pip has options of its own.
+_OPTION = re.compile(r"(?<![\w-])--(?!no-build-isolation)[a-z]")
 
 
 def texts(tree):

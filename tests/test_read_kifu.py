@@ -117,6 +117,7 @@ print(x.sum(), t.sum(), w.sum(), make_features(random.choice(train))[1])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["pickle.DEFAULT_PROTOCOL", "pickle.HIGHEST_PROTOCOL", "2"])
 def test_a_training_script_of_the_books_shape_reads_pickles_and_loads(tmp_path, protocol):
     lines = (KIFU / "kifulist_test.txt").read_text().split()[:4]

@@ -115,6 +115,7 @@ def check_random_positions(number, seed):
         check_against_judge(random_position(chance))
 
 
+@pytest.mark.long
 def test_random_positions_agree_with_the_judge():
     check_random_positions(500, seed=3)
 

@@ -16,6 +16,7 @@ from pydlshogi.read_kifu import read_kifu
 KIFU = Path(__file__).parent.parent / "kifu"
 
 
+@pytest.mark.long
 def test_it_has_learned_to_find_the_moves_of_games_it_has_not_seen():
     network = PolicyNetwork()
     load_model(shipped_model("model_policy"), network)

@@ -8,6 +8,7 @@ import cshogi
 import numpy
 from cshogi import CSA
 
+from pydlshogi.uct.core import add_edges
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
@@ -71,6 +72,12 @@ def searched(visits, sfen=None, moves=(), seed=1, board=CshogiBoard, **settings)
     search = make_search(FakeNetwork(seed), **settings)
     run(search, visits, sfen, moves, board)
     return search
+
+
+def add_moves(tree, node, moves):
+    """Gives a node of a tree some moves with equal probabilities, by their numbers."""
+    moves = numpy.array(moves, numpy.uint16)
+    add_edges(*tree.arrays, node, moves, numpy.full(len(moves), 1 / len(moves), numpy.float32))
 
 
 def nodes_of(node):

@@ -26,7 +26,10 @@ from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.sources import read_list
 
 #: Packages whose versions are printed.
-_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "cupy", "chainer", "numpy", "python-shogi", "cshogi")
+_PACKAGES = (
+    *("cupy-cuda12x", "cupy-cuda13x", "cupy", "chainer", "numpy", "python-shogi", "cshogi"),
+    *("nvidia-cudnn-frontend", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13"),
+)
 
 #: Iterations before the clock starts. CuPy compiles its kernels in the first ones.
 _WARM_UP = 3
@@ -60,8 +63,10 @@ def _print_gpu() -> None:
     import cupy
 
     from pydlshogi.device import select_device
+    from pydlshogi.errors import UserError
+    from pydlshogi.layers.gpu import cudnn
 
-    select_device(0)  # computes something
+    device = select_device(0)  # computes something
     properties = cupy.cuda.runtime.getDeviceProperties(0)
     runtime = cupy.cuda.runtime
     print(
@@ -73,6 +78,11 @@ def _print_gpu() -> None:
         f"CUDA\tdriver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}, "
         f"NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
     )
+    try:
+        cudnn.require(device, "cudnn")
+        print("cuDNN\tcan be used")
+    except UserError as error:
+        print(f"cuDNN\t{error}")
     _print_details(cupy)
 
 

@@ -36,14 +36,18 @@ _TESTS = (
 #: Largest differences between GPU and CPU: of the loss and of the accuracy.
 _LOSS_TOLERANCE, _ACCURACY_TOLERANCE = 2e-3, 3e-3
 
-#: The methods of the part ``evaluation``, and their options. The figures of the last two are only
-#: reported, because they round the factors of products to 11 bits.
+#: The methods of the part ``evaluation``, and their options.
 _METHODS = {
     "chainer": ("--convolution", "chainer"),
     "float32": ("--precision", "float32"),
+    "cudnn": ("--convolution", "cudnn", "--precision", "float32"),
     "tf32": ("--precision", "tf32"),
     "float16": ("--precision", "float16"),
+    "bfloat16": ("--precision", "bfloat16"),
 }
+
+#: Methods that round the factors of products. Their figures are only reported.
+_ROUGH = ("tf32", "float16", "bfloat16")
 
 
 def machine(job: Job) -> None:
@@ -68,12 +72,14 @@ def evaluation(job: Job) -> None:
     expected = _evaluate(job, "cpu", games, "--gpu", "-1")
     different = []
     for label, option in _METHODS.items():
+        if label == "bfloat16" and job.request.is_rehearsal:  # no CPU computes it
+            continue
         found = _evaluate(job, label, games, "--gpu", gpu, *option)
         far = (
             abs(found[0] - expected[0]) > _LOSS_TOLERANCE,
             abs(found[1] - expected[1]) > _ACCURACY_TOLERANCE,
         )
-        if any(far) and label not in ("tf32", "float16"):
+        if any(far) and label not in _ROUGH:
             different.append(label)
     if different:
         raise PartError(f"loss or accuracy differs from the CPU's: {', '.join(different)}")
@@ -188,29 +194,47 @@ def tests(job: Job) -> None:
 
 def benchmark(job: Job) -> None:
     """Measures training and play at several batch sizes, with every method."""
+    seconds = ("--seconds", f"{0.7 * job.left:.0f}")
+    for (task, batch), found in _by_task(_sides(job, *seconds)).items():
+        job.add(f"{task}, batch {batch}, positions a second", "; ".join(found))
+
+
+def losses(job: Job) -> None:
+    """Makes 500 training steps with every method, and compares the losses."""
+    steps = ("--steps", "3") if job.request.is_rehearsal else ()
+    lines = _sides(job, "--losses", str(job.request.kifulist_train), *steps)
+    for (_, batch), found in _by_task(lines).items():
+        for text in found:
+            job.add(f"batch {batch}", text)
+    different = [line.split("\t")[2] for line in lines if line.endswith("; DIFFERENT")]
+    if different:
+        raise PartError(f"the losses are not those of float32: {', '.join(different)}")
+
+
+def _sides(job: Job, *options: str) -> list[str]:
+    """Runs the benchmark; returns the lines ``task, batch, side, result``."""
     request = job.request
-    tsv = request.output / "benchmark.tsv"
-    options = ["--tsv", str(tsv), "--seconds", f"{0.7 * job.left:.0f}"]
-    options += ["--dry_run"] if request.is_rehearsal else []
-    options += ["--torch_python", request.torch_python] if request.torch_python else []
+    tsv = request.output / f"{job.name}.tsv"
+    command = ["benchmarks/gpu.py", "--tsv", str(tsv), *options]
+    command += ["--dry_run"] if request.is_rehearsal else []
+    command += ["--torch_python", request.torch_python] if request.torch_python else []
     keep(tsv)
-    ended = job.run("", "benchmarks/gpu.py", *options)
-    if tsv.exists():
-        for item, text in _by_task(tsv.read_text(encoding="utf-8").splitlines()[1:]):
-            job.add(item, text)
+    ended = job.run("", *command)
+    lines = tsv.read_text(encoding="utf-8").splitlines()[1:] if tsv.exists() else []
     if ended.status != 0:
+        for (task, batch), found in _by_task(lines).items():
+            job.add(f"{task}, batch {batch}, until it failed", "; ".join(found))
         raise PartError(ended.reason)
+    return lines
 
 
-def _by_task(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """Groups the lines ``task, batch, side, result`` of a benchmark by task and batch."""
-    groups: dict[str, list[str]] = {}
+def _by_task(lines: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+    """Groups the lines of a benchmark by task and batch: texts ``side result``."""
+    groups: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         task, batch, side, result = line.split("\t")
-        groups.setdefault(f"{task}, batch {batch}, positions a second", []).append(
-            f"{side} {result}"
-        )
-    return [(item, "; ".join(found)) for item, found in groups.items()]
+        groups.setdefault((task, batch), []).append(f"{side} {result}")
+    return groups
 
 
 #: The shipped networks, and the recipe that trains them best.
@@ -412,6 +436,7 @@ PARTS = {
     "evaluation": Part(evaluation, 3),
     "engine": Part(engine, 1.5),
     "tests": Part(tests, 4),
+    "losses": Part(losses, 4),
     "benchmark": Part(benchmark, 5),
     "train_best": Part(train_best, 4),
     "train_large_batch": Part(train_large_batch, 4),

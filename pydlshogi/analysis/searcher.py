@@ -14,11 +14,11 @@ from pydlshogi.analysis.record import AnalysisError, GameRecord
 from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.uct import line
 from pydlshogi.uct.boards import make_search_board
+from pydlshogi.uct.core import DRAW, Proof
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import best_lines, candidates
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.proof import DRAW, Proof
 from pydlshogi.uct.search import Search, compile_search
 from pydlshogi.uct.settings import Settings
 

@@ -13,14 +13,11 @@ from pydlshogi.browser.game import GameError
 from pydlshogi.errors import UserError
 from pydlshogi.files import shipped_model
 from pydlshogi.match.engine_spec import EngineSpec
-from pydlshogi.player.engine_options import FULL_LEVEL
+from pydlshogi.player.engine_options import FULL_LEVEL, POLICY_LEVEL
 
 HUMAN, ENGINE = "human", "engine"
 #: Our players, the strongest first.
 PLAYERS = ("mcts_player", "search1_player", "policy_player")
-
-#: The highest level that needs no value.
-POLICY_LEVEL = 10
 
 _PYTHON = "{python}"
 #: Memory of a search in megabytes: several engines may run beside each other.

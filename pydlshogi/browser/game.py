@@ -19,7 +19,7 @@ from pydlshogi.drawing.notation import marked_move_text
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa_board import position_lines
-from pydlshogi.kifu.details import Details
+from pydlshogi.kifu.formats import Details
 from pydlshogi.match.referee import Referee, RulesBoard, Verdict
 from pydlshogi.rules import legal_moves
 
@@ -85,7 +85,7 @@ class BoardGame:
     @property
     def board(self) -> shogi.Board:
         """The current position, with all moves on its stack."""
-        board: shogi.Board = self._referee.board.board  # type: ignore[attr-defined]
+        board: shogi.Board = self._referee.board.board  # type: ignore[union-attr]
         return board
 
     @property

@@ -33,7 +33,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.files import plain_file
 from pydlshogi.network.registry import SIZES
 from pydlshogi.text import counted, decode, split_words
-from pydlshogi.training.recipe import Recipe
+from pydlshogi.training.recipe import Options, Recipe
 
 if TYPE_CHECKING:
     import numpy
@@ -62,10 +62,7 @@ class Line(NamedTuple):
 def build_parser(add_help: bool = True) -> TrainParser:
     """Makes the parser of the command line.
 
-    It also parses each line of the file of recipes, after the words of the command line.
-
-    Args:
-        add_help: Whether there is the option ``--help``.
+    Without ``--help``, it parses each line of the file of recipes behind the command line.
     """
     parser = TrainParser(
         add_help=add_help,
@@ -162,14 +159,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.device import in_words, select_device
     from pydlshogi.lock import lock_outputs
+    from pydlshogi.outputs import prepare_outputs
     from pydlshogi.positions import count_common
-    from pydlshogi.training.compare import Comparison, check_variants, compare
+    from pydlshogi.training.compare import Comparison, compare
+    from pydlshogi.training.run import load_start
 
     device = select_device(args.gpu)
     apply_computation(args)
     output: Path = args.output
     variants = [_variant(line, output) for line in lines]
-    check_variants(variants, output)
+    for variant in variants:  # before anything is read
+        load_start(variant.options)
+    prepare_outputs({"--output": str(output / "table.md")}, {})
     train_set, test_set, tested_on = _read_positions(args)
     options = [f"- {line.name}: {f'`{line.words}`' if line.words else '-'}" for line in lines]
     caption = "\n".join(options) + (
@@ -194,7 +195,8 @@ def _variant(line: Line, output: Path) -> Variant:
     line.args.network = chosen_network(line.args)
     folder = output / line.name
     settings = settings_of(line.args, str(folder / "model"), str(folder / "state"))
-    return Variant(line.name, line.words, line.args.network, chosen_sizes(line.args), settings)
+    options = Options("", "", settings, line.args.network, chosen_sizes(line.args))
+    return Variant(line.name, line.words, options)
 
 
 def _read_positions(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray, str]:

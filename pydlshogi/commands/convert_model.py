@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydlshogi.commands.arguments import (
     ArgumentParser,
@@ -50,7 +50,13 @@ def build_parser() -> ArgumentParser:
     for name, (convert, add_options, help_, description) in _KINDS.items():
         kind: ArgumentParser = kinds.add_parser(name, help=help_, description=description)
         kind.set_defaults(convert=convert, parser=kind)
-        _add_files(kind, name)
+        add = kind.add_argument
+        add("model", type=file_name, help="model file to read")
+        if name == "average":
+            add("other", type=file_name, help="model file of the same network")
+        if name == "calibrate":
+            add("kifulist", type=file_name, help="text file with the paths of games, one a line")
+        add("output", type=file_name, help="model file to write")
         add_options(kind)
     return parser
 
@@ -61,16 +67,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     args.convert(args)
     return 0
-
-
-def _add_files(parser: ArgumentParser, kind: str) -> None:
-    add = parser.add_argument
-    add("model", type=file_name, help="model file to read")
-    if kind == "average":
-        add("other", type=file_name, help="model file of the same network")
-    if kind == "calibrate":
-        add("kifulist", type=file_name, help="text file with the paths of the games, one a line")
-    add("output", type=file_name, help="model file to write")
 
 
 def _average_options(parser: ArgumentParser) -> None:
@@ -96,12 +92,10 @@ def _average_options(parser: ArgumentParser) -> None:
         help="positions of LIST, evenly chosen, that the statistics are measured on (default: "
         f"{_OF_MEAN})",
     )
-    _add_storage(parser)
     _add_measurement(parser, 1024)
 
 
 def _calibrate_options(parser: ArgumentParser) -> None:
-    _add_storage(parser)
     _add_measurement(parser, 512)
 
 
@@ -154,6 +148,7 @@ def _add_storage(parser: ArgumentParser) -> None:
 
 
 def _add_measurement(parser: ArgumentParser, batchsize: int) -> None:
+    _add_storage(parser)
     add_batchsize(parser, batchsize)
     add_own_network(parser)
     add_computation(parser)
@@ -168,6 +163,9 @@ def _about(what: str) -> Iterator[None]:
         raise type(error)(f"{what}: {error}") from None
 
 
+# The functions below import Chainer; a wrong command line has been reported before.
+
+
 def _save(args: argparse.Namespace, network: Network) -> None:
     from pydlshogi.model_files.model_file import save_derived_model
 
@@ -175,28 +173,41 @@ def _save(args: argparse.Namespace, network: Network) -> None:
     save_derived_model(args.output, network, args.model, half=args.float16)
 
 
-# The functions below import Chainer; a wrong command line has been reported before.
+def _load(args: argparse.Namespace) -> tuple[Network, Any]:
+    """Loads the model, and chooses the device that will compute it."""
+    from pydlshogi.device import select_device
+    from pydlshogi.model_files.model_file import load_network
+
+    device = select_device(args.gpu)
+    apply_computation(args)
+    use_own_network(args)
+    return load_network(args.model), device
+
+
+def _check_output(
+    name: str, args: argparse.Namespace, models: Mapping[str, str], lists: Mapping[str, str]
+) -> None:
+    """Checks, before games are read, that the new model can be written, and replaces no input."""
+    from pydlshogi.kifu.cache import with_caches
+    from pydlshogi.outputs import check_model, prepare_outputs
+
+    prepare_outputs({name: args.output}, {**models, **with_caches(lists)})
+    check_model(name, args.output)
 
 
 def _average(args: argparse.Namespace) -> None:
     """Writes the mean of two models."""
     import numpy
 
-    from pydlshogi.device import select_device
-    from pydlshogi.kifu.cache import with_caches
     from pydlshogi.model_files.model_file import load_network
     from pydlshogi.network.registry import name_of
-    from pydlshogi.outputs import check_model, prepare_outputs
     from pydlshogi.training import average
 
     if args.positions and not args.kifulist:
         args.parser.error("--positions needs --kifulist")
-    device = select_device(args.gpu)
-    apply_computation(args)
-    use_own_network(args)
-    network, other = load_network(args.model), load_network(args.other)
+    network, device = _load(args)
     with _about(f"model files {args.model} and {args.other}"):
-        average.average(network, other, args.weight)
+        average.average(network, load_network(args.other), args.weight)
     has_statistics = bool(average.normalizations_of(network))
     if has_statistics != bool(args.kifulist):
         raise average.AverageError(
@@ -206,11 +217,8 @@ def _average(args: argparse.Namespace) -> None:
             else f"model file {args.model}: its network has no batch normalization. Leave out "
             "--kifulist."
         )
-    lists = with_caches({"--kifulist": args.kifulist or ""})
-    check_model("output", args.output)
-    prepare_outputs(
-        {"output": args.output}, {"model": args.model, "other model": args.other, **lists}
-    )
+    models = {"model": args.model, "other model": args.other}
+    _check_output("output", args, models, {"--kifulist": args.kifulist or ""})
     if has_statistics:
         positions = load_games(args.kifulist).mapped
         count = min(args.positions or _OF_MEAN, len(positions))
@@ -227,30 +235,21 @@ def _average(args: argparse.Namespace) -> None:
 
 def _calibrate(args: argparse.Namespace) -> None:
     """Writes a model whose values fit the results of games."""
-    from pydlshogi.device import select_device
     from pydlshogi.features import WINS
-    from pydlshogi.kifu.cache import with_caches
-    from pydlshogi.model_files.model_file import load_network
     from pydlshogi.network.registry import name_of
-    from pydlshogi.outputs import check_model, prepare_outputs
-    from pydlshogi.training import value_scale
+    from pydlshogi.training import calibration
     from pydlshogi.training.evaluate import measure_finite
 
-    device = select_device(args.gpu)
-    apply_computation(args)
-    use_own_network(args)
-    network = load_network(args.model)
+    network, device = _load(args)
     with _about(f"model file {args.model}"):
-        value_scale.check_network(network)
-    inputs = {"model": args.model, **with_caches({"kifulist": args.kifulist})}
-    check_model("output", args.output)
-    prepare_outputs({"output": args.output}, inputs)
+        calibration.check_network(network)
+    _check_output("output", args, {"model": args.model}, {"kifulist": args.kifulist})
     positions = load_games(args.kifulist).positions
     measured = measure_finite(network, positions, device, args.batchsize)
     assert measured.wins is not None, "check_network"
     with _about(args.kifulist):
-        scale = value_scale.fit_value_scale(measured.wins, WINS[positions["result"]])
-    value_scale.apply_value_scale(network, scale)
+        scale = calibration.fit_value_scale(measured.wins, WINS[positions["result"]])
+    calibration.apply_value_scale(network, scale)
     network.to_device("@numpy")
     _save(args, network)
     print(
@@ -290,12 +289,9 @@ def transfer(args: argparse.Namespace, name: str = _NAME) -> None:
         args.parser.error(f"--unfold needs --network {_any_of(UNFOLDABLE)}")
     import numpy
 
-    from pydlshogi.kifu.cache import with_caches
     from pydlshogi.model_files.fold import fold
     from pydlshogi.model_files.model_file import UnnamedNetwork, load_network, save_derived_model
-    from pydlshogi.model_files.transfer import TransferError, make_from_policy
-    from pydlshogi.model_files.unfold import unfold
-    from pydlshogi.outputs import check_model, prepare_outputs
+    from pydlshogi.model_files.transfer import TransferError, make_from_policy, unfold
 
     try:
         policy = load_network(args.model)
@@ -304,9 +300,7 @@ def transfer(args: argparse.Namespace, name: str = _NAME) -> None:
             f"model file {args.model} is of a network that is not part of this package. "
             "Only layers of its own networks can be copied. Choose another model."
         ) from None
-    lists = with_caches({"--unfold": args.unfold or ""})
-    prepare_outputs({"the new model": args.output}, lists)
-    check_model("the new model", args.output)
+    _check_output("the new model", args, {}, {"--unfold": args.unfold or ""})
     numpy.random.seed(args.seed)  # Chainer's initializers use numpy's global generator
     about = f"model file {args.model}"
     if args.unfold:

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from pydlshogi.commands.arguments import ArgumentParser
 from pydlshogi.commands.program import program
+from pydlshogi.usi.engine import run_engine
 from pydlshogi.usi.options import Options
-from pydlshogi.usi.process import run_engine
 
 
 def engine_program(

@@ -27,7 +27,6 @@ from pydlshogi.training.recipe import EVAL_SCALE
 
 if TYPE_CHECKING:
     from pydlshogi.network.network import Network
-    from pydlshogi.training.calibration import Bin
 
 
 def build_parser() -> ArgumentParser:
@@ -69,8 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # These modules import Chainer; a wrong command line has been reported before.
     from pydlshogi.device import select_device
     from pydlshogi.model_files.model_file import load_network
-    from pydlshogi.training import evaluate
-    from pydlshogi.training.calibration import calibrate
+    from pydlshogi.training import calibration, evaluate
 
     device = select_device(args.gpu)
     apply_computation(args)
@@ -84,7 +82,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(form(*evaluate.as_table(rows)), end="")
     if measured.wins is not None:
         scale = EVAL_SCALE if args.eval_scale is None else args.eval_scale
-        _show_calibration(args, calibrate(measured.wins, positions, scale))
+        bins = calibration.calibrate(measured.wins, positions, scale)
+        if bins:
+            print(f"\n{form(*calibration.as_table(bins))}", end="")
+        elif args.output:
+            raise UserError(
+                f"no game of {args.kifulist} has a known result: there is no calibration to draw. "
+                "Leave --output out."
+            )
+        if args.output:
+            calibration.save(bins, args.output)
+            print(f"{args.output}: picture", file=sys.stderr)
     return 0
 
 
@@ -103,24 +111,3 @@ def _check_calibration_options(args: argparse.Namespace, network: Network) -> No
             )
     if args.output:
         check_picture_output(args.output, args.model, args.kifulist)
-
-
-def _show_calibration(args: argparse.Namespace, bins: Sequence[Bin]) -> None:
-    """Prints the calibration, and draws it if that is wanted.
-
-    Raises:
-        UserError: it cannot be drawn.
-    """
-    from pydlshogi.training import calibration
-
-    if bins:
-        form = table.tsv if args.tsv else table.markdown
-        print(f"\n{form(*calibration.as_table(bins))}", end="")
-    if args.output and not bins:
-        raise UserError(
-            f"no game of {args.kifulist} has a known result: there is no calibration to draw. "
-            "Leave --output out."
-        )
-    if args.output:
-        calibration.save(bins, args.output)
-        print(f"{args.output}: picture", file=sys.stderr)

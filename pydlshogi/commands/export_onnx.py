@@ -37,8 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Converts a model as the command line says; returns the exit status."""
     args = build_parser().parse_args(argv)
     # These modules import Chainer; a mistake in the options is reported without that delay.
+    from pydlshogi.model_files.agreement import check_onnx
     from pydlshogi.model_files.model_file import load_network
-    from pydlshogi.model_files.onnx_check import check
     from pydlshogi.model_files.onnx_dlshogi import export_dlshogi
     from pydlshogi.model_files.onnx_export import ExportError, export, onnx_library, save
     from pydlshogi.outputs import prepare_outputs
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     network = load_network(args.model)
     try:
         model = (export_dlshogi if args.dlshogi else export)(network)
-        differences = check(model, network)
+        differences = check_onnx(model, network)
     except ExportError as error:
         raise ExportError(f"model file {args.model}: {error}") from None
     keep("export_onnx", args.output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from pydlshogi import table
 from pydlshogi.commands.arguments import ArgumentParser, file_name
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import check_picture_output, load_games
@@ -44,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     games = load_games(args.kifulist)
     counts = eval_scale.count_evaluations(games.positions)
     scale = eval_scale.fit_scale(counts)
-    rows = eval_scale.tabulate(counts, scale)
-    print((eval_scale.format_tsv if args.tsv else eval_scale.format_markdown)(rows), end="")
+    form = table.tsv if args.tsv else table.markdown
+    print(form(*eval_scale.as_table(eval_scale.tabulate(counts, scale))), end="")
     known = int(counts.positions.sum())
     # The table alone is the standard output that another program reads.
     summary = sys.stderr if args.tsv else sys.stdout

@@ -42,8 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     from pydlshogi.errors import UserError
     from pydlshogi.outputs import check_book, prepare_outputs
-    from pydlshogi.player.opening_book import FORMAT, write_book
-    from pydlshogi.player.opening_maker import make_opening_book
+    from pydlshogi.player.opening_book import FORMAT, make_opening_book, write_book
     from pydlshogi.read_kifu import read_kifu
 
     prepare_outputs({"the book": args.book}, {"the kifu list": args.kifulist})

@@ -26,14 +26,14 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--convolution",
-        choices=("auto", "winograd", "chainer"),
+        choices=("auto", "winograd", "chainer", "cudnn"),
         default="auto",
-        help="method that computes convolutions: ours (auto, winograd) or Chainer's "
-        "(default: %(default)s)",
+        help="method that computes convolutions: ours, on a GPU cuDNN's, the faster of these, or "
+        "Chainer's (default: %(default)s)",
     )
     add(
         "--precision",
-        choices=("auto", "float32", "tf32", "float16"),
+        choices=("auto", "float32", "tf32", "float16", "bfloat16"),
         default="auto",
         help="precision of our convolutions on a GPU (default: auto, which is tf32 in training "
         "and float32 otherwise)",
@@ -63,12 +63,17 @@ def apply_computation(args: argparse.Namespace) -> None:
     """Sets the convolution method, the precision and the number of threads of this process.
 
     Raises:
-        UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads.
+        UserError: the environment variable PYDLSHOGI_THREADS is not a number of threads, or the
+            device cannot compute in the precision.
     """
+    from pydlshogi.device import select_device
     from pydlshogi.layers.convolution import set_convolution
     from pydlshogi.layers.cpu.threads import limit_blas, set_threads
+    from pydlshogi.layers.gpu import cudnn
     from pydlshogi.layers.gpu.products import set_precision
 
+    if args.precision == "bfloat16":
+        cudnn.require(select_device(args.gpu), args.convolution)
     set_convolution(args.convolution)
     set_precision(args.precision)
     set_threads(args.threads)

@@ -33,13 +33,10 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Callable, TextIO
 
-from pydlshogi.errors import UserError
+from pydlshogi.errors import UserError, missing_package
 from pydlshogi.signals import ENDINGS, HANG_UP
 
 _Main = Callable[..., int]
-
-# Packages that pip knows by another name than Python.
-_NAMES_ON_PYPI = {"shogi": "python-shogi", "matplotlib_fontja": "matplotlib-fontja"}
 
 #: Exit status of a program whose standard output was closed: 128 + SIGPIPE, as in a shell.
 CLOSED_OUTPUT = 141
@@ -51,11 +48,7 @@ _CLOSED = (errno.EPIPE, errno.EINVAL)
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal arrived that asks the program to end; :func:`terminable` raises it.
-
-    Args:
-        signal_number: Number of the signal.
-    """
+    """A signal arrived that asks the program to end; :func:`terminable` raises it."""
 
     def __init__(self, signal_number: int = signal.SIGTERM) -> None:
         super().__init__()
@@ -63,31 +56,19 @@ class Terminated(KeyboardInterrupt):
 
 
 class Reported(Exception):
-    """An error that the user has been told already, for example in a log file.
-
-    Args:
-        status: Exit status of the program.
-    """
+    """An error that the user has been told already; the program ends with ``status``."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"the program ends with status {status}")
         self.status = status
 
 
-def signal_of(interrupt: KeyboardInterrupt) -> int:
-    """Returns the number of the signal that caused an exception."""
-    return getattr(interrupt, "signal_number", signal.SIGINT)
-
-
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Makes SIGTERM and SIGHUP raise an exception, so that temporary files are removed.
+    """Makes SIGTERM and SIGHUP raise ``Terminated``, so that temporary files are removed.
 
     A signal that the process ignores, for example under nohup, stays ignored. Only the main
     thread can handle signals; in other threads this does nothing.
-
-    Raises:
-        Terminated: one of them arrived.
     """
     caught = []
     if threading.current_thread() is threading.main_thread():
@@ -112,14 +93,13 @@ def program(
 ) -> Callable[[_Main], Callable[..., int]]:
     """Makes the decorator of a program's ``main(argv=None) -> int``.
 
+    The decorated function returns the exit status and prints the message, as the table at the top
+    of this module says.
+
     Args:
         name: Name of the program, the start of every message.
         remedy: What to do when memory runs out, one sentence.
         interrupted: What to do after Ctrl-C, one sentence; may be empty.
-
-    Returns:
-        A decorator. The decorated function returns the exit status and prints the
-        message, as the table at the top of this module says.
     """
 
     def decorate(main: _Main) -> Callable[..., int]:
@@ -174,11 +154,13 @@ def describe(error: BaseException, remedy: str = _REMEDY, interrupted: str = "")
     user cannot have caused it.
     """
     if isinstance(error, KeyboardInterrupt):
-        return 128 + signal_of(error), f"interrupted. {interrupted}".rstrip()
+        number = getattr(error, "signal_number", signal.SIGINT)
+        return 128 + number, f"interrupted. {interrupted}".rstrip()
     if isinstance(error, UserError):
         return 1, f"error: {error}"
     if isinstance(error, MemoryError):
-        return 1, f"error: {out_of_memory(error, remedy)}"
+        reason = str(error).rstrip(".") or "the system refused more"
+        return 1, f"error: there is not enough memory ({reason}). {remedy}"
     if isinstance(error, _ClosedOutput):
         return CLOSED_OUTPUT, ""
     if isinstance(error, OSError):
@@ -199,26 +181,6 @@ def _of_user(error: SystemExit) -> str:
         if frame.f_globals.get("__name__", "").startswith(PREFIX):
             place = f"the file {frame.f_code.co_filename}, line {line},"
     return place
-
-
-def out_of_memory(
-    error: MemoryError,
-    remedy: str = "Lower --batchsize or --test_batchsize, or end other programs.",
-) -> str:
-    """Says what to do when the memory of a GPU or of the machine runs out."""
-    return (
-        f"there is not enough memory ({str(error).rstrip('.') or 'the system refused more'}). "
-        + remedy
-    )
-
-
-def missing_package(error: ModuleNotFoundError) -> str:
-    """Says what to do when a Python package is not installed."""
-    package = (error.name or "").partition(".")[0]
-    return (
-        f"the Python package {package} is not installed in {sys.executable}. Install it: "
-        f"python -m pip install {_NAMES_ON_PYPI.get(package, package)}"
-    )
 
 
 def _system_error(error: OSError) -> str:

@@ -7,16 +7,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydlshogi.commands.arguments import (
-    ArgumentParser,
-    file_name,
-    named_path,
-    positive_int,
-    positive_number,
-)
-from pydlshogi.commands.model_options import add_computation
+from pydlshogi.commands.arguments import ArgumentParser, positive_int, positive_number
 from pydlshogi.commands.program import program
-from pydlshogi.commands.self_play import load
+from pydlshogi.commands.self_play import add_network_and_folder, load
 
 
 def build_parser() -> ArgumentParser:
@@ -27,9 +20,8 @@ def build_parser() -> ArgumentParser:
         "of the new network against the best one, and again. FOLDER/index.html shows the "
         "progress. The same command goes on after an interruption.",
     )
+    add_network_and_folder(parser, "the first network, if FOLDER is new", "folder of the loop")
     add = parser.add_argument
-    add("model", type=file_name, metavar="MODEL", help="the first network, if FOLDER is new")
-    add("folder", type=named_path, metavar="FOLDER", help="folder of the loop")
     add("--hours", type=positive_number, metavar="H", help="end after H hours (default: never)")
     add("--cycles", type=positive_int, metavar="N", help="end after cycle N (default: never)")
     add(
@@ -38,13 +30,6 @@ def build_parser() -> ArgumentParser:
         metavar="FILE",
         help="configuration that replaces FOLDER/reinforce.json, which has the defaults at first",
     )
-    add(
-        "--backend",
-        default="auto",
-        metavar="NAME",
-        help="what computes the networks of the games on a CPU (default: %(default)s)",
-    )
-    add_computation(parser)
     return parser
 
 
@@ -53,21 +38,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the loop; returns the exit status."""
     args = build_parser().parse_args(argv)
     # These modules import Chainer; a wrong command line has been reported before.
-    from pydlshogi.device import select_device
     from pydlshogi.lock import lock_outputs
     from pydlshogi.selfplay.loop import Loop, prepare
-    from pydlshogi.selfplay.loop_settings import load_settings
+    from pydlshogi.selfplay.settings import load_settings
 
     first = args.folder / "best"
-    load(first if first.exists() else args.model, args)  # a wrong model leaves no folder
+    # A wrong model leaves no folder.
+    device = load(first if first.exists() else args.model, args).evaluator.device
     end = time.monotonic() + 3600 * args.hours if args.hours else math.inf
-    cycles = args.cycles or math.inf
     args.folder.mkdir(parents=True, exist_ok=True)
     config = args.folder / "reinforce.json"
     with lock_outputs(config):
         prepare(args.folder, args.model)
         settings = load_settings(config, args.config)
-        device = select_device(args.gpu)
-        Loop(args.folder, settings, device, args.backend, args.gpu, end, cycles).run()
+        loop = Loop(args.folder, settings, device, args.backend, args.gpu, end)
+        loop.run(args.cycles or math.inf)
     print(f"{args.folder}: table.md, progress.png, index.html and the network best")
     return 0

@@ -10,7 +10,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pydlshogi.commands.model_options import apply_computation
 from pydlshogi.commands.program import Reported, program, report_to
@@ -21,10 +20,13 @@ from pydlshogi.commands.train_options import (
     options_of,
 )
 from pydlshogi.errors import UserError
-from pydlshogi.training.parallel import end_together, first_speaks
-
-if TYPE_CHECKING:
-    from pydlshogi.training.parallel import Ranks
+from pydlshogi.training.parallel import (
+    FirstRankFailed,
+    Ranks,
+    end_together,
+    first_speaks,
+    join,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -43,15 +45,17 @@ def training_program(name: str) -> Callable[..., int]:
     @program(name, remedy=_REMEDY)
     def train(argv: Sequence[str] | None) -> int:
         args = build_parser(TRAIN_PROGRAMS[name]).parse_args(argv)
-        from pydlshogi.training.parallel import join
-
         ranks = join(args.communicator, args.gpu)
-        with _silent_after_first(), contextlib.ExitStack() as outputs:
-            ranks.on_first(lambda: _open_outputs(args, outputs))
-            if not ranks.is_first:
-                outputs.enter_context(_log_of(ranks))
-            with report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED), ranks.after_first():
-                _train(args, ranks)
+        try:
+            with contextlib.ExitStack() as outputs:
+                ranks.on_first(lambda: _open_outputs(args, outputs))
+                if not ranks.is_first:
+                    outputs.enter_context(_log_of(ranks))
+                outputs.enter_context(report_to(logger, remedy=_REMEDY, interrupted=_INTERRUPTED))
+                with ranks.after_first():
+                    _train(args, ranks)
+        except FirstRankFailed as failure:  # which has reported it
+            raise Reported(failure.status) from None
         print(_written(args))
         return 0
 
@@ -69,17 +73,6 @@ def _written(args: argparse.Namespace) -> str:
 
 
 _INTERRUPTED = "What was saved before stays as it was."
-
-
-@contextlib.contextmanager
-def _silent_after_first() -> Iterator[None]:
-    """Ends this process without a message if the first rank has failed and reported it."""
-    from pydlshogi.training.parallel import FirstRankFailed
-
-    try:
-        yield
-    except FirstRankFailed as failure:
-        raise Reported(failure.status) from None
 
 
 def _open_outputs(args: argparse.Namespace, outputs: contextlib.ExitStack) -> None:
@@ -113,7 +106,7 @@ def _train(args: argparse.Namespace, ranks: Ranks) -> None:
     from pydlshogi.processors import THREADS_VARIABLE
     from pydlshogi.training.checkpoint import FirstSaveError, SaveError
     from pydlshogi.training.end import Interruption
-    from pydlshogi.training.run import continues, run
+    from pydlshogi.training.run import CONTINUE, continues, run
 
     # All ranks take part in this division, although the options of some may not need it.
     share = ranks.threads(args.threads or get_threads())
@@ -131,18 +124,12 @@ def _train(args: argparse.Namespace, ranks: Ranks) -> None:
         raise SaveError(f"{str(error).rstrip('.')} and continue with {files}.") from None
     ranks.in_step = True
     if interruption.left:
-        left = _left(args, *interruption.left)
-        logger.warning("to continue, %s", _how_to_continue(f"{_files(args)}{left}"))
+        command = os.environ.get(CONTINUE)  # of make and train.bat
+        added = f"{_files(args)}{_left(args, *interruption.left)}"
+        how = f"run: {command}" if command else f"add {added} to the same command"
+        logger.warning("to continue, %s", how)
     if signal_number:
         raise Reported(128 + signal_number)
-
-
-def _how_to_continue(options: str) -> str:
-    """Names the command that continues; make and train.bat pass theirs in a variable."""
-    from pydlshogi.training.run import CONTINUE
-
-    command = os.environ.get(CONTINUE)
-    return f"run: {command}" if command else f"add {options} to the same command"
 
 
 def _files(args: argparse.Namespace) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import NamedTuple
 
 from pydlshogi.commands.arguments import ArgumentParser, named_path
 from pydlshogi.commands.program import program
+from pydlshogi.errors import UserError
+from pydlshogi.files import write_beside
 
 #: The games that come with the repository, and their lists.
 _SHIPPED = Path("kifu")
@@ -19,12 +22,12 @@ _SHIPPED = Path("kifu")
 #: Notes in the folder of a run whose games it is trained on.
 _SOURCE = "source.txt"
 
-#: With fewer training games, an epoch is too short for the recipes.
+#: With fewer training games, an epoch is too short.
 _MANY_GAMES = 180
 
 
-class Recipe(NamedTuple):
-    """One of the trainings.
+class Preset(NamedTuple):
+    """A training that needs no options.
 
     Attributes:
         shipped: Name of its run on the games of :data:`_SHIPPED`.
@@ -46,9 +49,9 @@ _SGD = (
     "--eval_interval 50"
 )
 
-RECIPES = {
+PRESETS = {
     # The recipe that learns fastest of those compared in model/README.md.
-    "best": Recipe(
+    "best": Preset(
         "train",
         "",
         "train_policy",
@@ -56,10 +59,10 @@ RECIPES = {
         f"--network policy_hand1x1_bn --dirac {_SGD} --weight_decay 1e-4",
     ),
     # The book's recipe is the default of train_policy.
-    "book": Recipe("book", "-book", "train_policy", "policy", "--eval_interval 100"),
+    "book": Preset("book", "-book", "train_policy", "policy", "--eval_interval 100"),
     # Few games have few results, and a value learns them by heart. So it learns the evaluations in
     # the records, with mirrored positions and decay. Games without evaluations give their results.
-    "value": Recipe(
+    "value": Preset(
         "value",
         "-value",
         "train_policy_value",
@@ -87,7 +90,7 @@ def build_parser() -> ArgumentParser:
     )
     add(
         "--recipe",
-        choices=RECIPES,
+        choices=PRESETS,
         default="best",
         help="best: the policy network that learns fastest; book: the book's network and recipe; "
         "value: a small network with policy and value, for the search (default: %(default)s)",
@@ -107,18 +110,18 @@ def build_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Trains as the command line says; returns the exit status."""
     args = build_parser().parse_args(argv)
-    recipe = RECIPES[args.recipe]
-    run: Path = args.output or Path("run", _name(args.folder, recipe))
+    preset = PRESETS[args.recipe]
+    run: Path = args.output or Path("run", _name(args.folder, preset))
     if args.restart:
         _put_aside(run)
-    model, state = run / f"model_{recipe.kind}", run / f"state_{recipe.kind}"
+    model, state = run / f"model_{preset.kind}", run / f"state_{preset.kind}"
     finished, log, curve = run / "finished", run / "log.txt", run / "log.png"
     lists = _lists(args.folder, run, begun=state.exists() or finished.exists())
     if finished.exists():
         print(f"{run} is finished. To start over: add --restart (make retrain), or rename it.")
     else:
-        files = ["--model", str(model), "--state", str(state), "--log", str(log)]
-        status = _train(recipe, [*lists, *files, *recipe.options.split()])
+        words = [*lists, "--log", str(log), *preset.options.split()]
+        status = _train(preset.program, words, str(model), str(state))
         if status:
             return status
         finished.touch()
@@ -135,13 +138,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _play(model: Path) -> list[str]:
-    """Returns the command that opens the board with a model."""
-    return ["python", "-m", "pydlshogi", "play", "--model", str(model)]
+    """Returns the command that opens the board with a model, also if no .venv is activated."""
+    python = Path(sys.executable)
+    if Path.cwd() in python.parents:
+        python = python.relative_to(Path.cwd())
+    return [str(python), "-m", "pydlshogi", "play", "--model", str(model)]
 
 
-def _name(folder: Path | None, recipe: Recipe) -> str:
+def _name(folder: Path | None, preset: Preset) -> str:
     """Names the run of a folder."""
-    return recipe.shipped if folder is None else (folder.resolve().name or "all") + recipe.added
+    return preset.shipped if folder is None else (folder.resolve().name or "all") + preset.added
 
 
 def _put_aside(run: Path) -> None:
@@ -152,26 +158,20 @@ def _put_aside(run: Path) -> None:
         print(f"The earlier run is now in the folder {kept}.")
 
 
-def _train(recipe: Recipe, words: Sequence[str]) -> int:
-    """Starts or continues a training; returns its exit status.
-
-    Args:
-        recipe: Names the training program.
-        words: Its lists, files and options.
-    """
+def _train(program: str, words: Sequence[str], model: str, state: str) -> int:
+    """Starts or continues a training with lists and options; returns its exit status."""
     epochs = _epochs(words[0])
-    model, state = (words[words.index(name) + 1] for name in ("--model", "--state"))
-    resume = []
+    resume: list[str] = []
     if os.path.exists(state):
         resume = ["--initmodel", model, "--resume", state]
         epochs -= _finished_epochs(model, state)
         if epochs < 1:
             return 0
         print(f"Continuing the run in the folder {os.path.dirname(state)}.")
-    words = [*words, "--epoch", str(epochs), *resume]
-    print("python -m pydlshogi", recipe.program, subprocess.list2cmdline(words), flush=True)
+    words = [*words, "--model", model, "--state", state, "--epoch", str(epochs), *resume]
+    print("python -m pydlshogi", program, subprocess.list2cmdline(words), flush=True)
     os.environ.setdefault("PYDLSHOGI_CONTINUE", "the same command")  # training.run names it
-    train = importlib.import_module(f"pydlshogi.commands.{recipe.program}")
+    train = importlib.import_module(f"pydlshogi.commands.{program}")
     status: int = train.main(words)
     return status
 
@@ -187,28 +187,23 @@ def _epochs(kifulist: str) -> int:
 
 
 def _finished_epochs(model: str, state: str) -> int:
-    """Returns how many epochs an interrupted run has finished."""
+    """Returns how many epochs an interrupted run has finished, with their validation."""
     from pydlshogi.training.checkpoint import finish_save
     from pydlshogi.training.state import load_state
 
     finish_save(model, state)
     place = load_state(state).place
-    return place.epoch if place else 0
+    return place.validated_epochs if place else 0
 
 
 def _lists(folder: Path | None, run: Path, begun: bool) -> list[str]:
     """Returns the lists of the training and the test games of a run, and makes its folder.
 
-    Args:
-        folder: Folder of the records; None for the shipped ones.
-        run: Folder of the run.
-        begun: Whether the run has begun, so that its lists stay as they are.
+    ``folder`` has the records; None for the shipped ones. The lists of a run that has begun stay.
 
     Raises:
         UserError: the records are not fit, or the run is one on other games.
     """
-    from pydlshogi.errors import UserError
-
     source, note = os.fsencode(folder.resolve() if folder else _SHIPPED), run / _SOURCE
     before = note.read_bytes() if note.exists() else b"games unknown"
     if begun and before != source:
@@ -222,14 +217,15 @@ def _lists(folder: Path | None, run: Path, begun: bool) -> list[str]:
     if folder and not begun:
         _make_lists(folder, run / "kifulist")
     run.mkdir(parents=True, exist_ok=True)
-    note.write_bytes(source)
+    if before != source:
+        with write_beside(note) as file:
+            file.write(source)
     return [str(path) for path in lists]
 
 
 def _make_lists(folder: Path, name: Path) -> None:
     """Divides the records of a folder into two lists, neither of which is empty."""
     from pydlshogi.commands.make_kifu_list import make_lists
-    from pydlshogi.errors import UserError
     from pydlshogi.kifu.split import find_records
 
     if len(find_records(folder).records) == 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from pydlshogi.commands import arguments
@@ -15,7 +16,6 @@ from pydlshogi.commands.arguments import (
     OptionalFile,
     file_name,
     positive_int,
-    seed_number,
     whole_number,
 )
 from pydlshogi.commands.model_options import add_computation
@@ -23,7 +23,11 @@ from pydlshogi.errors import UserError
 from pydlshogi.network.own import FORM, is_spec
 from pydlshogi.network.registry import DEFAULT, MOST_CHANNELS, NETWORKS, SIZES, sizes_of
 from pydlshogi.training.recipe import (
+    LENGTH,
+    RECORDS,
     REFINEMENTS,
+    SEED,
+    START,
     TARGETS,
     VISITS,
     Options,
@@ -77,12 +81,9 @@ TRAIN_PROGRAMS = {
 
 
 class TrainParser(ArgumentParser):
-    """Parser that also refuses options that have no effect without another one.
+    """Parser that also refuses options that have no effect without another one."""
 
-    Attributes:
-        checks_combinations: Whether it does so. Set it to False for a part of the options.
-    """
-
+    #: Whether it does so; False while it parses a part of the options.
     checks_combinations = True
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
@@ -165,10 +166,6 @@ def _missing_heads(
     ]
 
 
-def _channels(text: str) -> int:
-    return whole_number(text, 1, MOST_CHANNELS)
-
-
 def _wrong_size(network: str, size: str) -> tuple[bool, str]:
     """Checks that a network has a size. The sizes of a file of the user are not known yet."""
     having = ", ".join(name for name in NETWORKS if size in sizes_of(name))
@@ -191,19 +188,19 @@ def build_parser(program: TrainProgram = TRAIN_PROGRAMS["train_policy"]) -> Trai
     )
     add_lists(parser)
     add_network(parser, program.network)
-    _add_length(parser)
+    add_fields(parser, Settings, LENGTH)
     _add_files(parser, program.network)
     add_recipe(parser, eval_interval=1000)
+    add_fields(parser, Options, SEED)
+    add_fields(parser, Recipe, TARGETS)
+    add_fields(parser, Options, RECORDS)
     parser.add_argument(
-        "--seed",
-        type=seed_number,
-        metavar="N",
-        help="determines the first weights and the order of the positions; on a CPU, two runs "
-        "with the same seed and number of threads give the same model (default: a random number)",
+        "--communicator",
+        choices=COMMUNICATORS,
+        metavar="NAME",
+        help="with mpiexec: ChainerMN's communicator between the processes, one of "
+        f"{', '.join(COMMUNICATORS)} (default: pure_nccl on GPUs, naive on CPUs)",
     )
-    _add_fields(parser, Recipe, TARGETS)
-    _add_records(parser)
-    _add_parallel(parser)
     return parser
 
 
@@ -235,17 +232,17 @@ def _made_of(kind: type[_Kind], args: argparse.Namespace, **given: Any) -> _Kind
 
 def add_recipe(parser: argparse.ArgumentParser, *, eval_interval: int) -> None:
     """Adds the options that say how a network is trained and computed."""
-    _add_fields(parser, Settings)
+    add_fields(parser, Settings)
     parser.set_defaults(eval_interval=eval_interval)
-    _add_fields(parser, Recipe)
+    add_fields(parser, Recipe)
     group = parser.add_argument_group(
         REFINEMENTS, "beyond the published recipe; a resumed run needs the same again"
     )
-    _add_fields(group, Recipe, REFINEMENTS)
+    add_fields(group, Recipe, REFINEMENTS)
     add_computation(parser)
 
 
-def _add_fields(parser: Any, of: type[Recipe] | type[Settings], group: str = "") -> None:
+def add_fields(parser: Any, of: type[Any], group: str = "") -> None:
     """Adds the options that the fields of a dataclass declare in a group."""
     for field in dataclasses.fields(of):
         if field.metadata.get("group") != group:
@@ -255,10 +252,12 @@ def _add_fields(parser: Any, of: type[Recipe] | type[Settings], group: str = "")
             options["action"] = "store_true"
         else:
             options["default"] = None if field.name in _NEEDING else field.default
+            options["metavar"] = field.metadata["metavar"]
         if isinstance(range_, tuple):
-            options["choices"] = range_
+            options.update(choices=range_, metavar=None)
         elif range_:
-            options.update(type=getattr(arguments, range_), metavar=field.metadata["metavar"])
+            reader = getattr(arguments, range_)
+            options["action" if isinstance(reader, type) else "type"] = reader
         names = filter(None, (f"--{field.name}", field.metadata["short"]))
         parser.add_argument(*names, **options)
 
@@ -313,7 +312,7 @@ def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None
     )
     parser.add_argument(
         "--channels",
-        type=_channels,
+        type=partial(whole_number, least=1, most=MOST_CHANNELS),
         metavar="N",
         help="number of filters of each hidden layer (default: that of --initmodel, or 192 as in "
         "the book)",
@@ -324,26 +323,6 @@ def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None
         metavar="N",
         help="for residual networks: number of residual blocks plus 1 (default: that of "
         "--initmodel, or 5 as in the book)",
-    )
-
-
-def _add_length(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--epoch",
-        "-e",
-        type=positive_int,
-        default=10,
-        metavar="N",
-        help="epochs of this run, including the interrupted epoch of a resumed run "
-        "(default: %(default)s)",
-    )
-    add(
-        "--iterations",
-        type=positive_int,
-        metavar="N",
-        help="stop after N iterations of this run if --epoch is not reached earlier; then "
-        "validate and save as at the end of an epoch",
     )
 
 
@@ -363,57 +342,11 @@ def _add_files(parser: argparse.ArgumentParser, network: str) -> None:
         metavar="FILE",
         help="file that receives the optimizer and the progress (default: %(default)s)",
     )
-    add(
-        "--initmodel",
-        "-m",
-        action=OptionalFile,
-        default="",
-        metavar="FILE",
-        help="model file to start from; must be of the same --network",
-    )
-    add(
-        "--resume",
-        "-r",
-        action=OptionalFile,
-        default="",
-        metavar="FILE",
-        help="state file of a run to continue; also needs the model of that run as --initmodel",
-    )
+    add_fields(parser, Options, START)
     add(
         "--log",
         action=OptionalFile,
         default="",
         metavar="FILE",
         help="file that the log is appended to (default: standard error)",
-    )
-
-
-def _add_parallel(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--communicator",
-        choices=COMMUNICATORS,
-        metavar="NAME",
-        help="with mpiexec: ChainerMN's communicator between the processes, one of "
-        f"{', '.join(COMMUNICATORS)} (default: pure_nccl on GPUs, naive on CPUs)",
-    )
-
-
-def _add_records(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--strict",
-        action="store_true",
-        help="leave out games with illegal moves, such as a king left in check (slower)",
-    )
-    add(
-        "--drop_duplicates",
-        action="store_true",
-        help="leave out games with the same start and moves as an earlier game",
-    )
-    add(
-        "--report",
-        action=OptionalFile,
-        default="",
-        metavar="FILE",
-        help="file that receives a table (TSV) of the records left out, with reasons",
     )

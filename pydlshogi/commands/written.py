@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 def keep(program: str, path: str | os.PathLike[str], source: str = "") -> None:
     """Copies a file that a program will replace, and says where the copy is.
 
-    ``source`` is a file that the program refuses to replace; it is not copied.
-
-    Raises:
-        OutputError: the copy cannot be made.
+    ``source``, which the program refuses to replace, is not copied. Raises ``OutputError``.
     """
     from pydlshogi.outputs import keep_earlier
 

@@ -2,8 +2,8 @@
 
 The network runs once (:mod:`pydlshogi.model_files.trace`). Its functions become steps:
 
-- A 3×3 convolution, joined with an addition and a ReLU that follow it
-  (:mod:`pydlshogi.inference.fusion`), is one step.
+- A 3×3 convolution, joined with an addition and a ReLU that follow it, is one step. Its output
+  passes through them while it is in the cache.
 - Any other function is called, translated to numpy (:mod:`pydlshogi.inference.translations`).
 - A function whose result does not depend on the planes is computed now. The result is a
   constant of the program.
@@ -20,11 +20,10 @@ record would make its outputs differ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
-from pydlshogi.inference.fusion import Fusion, Graph, find_fusions
 from pydlshogi.inference.program import Program, Slot
 from pydlshogi.inference.steps import Call, Convolution, Spread, Step, make_filters
 from pydlshogi.inference.translations import UnknownFunction, translate
@@ -91,10 +90,25 @@ class Life:
     last: int
 
 
+class _Fusion(NamedTuple):
+    """A 3×3 convolution with the addition and the ReLU that follow it.
+
+    Attributes:
+        functions: The joined functions, in order; the convolution is the first.
+        added: The other value of the addition; None without one.
+        relu: Whether there is a ReLU.
+    """
+
+    functions: list[Any]
+    added: Any
+    relu: bool
+
+
 class _Compiler:
     """Translates a trace to a program.
 
-    The dictionaries of nodes have the ``id`` of the node as the key; the others have the slot.
+    Functions are Chainer's function nodes, values are its variable nodes. The dictionaries of nodes
+    have the ``id`` of the node as the key; the others have the slot.
 
     Args:
         traced: The trace. It keeps the ids valid.
@@ -102,7 +116,18 @@ class _Compiler:
 
     def __init__(self, traced: Trace) -> None:
         self._trace = traced
-        self._graph = Graph(traced)
+        self._functions = traced.needed()
+        self._outputs = traced.outputs()
+        self._arrays = traced.arrays
+        # The caller reads the outputs. None stands for it.
+        self._readers: dict[int, list[Any]] = {id(node): [None] for node in self._outputs}
+        self._varying = {id(traced.planes)}
+        for function in self._functions:
+            for node in function.inputs:
+                self._readers.setdefault(id(node), []).append(function)
+            if any(map(self._varies, function.inputs)):
+                alive = (output() for output in function.outputs)
+                self._varying.update(id(node) for node in alive if node is not None)
         self._slots = {id(traced.planes): _PLANES}
         self._constants: dict[int, Any] = {}
         self._steps: list[Step] = []
@@ -117,7 +142,7 @@ class _Compiler:
             UnknownFunction: the network uses a function that has no translation.
         """
         self._add_steps()
-        outputs = [self._slot(node) for node in self._graph.outputs]
+        outputs = [self._slot(node) for node in self._outputs]
         for slot in outputs:
             self._need_value(slot, _EVER)
         made = self._convolutions
@@ -131,37 +156,78 @@ class _Compiler:
 
     def _add_steps(self) -> None:
         """Adds a step for each fusion and for each other function, in the order of the run."""
-        fusions = find_fusions(self._graph)
-        weights = [self._graph.arrays(fusion.convolution)[1] for fusion in fusions]
+        fusions = self._fusions()
+        weights = [self._arrays[id(fusion.functions[0])][1] for fusion in fusions]
         filters = make_filters(weights, get_threads())
         # A fusion is computed in the place of its last function: by then the value that it
         # adds has been computed.
         by_last = {id(f.functions[-1]): (f, blocks) for f, blocks in zip(fusions, filters)}
         joined = {id(function) for fusion in fusions for function in fusion.functions}
-        for function in self._graph.functions:
+        for function in self._functions:
             if id(function) in by_last:
                 self._add_convolution(*by_last[id(function)])
             elif id(function) not in joined:
                 self._add_function(function)
 
-    def _add_convolution(self, fusion: Fusion, filters: list[list[Any]]) -> None:
+    def _fusions(self) -> list[_Fusion]:
+        """Joins each 3×3 convolution, in order, with the functions that follow it.
+
+        A joined addition adds one value of the same shape that depends on the planes. A sum of two
+        convolutions is joined with one of them only.
+        """
+        found = []
+        taken: set[int] = set()
+        for function in self._functions:
+            if not _is_convolution(function, self._arrays[id(function)]):
+                continue
+            functions, added, output = [function], None, function.outputs[0]()
+            addition = self._next(function, "Add", taken)
+            others = [node for node in addition.inputs if node is not output] if addition else []
+            if len(others) == 1 and len(addition.inputs) == 2:
+                (other,) = others
+                if other.shape == output.shape and self._varies(other):
+                    functions.append(addition)
+                    added = other
+            relu = self._next(functions[-1], "ReLU", taken)
+            if relu is not None:
+                functions.append(relu)
+            taken.update(map(id, functions))
+            found.append(_Fusion(functions, added, relu is not None))
+        return found
+
+    def _next(self, function: Any, kind: str, taken: set[int]) -> Any:
+        """Returns the function that alone reads the output of one, if its class has this name.
+
+        It is None if there is no such function, or if it belongs to another fusion.
+        """
+        node = function.outputs[0]()
+        readers = [] if node is None else self._readers[id(node)]
+        is_next = len(readers) == 1 and type(readers[0]).__name__ == kind
+        return readers[0] if is_next and id(readers[0]) not in taken else None
+
+    def _varies(self, node: Any) -> bool:
+        """Says whether a value depends on the planes."""
+        return id(node) in self._varying
+
+    def _add_convolution(self, fusion: _Fusion, filters: list[list[Any]]) -> None:
         """Adds the step of a fusion.
 
         Args:
             fusion: The fusion.
             filters: The transformed weights, as :func:`make_filters` returns them.
         """
-        inputs = fusion.convolution.inputs
+        convolution, output = fusion.functions[0], fusion.functions[-1].outputs[0]()
+        inputs = convolution.inputs
         source = self._slot(inputs[0])
         self._need_tiles(source, inputs[0].shape[1])
         added = None
         if fusion.added is not None:
             added = self._slot(fusion.added)
             self._need_value(added, len(self._steps))
-        bias = self._graph.arrays(fusion.convolution)[2] if len(inputs) > 2 else None
-        target = self._new_slot(fusion.output)
+        bias = self._arrays[id(convolution)][2] if len(inputs) > 2 else None
+        target = self._new_slot(output)
         step = Convolution(filters, bias, source, target, added, fusion.relu)
-        channels, here = fusion.output.shape[1], len(self._steps)
+        channels, here = output.shape[1], len(self._steps)
         self._convolutions[target] = step
         self._values[target] = Life(channels, here, here)
         self._tiles[target] = Life(channels, here, here)
@@ -188,10 +254,10 @@ class _Compiler:
 
     def _add_function(self, function: Any) -> None:
         """Adds the call of a function, or computes its constant result."""
-        arrays = self._graph.arrays(function)
+        arrays = self._arrays[id(function)]
         arguments = [self._argument(*pair) for pair in zip(function.inputs, arrays)]
         output = function.outputs[0]()
-        if not self._graph.varies(output):
+        if not self._varies(output):
             # The operations that use a broadcast constant broadcast it to any batch themselves.
             is_broadcast = type(function).__name__ == "BroadcastTo"
             result = arguments[0] if is_broadcast else translate(function)(*arguments)
@@ -205,7 +271,7 @@ class _Compiler:
 
     def _argument(self, node: Any, array: Any) -> Any:
         """Returns the argument of a call: a constant array, or the slot of a value."""
-        if self._graph.varies(node):
+        if self._varies(node):
             return self._slot(node)
         is_parameter = node.creator_node is None
         return array if is_parameter else self._constants[id(node)]
@@ -239,3 +305,18 @@ def share_memory(lives: dict[int, Life]) -> list[Slot]:
         ends[register : register + 1] = [life.last]
         slots.append(Slot(number, life.channels, register))
     return slots
+
+
+def _is_convolution(function: Any, arrays: tuple[Any, ...]) -> bool:
+    """Says whether a function is a 3×3 convolution of boards that keeps their size."""
+    if type(function).__name__ != "Convolution2DFunction":
+        return False
+    W = arrays[1]
+    settings = (function.sy, function.sx, function.ph, function.pw, function.dy, function.dx)
+    return (
+        W.shape[2:] == (3, 3)
+        and settings == (1,) * 6
+        and function.groups == 1
+        and function.inputs[0].shape[2:] == (SIDE, SIDE)
+        and W.dtype == numpy.float32
+    )

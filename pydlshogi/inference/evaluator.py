@@ -84,13 +84,9 @@ class Evaluator:
         return Evaluation(_to_cpu(logits), _to_cpu(wins))
 
     def first_layer(self, planes: numpy.ndarray) -> numpy.ndarray | None:
-        """Computes the output of the first layer's filters, after ReLU.
+        """Computes the output of the first layer's filters, (n, filters, 9, 9), after ReLU.
 
-        Args:
-            planes: (n, plane_num, 9, 9) float32.
-
-        Returns:
-            (n, filters, 9, 9) float32; None if the network has no link ``l1``.
+        It is None if the network has no link ``l1``.
         """
         layer = getattr(self._network, "l1", None)
         if layer is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -13,18 +13,6 @@ from pydlshogi.network.network import output_arrays
 
 #: Most positions of a recorded batch. A larger one keeps the GPU busy without a recording.
 _MOST = 1024
-
-
-class _Recorded(NamedTuple):
-    """The forward pass of batches of one size.
-
-    Attributes:
-        planes: The input, (size, plane_num, 9, 9) float32 of the GPU.
-        recording: Computes the outputs.
-    """
-
-    planes: Any
-    recording: Recording[list[Any]]
 
 
 class Forward:
@@ -41,7 +29,8 @@ class Forward:
     def __init__(self, network: Any) -> None:
         self._network = network
         self._memory = Memory()
-        self._recorded: dict[tuple[int, str], _Recorded] = {}
+        #: By size and precision: the input of the GPU, and the recording that reads it.
+        self._recorded: dict[tuple[int, str], tuple[Any, Recording[list[Any]]]] = {}
 
     def __call__(self, planes: numpy.ndarray) -> list[numpy.ndarray]:
         """Computes the outputs.
@@ -58,20 +47,20 @@ class Forward:
         if size > _MOST:
             outputs = output_arrays(self._network, sent)
         else:
-            recorded = self._for(size)
+            fixed, recording = self._for(size)
             # The rest of the batch keeps the planes of earlier calls.
-            recorded.planes[:count] = sent
-            outputs = recorded.recording()
+            fixed[:count] = sent
+            outputs = recording()
         to_cpu = chainer.get_device("@numpy")
         return [to_cpu.send(output[:count]) for output in outputs]
 
-    def _for(self, size: int) -> _Recorded:
+    def _for(self, size: int) -> tuple[Any, Recording[list[Any]]]:
         key = size, get_precision()
         if key not in self._recorded:
             shape = (size, self._network.plane_num, 9, 9)
             planes = self._network.xp.zeros(shape, numpy.float32)
             recording = Recording(lambda: output_arrays(self._network, planes), self._memory)
-            self._recorded[key] = _Recorded(planes, recording)
+            self._recorded[key] = planes, recording
         return self._recorded[key]
 
 

@@ -6,11 +6,16 @@ reads it from there. Three precisions can compute it:
 ========  =====================================================================================
 float32   32 bits
 bfloat16  16 bits: the range of float32 with 8 bits of precision
-int8      8 bits in most convolutions (:mod:`pydlshogi.inference.quantization`). The rest is in
-          bfloat16 if the processor has it, else in float32.
+int8      8 bits in most convolutions. The rest is in bfloat16 if the processor has it, else in
+          float32.
 ========  =====================================================================================
 
-Some processors multiply numbers of fewer bits several times faster.
+Some processors multiply numbers of fewer bits several times faster. Nearly all time of a network
+goes into its 3×3 convolutions. Each reads the output of a ReLU, which is never negative. So int8
+stores an input x as round(x / s), from 0 to 255, with a scale s for each layer, and a weight w as
+round(w / t), from −127 to 127, with a scale t for each filter. The sum of the products is exact,
+and is multiplied by s·t. The largest input of a layer in positions of random games gives s; larger
+ones become this one. The largest weight of a filter gives t.
 """
 
 from __future__ import annotations
@@ -19,13 +24,13 @@ import functools
 import importlib
 import importlib.util
 import io
+import sys
 import threading
 from typing import Any
 
 import numpy
 
 from pydlshogi.errors import UserError
-from pydlshogi.inference.quantization import QuantizationError, quantize, with_inputs
 from pydlshogi.layers.cpu.threads import get_threads
 from pydlshogi.model_files.agreement import (
     largest_difference,
@@ -39,6 +44,9 @@ from pydlshogi.network.network import Network
 INSTALL = "python -m pip install openvino onnx"
 
 FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
+
+#: Numbers of different inputs (0 … 255) and weights (−127 … 127) in int8.
+_INPUT_LEVELS, _WEIGHT_LEVELS = 256, 255
 
 #: The largest difference to the network by precision, relative to the largest output. A larger one
 #: is a fault that is not rounding.
@@ -84,8 +92,6 @@ class OpenVINOProgram:
                 self._prepare(network, precision)
         except OpenVINOError:
             raise
-        except QuantizationError as error:
-            raise OpenVINOError(str(error)) from None
         except ExportError as error:
             reason = str(error).rstrip(".")
             raise OpenVINOError(f"the network cannot be converted ({reason}).") from None
@@ -120,12 +126,12 @@ class OpenVINOProgram:
         onnx_model = export(network, raw_values=True).SerializeToString()
         model = self._core.read_model(io.BytesIO(onnx_model))
         self._outputs = range(len(model.outputs))
-        self._request = self._compile(with_inputs(model) if precision == INT8 else model)
+        self._request = self._compile(_with_inputs(model) if precision == INT8 else model)
         planes = planes_of_random_games(_CHECKED, network.plane_num, _MOVES_BETWEEN)
         expected = outputs_in_play(network, planes)
         self._check(planes, expected, FLOAT32)
         if precision == INT8:
-            quantize(_import("openvino"), model, self._largest_inputs(network.plane_num))
+            _quantize(_import("openvino"), model, self._largest_inputs(network.plane_num))
         if precision != FLOAT32:
             self._request = self._compile(model, has_bfloat16)
             self._check(planes, expected, precision)
@@ -166,6 +172,50 @@ class OpenVINOProgram:
                 )
 
 
+def _convolutions(model: Any) -> list[Any]:
+    """Returns the 3×3 convolutions of a model that read the output of a ReLU, in order."""
+    return [
+        operation
+        for operation in model.get_ordered_ops()
+        if operation.get_type_name() == "Convolution"
+        and operation.input_value(0).get_node().get_type_name() == "Relu"
+        and operation.input_value(1).get_node().get_type_name() == "Constant"
+        and list(operation.input_value(1).get_shape()[2:]) == [3, 3]
+    ]
+
+
+def _with_inputs(model: Any) -> Any:
+    """Returns a copy of a model that also outputs the inputs of its :func:`_convolutions`."""
+    copy = model.clone()
+    copy.add_outputs([operation.input_value(0) for operation in _convolutions(copy)])
+    return copy
+
+
+def _quantize(openvino: Any, model: Any, largest: list[float]) -> None:
+    """Changes a model so that OpenVINO computes its :func:`_convolutions` in int8.
+
+    OpenVINO does so where it finds the operation FakeQuantize before both inputs. ``largest`` has
+    the largest input of each convolution.
+
+    Raises:
+        OpenVINOError: the model has no such convolution.
+    """
+    if not largest:
+        raise OpenVINOError("the network has no 3×3 convolution after a ReLU.")
+    for convolution, high in zip(_convolutions(model), largest):
+        weights = convolution.input_value(1)
+        # A filter of zeros would have the scale 0.
+        numbers = abs(weights.get_node().get_data()).max(axis=(1, 2, 3), keepdims=True)
+        most = numpy.maximum(numbers, 1e-30)
+        bounds = ((0, high, _INPUT_LEVELS), (-most, most, _WEIGHT_LEVELS))
+        for place, (low, high, levels) in enumerate(bounds):
+            ends = [numpy.float32(low), numpy.float32(high)]
+            value = convolution.input_value(place)
+            rounded = openvino.opset13.fake_quantize(value, *ends, *ends, levels)
+            convolution.input(place).replace_source_output(rounded.output(0))
+    model.validate_nodes_and_infer_types()
+
+
 def _settings(bfloat16: bool) -> dict[str, Any]:
     """Returns the settings of OpenVINO."""
     return {
@@ -197,4 +247,7 @@ def _import(name: str) -> Any:
     """
     if importlib.util.find_spec(name) is None:
         raise OpenVINOError(f"the package {name} is not installed. Install it: {INSTALL}.")
+    # At its import, OpenVINO would report over the internet that it is used, from a process that is
+    # a copy of this one. It does without the package that reports.
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     return importlib.import_module(name)

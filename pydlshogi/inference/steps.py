@@ -290,7 +290,7 @@ def _to_tiles(x: Any, tiles: Any, thread: int) -> list[Operation]:
     ]
 
 
-def blocks_of(channels: int, threads: int) -> list[tuple[int, int]]:
+def _blocks_of(channels: int, threads: int) -> list[tuple[int, int]]:
     """Divides the channels of a layer among blocks, a multiple of the number of threads."""
     threads = max(1, min(threads, channels // _NARROWEST))
     return shares(channels, threads * -(-channels // (threads * _WIDEST)))
@@ -324,7 +324,7 @@ def make_filters(weights: list[Any], threads: int) -> list[list[list[Any]]]:
     return [
         [
             [piece(W, a, min(a + _PIECE, last)) for a in range(first, last, _PIECE)]
-            for first, last in blocks_of(len(W), threads)
+            for first, last in _blocks_of(len(W), threads)
         ]
         for W in weights
     ]

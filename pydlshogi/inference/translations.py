@@ -38,22 +38,17 @@ def _pointwise(function: Any) -> Callable[..., Any]:
 
     def convolve(x: Any, W: Any, b: Any = None) -> Any:
         n, inputs, height, width = x.shape
-        y = x.transpose(2, 3, 0, 1).reshape(-1, inputs) @ W.reshape(len(W), inputs).T
-        if b is not None:
-            y += b
+        y = _linear(x.transpose(2, 3, 0, 1).reshape(-1, inputs), W.reshape(len(W), inputs), b)
         return y.reshape(height, width, n, len(W)).transpose(2, 3, 0, 1)
 
     return convolve
 
 
-def _linear(function: Any) -> Callable[..., Any]:
-    def multiply(x: Any, W: Any, b: Any = None) -> Any:
-        y = x @ W.T
-        if b is not None:
-            y += b
-        return y
-
-    return multiply
+def _linear(x: Any, W: Any, b: Any = None) -> Any:
+    y = x @ W.T
+    if b is not None:
+        y += b
+    return y
 
 
 def _normalization(function: Any) -> Callable[..., Any]:
@@ -120,7 +115,7 @@ def _same(operation: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
 _TABLE: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "Convolution2DFunction": _pointwise,
     "FixedBatchNormalization": _normalization,
-    "LinearFunction": _linear,
+    "LinearFunction": _same(_linear),
     "Reshape": _reshape,
     "BroadcastTo": _broadcast,
     "GetItem": _get_item,

@@ -125,26 +125,12 @@ def load_cache(path: Path, mark: str) -> Cached:
     """
     try:
         with open(path, "rb") as file:
-            return _read_cache(file, mark)
+            count, checksum, report = _read_fields(file, mark)
+            return Cached(_read_positions(file, count, checksum), report)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise CacheError(f"it cannot be read ({error.strerror})", ours=False) from error
-
-
-def map_cache(path: Path, mark: str) -> numpy.ndarray:
-    """Maps the positions of a cache into memory, read-only; several processes share them.
-
-    The checksum is not tested: another process has just read or written the cache.
-
-    Raises:
-        OSError: the file cannot be read.
-        CacheError: the file is not the cache with this fingerprint.
-    """
-    with open(path, "rb") as file:
-        count, _, _ = _read_fields(file, mark)
-        _check_length(file, count)
-        return numpy.memmap(path, POSITION, "r", file.tell(), (count,))
 
 
 def from_pickle(header: bytes, content: bytes) -> Positions:
@@ -158,11 +144,6 @@ def from_pickle(header: bytes, content: bytes) -> Positions:
     if zlib.crc32(content) != checksum:
         raise UserError("the cache of positions is damaged; delete it and read the records again")
     return positions
-
-
-def _read_cache(file: BinaryIO, mark: str) -> Cached:
-    count, checksum, report = _read_fields(file, mark)
-    return Cached(_read_positions(file, count, checksum), report)
 
 
 def _read_fields(file: BinaryIO, mark: str) -> tuple[int, int, dict[str, Any]]:
@@ -197,16 +178,11 @@ def _read_header(file: BinaryIO) -> tuple[Any, ...]:
     return version, *rest, *[None] * (4 - len(rest))
 
 
-def _check_length(file: BinaryIO, count: int) -> None:
-    """Reads up to the positions; checks that the file has as many as its header says."""
+def _read_positions(file: BinaryIO, count: int, checksum: int) -> numpy.ndarray:
     opcode, size = _unpack(file, _CONTENT)
     left = os.fstat(file.fileno()).st_size - file.tell() - len(_END)
     if opcode != pickle.BINBYTES8 or not left == size == count * POSITION.itemsize:
         raise _damaged()
-
-
-def _read_positions(file: BinaryIO, count: int, checksum: int) -> numpy.ndarray:
-    _check_length(file, count)
     positions = numpy.empty(count, dtype=POSITION)
     got = file.readinto(positions.view(numpy.uint8).data)  # type: ignore[attr-defined]
     # One wrong bit could be an index outside a table.

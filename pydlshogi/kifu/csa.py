@@ -97,9 +97,6 @@ def evaluation_of(comment: str) -> int | None:
 def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Splits a file at its ``/`` lines.
 
-    Args:
-        data: The whole file.
-
     Yields:
         The number of lines before each record, and its bytes. Blank text after a ``/`` is not a
         record. A file of blanks and ``/`` is one record.
@@ -144,16 +141,20 @@ class _Parser:
 
     def __init__(self, record: bytes) -> None:
         self.game = Game()
+        self._moves = self.game.moves
         self._decode = decoder_of(record)
         self._position = StartPosition()
         self._turn: int | None = None
         self._ended = False
         self._false_declaration = False
         # Latin-1 maps each byte to one character. Only names are decoded further.
-        for number, line in enumerate(_LINE_END.split(record.decode("latin-1")), 1):
+        lines = _LINE_END.split(record.decode("latin-1"))
+        for number, line in enumerate(lines, 1):
             self._line = number
+            if not number & 255:
+                stopping.check()
             # Most lines are moves, so they are tried first.
-            move = _read_move(line)
+            move = _read_move(line) if len(line) == _MOVE_SIZE else None
             if move:
                 self._add_move(line, *move)
             else:
@@ -163,7 +164,6 @@ class _Parser:
         self._apply_summary()
 
     def _read_line(self, line: str) -> None:
-        stopping.check()
         if not line or line[0] in "V$":
             return
         if line[0] == "'":
@@ -173,14 +173,14 @@ class _Parser:
                 self._fail(f"unknown statement {shown(line)}")
             self.game.names["+-".index(line[1])] = self._decode(line[2:])
         else:
-            for statement in line.split(",") if "," in line else (line,):
+            for statement in stopping.watched(line.split(",")) if "," in line else (line,):
                 statement = statement.strip(" \t")
                 if statement.startswith("'"):
                     break  # a comment, to the end of the line
                 self._read_statement(statement)
 
     def _read_statement(self, statement: str) -> None:
-        move = _read_move(statement)
+        move = _read_move(statement) if len(statement) == _MOVE_SIZE else None
         if move:
             self._add_move(statement, *move)
         elif _TIME.fullmatch(statement):
@@ -217,12 +217,11 @@ class _Parser:
             self._start(shogi.BLACK if self._position.is_even() else mover)
         if self._ended:
             self._fail(f"the move {statement} after the end of the game")
-        moves = self.game.moves
-        if (mover == self.game.turn) != (len(moves) % 2 == 0):
+        if mover != self._turn ^ (len(self._moves) & 1):  # type: ignore[operator]
             self._fail(f"the move {statement} is not by the side to move")
-        if origin == SQUARE_NUM + piece - 1 and piece > HAND_NUM:
+        if origin >= SQUARE_NUM and piece > HAND_NUM:
             self._fail(f"the move {statement} drops a piece that cannot be in hand")
-        moves.append(Move(origin, target, piece, 0, self._line))
+        self._moves.append(Move(origin, target, piece, 0, self._line))
 
     def _read_end_mark(self, statement: str) -> None:
         if self._ended:
@@ -252,12 +251,11 @@ class _Parser:
 
     def _read_evaluation(self, line: str) -> None:
         """Gives the last move its evaluation. After the end mark there is no move for it."""
-        moves = self.game.moves
         value = evaluation_of(line)
-        if value is None or not moves or self._ended:
+        if value is None or not self._moves or self._ended:
             return
         by_black = self.game.to_move == shogi.WHITE
-        moves[-1] = moves[-1]._replace(evaluation=value if by_black else -value)
+        self._moves[-1] = self._moves[-1]._replace(evaluation=value if by_black else -value)
 
     def _apply_summary(self) -> None:
         """Takes the result from the summary where the end mark does not give it.
@@ -284,14 +282,12 @@ def _read_rating(line: str) -> float | None:
     return rating if math.isfinite(rating) else None
 
 
-def _read_move(statement: str) -> tuple[int, int, int, int] | None:
-    """Parses a move; returns mover, origin, target and piece, or None for another statement."""
-    return _known_move(statement) if len(statement) == _MOVE_SIZE else None
-
-
 @functools.lru_cache(maxsize=1 << 14)
-def _known_move(statement: str) -> tuple[int, int, int, int] | None:
-    """Parses a move. The same moves occur in many games, so the cache saves most of the work."""
+def _read_move(statement: str) -> tuple[int, int, int, int] | None:
+    """Parses a statement of 7 characters: mover, origin, target and piece; None: it is no move.
+
+    The same moves occur in many games, so the cache saves most of the work.
+    """
     match = _MOVE.fullmatch(statement)
     if not match:
         return None

@@ -255,7 +255,7 @@ def _read_other_lines(
     plain[some] &= (end_count[some] == 0) | (end_line[some] > last_move)
 
     results = numpy.full(len(plain), UNKNOWN, dtype=numpy.uint8)
-    for index in numpy.flatnonzero(is_end):
+    for index in stopping.watched(numpy.flatnonzero(is_end)):
         record = lines.record[index]
         line = lines.joined[lines.start[index] : lines.end[index]]
         mark = _end_mark(line) if len(line) <= _LONGEST_END else None
@@ -264,7 +264,7 @@ def _read_other_lines(
         else:
             results[record] = mark[lengths[record] & 1]
     summaries = numpy.full(len(plain), UNKNOWN, dtype=numpy.uint8)
-    for index in numpy.flatnonzero(is_comment & (second == ord("s"))):
+    for index in stopping.watched(numpy.flatnonzero(is_comment & (second == ord("s")))):
         match = SUMMARY.match(lines.joined, lines.start[index], lines.end[index])
         if match:
             record = lines.record[index]
@@ -292,7 +292,7 @@ def _read_evaluations(
     chosen = chosen[after_move & ((end < 0) | (lines.number[chosen] < end))]
     value, plain = _read_numbers(text, start[chosen] + len("'**"), lines.end[chosen])
     known = plain.copy()
-    for index in numpy.flatnonzero(~plain):
+    for index in stopping.watched(numpy.flatnonzero(~plain)):
         line = chosen[index]
         comment = lines.joined[start[line] : lines.end[line]].decode("latin-1")
         careful = evaluation_of(comment)

@@ -44,7 +44,7 @@ from pydlshogi.kifu.kif_text import (
     lines_of,
     square_of,
 )
-from pydlshogi.kifu.legality import first_illegal
+from pydlshogi.kifu.legality import board_of, possible_move
 from pydlshogi.kifu.movement import origins, placement_after
 from pydlshogi.kifu.parsed_game import Game, Move, NoMovesError, RecordError
 from pydlshogi.positions import HAND_NUM, PLY_MAX, PROMOTED, UNKNOWN
@@ -59,14 +59,19 @@ _ONCE = (_TITLE, "手合割", "先手：", "先手:", "下手：", "下手:", "�
 _ONCE_AS_BYTES = [word.encode(code) for word in _ONCE for code in ("utf-8", "cp932", "euc_jp")]
 
 _ORIGIN = rf"[(（]([{''.join(DIGITS)}])([{''.join(DIGITS)}])[)）]"
-_NUMBERED = re.compile(rf"[{BLANKS}]*([0-9０-９]+)(?:手目|[.．:：)）、])?[{BLANKS}]*(\S.*)?")
-_KIF_MOVE = re.compile(
+_NUMBER = rf"[{BLANKS}]*([0-9０-９]+)(?![0-9０-９])(?:手目|[.．:：)）、])?[{BLANKS}]*"
+_MOVE = (
     rf"(?:[{_MARKS}][{BLANKS}]*)?{TARGET_AND_PIECE}[{BLANKS}]*"
-    rf"(?:打[{BLANKS}]*(?:[(（]00[)）])?|(?:(不?成|生)[{BLANKS}]*)?{_ORIGIN})(.*)"
+    rf"(?:打(?:[{BLANKS}]*[(（]00[)）])?|(?:(不?成|生)[{BLANKS}]*)?{_ORIGIN})"
 )
 # Text after a move of KIF: its times, + if a variation begins, a comment.
 _TIME = r"[(（\[][ 　/／:：.,，\-0-9０-９時間分秒]*[)）\]]"
-_REST = re.compile(rf"[{BLANKS}]*(?:{_TIME}[{BLANKS}]*)*(?:\+[{BLANKS}]*)?(?:[{COMMENT_MARKS}].*)?")
+_AFTER = rf"[{BLANKS}]*(?:{_TIME}[{BLANKS}]*)*(?:\+[{BLANKS}]*)?(?:[{COMMENT_MARKS}].*)?"
+# A line with a move; a line with a number, for lines that are wrong or have a word in its place.
+_KIF_LINE = re.compile(f"{_NUMBER}{_MOVE}{_AFTER}")
+_NUMBERED = re.compile(rf"{_NUMBER}(\S.*)?")
+_KIF_MOVE = re.compile(_MOVE)
+_REST = re.compile(_AFTER)
 # Characters of a damaged move, which a word for the end of a game does not have.
 _OF_A_MOVE = re.compile(rf"[0-9０-９同打]|[成{''.join(name[-1] for name in CODES)}]$")
 
@@ -81,7 +86,7 @@ _WORD = re.compile(rf"[{_MARKS}]?[{BLANKS}]*([^{_MARKS}{BLANKS}]+)")
 # What a comment behind the moves of a line must not have, unless it has a mark of its own.
 _LIKE_A_MOVE = re.compile(rf"[{_MARKS}0-9０-９同]|[{''.join(DIGITS)}]{{2}}")
 _FIRST_KI2_MOVE = re.compile(rf"[{BLANKS}]*{_KI2_MOVE.pattern}(?=[{BLANKS}{_MARKS}(（]|\Z)")
-_FIRST_KIF_MOVE = re.compile(rf"[{BLANKS}]*[0-9０-９]+[{BLANKS}]+{_KIF_MOVE.pattern}")
+_FIRST_KIF_MOVE = re.compile(rf"[{BLANKS}]*[0-9０-９]+[{BLANKS}]+{_MOVE}")
 
 
 def parse_kif(data: bytes) -> Game:
@@ -91,8 +96,8 @@ def parse_kif(data: bytes) -> Game:
         RecordError: a part of the record is neither KIF nor KI2, or a move of KI2 can be made by no
             piece or by several. ``NoMovesError`` if there is no move.
     """
-    text = decode_record(data)
-    return (_Ki2Reader if _is_ki2(text) else _KifReader)(text).game
+    lines = lines_of(decode_record(data))
+    return (_Ki2Reader if _is_ki2(lines) else _KifReader)(lines).game
 
 
 def looks_like_kif(data: bytes) -> bool:
@@ -109,9 +114,9 @@ def looks_like_kif(data: bytes) -> bool:
     )
 
 
-def _is_ki2(text: str) -> bool:
+def _is_ki2(lines: list[str]) -> bool:
     """Tests whether the first line with moves is one of KI2."""
-    for line in lines_of(text):
+    for line in stopping.watched(lines):
         if _FIRST_KI2_MOVE.match(line):
             return True
         if _FIRST_KIF_MOVE.match(line):
@@ -160,18 +165,18 @@ def _starts_of_games(lines: list[str]) -> Iterator[int]:
 class _Reader:
     """Reads the lines of one record in order. A subclass reads the lines with moves."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, lines: list[str]) -> None:
         self.game = Game()
         self._header = Header(self.game)
         self._started = False
         self._ended = False
-        for number, line in enumerate(lines_of(text), 1):
-            stopping.check()
-            self._line = number
+        for self._line, line in stopping.watched(enumerate(lines, 1)):
+            begin = line.lstrip(BLANKS)
             # Some programs also write such a line into the header.
-            if self._started and line.lstrip(BLANKS).startswith("変化"):
+            if self._started and begin.startswith("変化"):
                 break
-            self._read_line(line)
+            if begin and begin[0] not in COMMENT_MARKS and not self._read_moves(line):
+                self._read_line(line, begin)
         if not self.game.moves:
             if self._header.has_position():
                 self._start()
@@ -186,10 +191,8 @@ class _Reader:
         """Reads a line with moves; returns False if it has none."""
         raise NotImplementedError
 
-    def _read_line(self, line: str) -> None:
-        begin = line.lstrip(BLANKS)
-        if not begin or begin[0] in COMMENT_MARKS or self._read_moves(line):
-            return
+    def _read_line(self, line: str, begin: str) -> None:
+        """Reads a line without moves; ``begin`` is the line without blanks at its start."""
         if begin.startswith("まで") or (self._started and is_closing(line)):
             self._read_closing(line)
         elif not self._started:
@@ -271,29 +274,40 @@ class _KifReader(_Reader):
     _before = _ends = 0
 
     def _read_moves(self, line: str) -> bool:
+        match = _KIF_LINE.fullmatch(line)
+        if match is None:
+            return self._read_numbered(line)
+        number, *move = match.groups()
+        if self._goes_on_with(number, True):
+            self._read_move(*move)
+        return True
+
+    def _goes_on_with(self, number: str, is_move: bool) -> bool:
+        """Checks the number of a line; returns False for the one of the start position."""
+        if not self._started:
+            self._start()
+        count = len(self.game.moves)
+        if not (count or number.strip("0０")):
+            return False  # some programs number the start position
+        if is_move:
+            self._refuse_after_end()
+        if number != str(self._before + count + 1):
+            self._check_number(number)
+        return True
+
+    def _read_numbered(self, line: str) -> bool:
+        """Reads a line with a number and a word, or with a move and unknown text."""
         numbered = _NUMBERED.fullmatch(line)
         if numbered is None:
             return False
         number, text = numbered[1], numbered[2] or ""
-        match = _KIF_MOVE.fullmatch(text)
-        if not match:
-            is_plain = number.isascii() and text and line[numbered.end(1)] in BLANKS
-            if not (is_plain or (self._started and end_of(text, True))):
-                return False  # no move: 2020年, 10:00, 77手で…, the files above a diagram
-        self._start()
-        moves = self.game.moves
-        if not (moves or number.strip("0０")):
-            return True  # some programs number the start position
-        if match:
-            self._refuse_after_end()
-        if number != str(self._before + len(moves) + 1):
-            self._check_number(number)
-        if match:
-            *move, rest = match.groups()
-            self._read_move(*move)
-        else:
-            rest = self._read_word(text)
-        if not _REST.fullmatch(rest):
+        is_move = _KIF_MOVE.match(text)
+        is_plain = number.isascii() and text and line[numbered.end(1)] in BLANKS
+        if not (is_move or is_plain or (self._started and end_of(text, True))):
+            return False  # no move: 2020年, 10:00, 77手で…, the files above a diagram
+        if self._goes_on_with(number, bool(is_move)) and (
+            is_move or not _REST.fullmatch(self._read_word(text))
+        ):
             self._fail("unknown text after the move")
         return True
 
@@ -407,15 +421,17 @@ class _Ki2Reader(_Reader):
         code = CODES[name]
         target = self._target(file, rank)
         after = self._after(code, promotion)
-        may_be_drop = not (side or motion or promotion or origin[0]) and self._can_drop(
-            code, target
-        )
+        in_hand = code <= HAND_NUM and self._placement[SQUARE_NUM + code - 1] > 0
+        named = side or motion or promotion or origin[0]
+        may_be_drop = in_hand and not (named or self._placement[target])
         squares = [] if drop else origins(self._placement, code, target)
         if origin[0] and origin[1]:
             squares = [s for s in squares if s == self._square(origin[0], origin[1])]
         if len(squares) + may_be_drop > 1:
             # Some writers do not count a piece that may not move, because it protects its king.
-            legal = [square for square in squares if self._is_legal(square, target, after)]
+            board = board_of(self._placement, shogi.BLACK)
+            moves = [Move(square, target, after, code, self._line) for square in squares]
+            legal = [move.origin for move in moves if possible_move(board, move) is not None]
             squares = legal if legal or may_be_drop else squares
         squares = _of_side(_of_motion(squares, target, motion), target, side)
         if len(squares) > 1:
@@ -425,13 +441,6 @@ class _Ki2Reader(_Reader):
         square = squares[0] if squares else SQUARE_NUM + code - 1
         self._add(square, target, after, code if squares else 0)
         self._placement = placement_after(self._placement, square, target, after)
-
-    def _can_drop(self, code: int, target: int) -> bool:
-        in_hand = code <= HAND_NUM and self._placement[SQUARE_NUM + code - 1] > 0
-        return in_hand and not self._placement[target]
-
-    def _is_legal(self, origin: int, target: int, after: int) -> bool:
-        return first_illegal(self._placement, 0, [(origin, target, after)]) is None
 
 
 def _of_side(squares: list[int], target: int, side: str | None) -> list[int]:

@@ -33,6 +33,9 @@ _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh"
 _BINARY = (b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b", b"\x80", b"pydlshogi shard")
 # The flag of a .zip for names in UTF-8.
 _ZIP_UTF8 = 0x800
+# What an archive may unpack to: its size so many times, or so many bytes if that is more. Many
+# similar records shrink to a tenth.
+_RATIO, _FREE = 100, 1 << 26
 # A line with a move in CSA.
 _CSA_MOVE = re.compile(rb"^[+-]\d{4}[A-Z]{2}\b", re.MULTILINE)
 
@@ -85,20 +88,26 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
         KifuError: the list is missing, unreadable or empty, or the file is a record or an
             archive instead of a list.
     """
+    path = os.fspath(kifu_list_file)
     try:
-        data = plain_file(kifu_list_file, pipe=True).read_bytes()
+        data = plain_file(path, pipe=True).read_bytes()
     except OSError as error:
         raise KifuError(
-            f"the kifu list {os.fspath(kifu_list_file)} cannot be read ({error.strerror}); "
+            f"the kifu list {path} cannot be read ({error.strerror}); "
             "give a text file with one path of a record on each line"
         ) from error
     # A line of such a file may name a folder: "/" separates two CSA records.
-    if _is_no_list(os.fspath(kifu_list_file), data):
+    if (
+        is_readable_name(path)
+        or data.startswith(_BINARY)
+        or _CSA_MOVE.search(data)
+        or looks_like_kif(data)
+    ):
         raise KifuError(
-            f"{os.fspath(kifu_list_file)} is a record, an archive or a program's file, not a kifu "
+            f"{path} is a record, an archive or a program's file, not a kifu "
             "list; write its path into a text file, one path a line, and give that file"
         )
-    places = _places(os.fspath(kifu_list_file))
+    places = _places(path)
     sources: list[Source] = []
     for number, names in enumerate(_lines(data), 1):
         if names[0]:
@@ -107,17 +116,10 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
             sources.extend(_find([*names, *bare], places, number))
     if not sources:
         raise KifuError(
-            f"the kifu list {os.fspath(kifu_list_file)} names no file; "
+            f"the kifu list {path} names no file; "
             "write the path of a record, a folder or an archive on each line"
         )
     return sources
-
-
-def _is_no_list(name: str, data: bytes) -> bool:
-    """Tests by name and content whether a file is something else than a list."""
-    if is_readable_name(name):
-        return True
-    return data.startswith(_BINARY) or _CSA_MOVE.search(data) is not None or looks_like_kif(data)
 
 
 def _places(kifu_list_file: str) -> list[str]:
@@ -186,7 +188,9 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
         except (OSError, ValueError):
             continue
         if stat.S_ISDIR(status.st_mode):
-            yield from _find_in_folder(name, path, line)
+            found = list(_find_in_folder(name, path))
+            problem = f"{_naming(line)}, but the folder holds no record"
+            yield from found or [Source(name, path, -1, 0, problem)]
         elif not stat.S_ISREG(status.st_mode):
             problem = f"{_naming(line)}, but it is a device or a pipe; name a file"
             yield Source(name, "", -1, 0, problem)
@@ -201,26 +205,19 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
     yield Source(readable, "", -1, 0, problem)
 
 
-def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
+def _find_in_folder(name: str, path: str) -> Iterator[Source]:
     """Finds all records in a folder and its subfolders, and the archives, with their problem."""
-    found = False
     for inside, shown, problem in _walk(path, name):
         if problem:
             yield Source(shown, "", -1, 0, problem)
-            found = True
         elif is_record_name(inside):
             try:
                 status = os.stat(inside)
             except OSError as error:
                 yield Source(shown, "", -1, 0, f"its size cannot be read ({error.strerror})")
-                found = True
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield Source(shown, inside, status.st_size, status.st_mtime_ns)
-                found = True
-    if not found:
-        problem = f"{_naming(line)}, but the folder holds no record"
-        yield Source(name, path, -1, 0, problem)
 
 
 def _walk(path: str, name: str) -> Iterator[tuple[str, str, str]]:
@@ -275,7 +272,7 @@ def read_archive(source: Source) -> Iterator[Member]:
 
     Raises:
         KifuError: the file is a .7z and py7zr is not installed.
-        OSError, ValueError: the archive is damaged.
+        OSError, ValueError: the archive is damaged, or would take far more memory than its size.
     """
     if source.path.lower().endswith(".zip"):
         yield from _read_zip(source)
@@ -291,9 +288,20 @@ def _read_zip(source: Source) -> Iterator[Member]:
     except Exception as error:  # a damaged directory raises exceptions of many kinds
         raise ValueError(f"{type(error).__name__}: {error}") from error
     with archive:
-        for inside in archive.infolist():
-            if is_record_name(inside.filename) and not inside.is_dir():
+        records = [inside for inside in archive.infolist() if is_record_name(inside.filename)]
+        _check_size(source, sum(inside.file_size for inside in records))
+        for inside in records:
+            if not inside.is_dir():
                 yield _unpack(archive, inside, f"{source.name}/{_name_in_zip(inside)}")
+
+
+def _check_size(source: Source, unpacked: int) -> None:
+    """Refuses an archive that is far smaller than its content, before it is unpacked."""
+    if unpacked > max(_FREE, _RATIO * source.size):
+        raise ValueError(
+            f"its {source.size:,} bytes would unpack to {unpacked:,}, which no games do; "
+            "if they are records, unpack it and name their folder"
+        )
 
 
 def _name_in_zip(inside: zipfile.ZipInfo) -> str:
@@ -324,15 +332,16 @@ def _read_7z(source: Source) -> Iterator[Member]:
         import py7zr
     except ImportError as error:
         raise KifuError(
-            f"{source.name} is a 7z archive, and py7zr, which reads them, is not installed; "
-            "pip install py7zr"
+            f"{source.name} is a 7z archive, and py7zr, which reads them, is not installed. "
+            "Install it: python -m pip install py7zr"
         ) from error
     # All versions of py7zr can unpack to a folder, and this needs little memory.
     with tempfile.TemporaryDirectory(prefix="pydlshogi-") as folder:
         try:
             with py7zr.SevenZipFile(source.path) as archive:
+                _check_size(source, sum(inside.uncompressed for inside in archive.list()))
                 archive.extractall(path=folder)
-        except OSError:
+        except (OSError, ValueError):
             raise
         except Exception as error:  # the exceptions of py7zr have no common base
             raise ValueError(f"{type(error).__name__}: {error}") from error

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator
 from typing import Callable, TypeVar
 
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _thread = threading.local()
 
@@ -24,3 +26,11 @@ def check() -> None:
     stop = getattr(_thread, "stop", None)
     if stop is not None and stop.is_set():
         raise Stopped
+
+
+def watched(items: Iterable[_Item]) -> Iterator[_Item]:
+    """Yields items, and calls :func:`check` now and then: for many short steps."""
+    for number, item in enumerate(items):
+        if not number & 255:
+            check()
+        yield item

@@ -31,14 +31,11 @@ class BatchNormalization(L.BatchNormalization):
     Args:
         size: Number of channels.
         relu: Whether to apply ReLU to the result.
-
-    Attributes:
-        ranks: The processes that share each training batch; None for one process.
     """
 
     def __init__(self, size: int, *, relu: bool = False) -> None:
         super().__init__(size)
-        self.ranks: Any = None
+        self.ranks: Any = None  # the processes that share each training batch
         self._size = size
         self.relu = relu
 

@@ -44,10 +44,6 @@ class NormalizedConvolution(chainer.Chain):
     """3×3 convolution, batch normalization, ReLU.
 
     The convolution has no bias: the normalization would subtract it again.
-
-    Args:
-        inputs: Number of planes in.
-        outputs: Number of planes out.
     """
 
     folds: Folds = ((("conv",), "bn"),)
@@ -68,9 +64,6 @@ class ResidualBlock(chainer.Chain):
 
     Sources: D. Silver et al., Mastering the game of Go without human knowledge, Nature 550
     (2017); the names of the links are those of 「将棋AIで学ぶディープラーニング」.
-
-    Args:
-        channels: Number of planes in and out.
     """
 
     folds: Folds = ((("conv1",), "bn1"), (("conv2",), "bn2"))
@@ -95,11 +88,9 @@ class PiecesAndHands(chainer.Chain):
     A hand plane is constant. A 3×3 filter learns nothing more from it than a 1×1 filter. At
     the edge of the board, the zeros of the padding disturb a 3×3 filter.
 
-    Source: the published comparison that docs/networks.md quotes.
+    Batch normalization may replace the bias.
 
-    Args:
-        outputs: Number of planes out.
-        normalize: Whether batch normalization replaces the bias.
+    Source: the published comparison that docs/networks.md quotes.
     """
 
     def __init__(self, outputs: int, *, normalize: bool = False) -> None:
@@ -139,11 +130,7 @@ class PiecesAndStretchedHands(PiecesAndHands):
 
 
 class PiecesHandsAndRecent(PiecesAndHands):
-    """PiecesAndHands, normalized, with 3×3 filters for the planes of the last two moves.
-
-    Args:
-        outputs: Number of planes out.
-    """
+    """PiecesAndHands, normalized, with 3×3 filters for the planes of the last two moves."""
 
     def __init__(self, outputs: int) -> None:
         super().__init__(outputs, normalize=True)

@@ -7,14 +7,10 @@ initialization and npz. It computes float32 arrays by a method of ours:
   (:mod:`pydlshogi.layers.cpu.winograd`); on at most three boards, one matrix product
   (:mod:`pydlshogi.layers.cpu.direct`);
 - on a CPU, 1×1 filters: one matrix product a board (:mod:`pydlshogi.layers.cpu.pointwise`);
-- on a GPU: one matrix product for both kinds of filters
-  (:mod:`pydlshogi.layers.gpu.convolve`).
+- on a GPU: cuDNN or our own kernels (:mod:`pydlshogi.layers.gpu.convolve`).
 
 Chainer computes everything else. :func:`set_convolution` chooses the method for the whole
 process.
-
-On a CPU, engines use these links only for networks without a program
-(:mod:`pydlshogi.inference.program`).
 
 Arrays have Chainer's shape (batch, channels, 9, 9). The arrays made here are stored in the
 order (row, column, batch, channel) on a CPU, and (batch, row, column, channel) on a GPU.
@@ -24,9 +20,6 @@ these links.
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -47,54 +40,34 @@ __all__ = [
 F = chainer.functions
 L = chainer.links
 
-#: The methods. "auto" and "winograd": ours wherever possible. "winograd" is the name of earlier
-#: versions, which had no other method. "chainer": Chainer's own everywhere.
-CONVOLUTIONS = ("auto", "winograd", "chainer")
+#: The methods. "winograd": ours wherever possible. "auto" and "cudnn": the same on a CPU; on a GPU,
+#: cuDNN where it is faster in training, and cuDNN wherever possible. "chainer": Chainer's own.
+CONVOLUTIONS = ("auto", "winograd", "chainer", "cudnn")
 
-_chosen = "auto"
-
-#: ``name``: what :func:`using_convolution` chose for a thread.
-_in_thread = threading.local()
+#: Chainer's configuration has a value for the process, and on request another one for a thread.
+_config: Any = chainer.global_config
+_config.convolution = "auto"
 
 
 def set_convolution(name: str) -> None:
-    """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
-    global _chosen
-    _check(name)
-    _chosen = name
-
-
-def _check(name: str) -> None:
-    if name not in CONVOLUTIONS:
-        raise ValueError(f"convolution {name!r} is unknown; choose from {', '.join(CONVOLUTIONS)}")
+    """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on."""
+    _config.convolution = _known(name)
 
 
 def get_convolution() -> str:
-    """Returns the method that :func:`set_convolution` chose; at first "auto".
-
-    In a thread with an open :func:`using_convolution`, it is the method of that.
-    """
-    return getattr(_in_thread, "name", None) or _chosen
+    """Returns the method that was chosen for this thread, or for the process; at first "auto"."""
+    return str(chainer.config.convolution)
 
 
-@contextlib.contextmanager
-def using_convolution(name: str) -> Iterator[None]:
-    """Chooses one of :data:`CONVOLUTIONS` for this thread while the context is open.
+def using_convolution(name: str) -> Any:
+    """Makes a context that chooses one of :data:`CONVOLUTIONS` for this thread."""
+    return chainer.using_config("convolution", _known(name))
 
-    Raises:
-        ValueError: the name is unknown.
-    """
-    _check(name)
-    before = getattr(_in_thread, "name", None)
-    _in_thread.name = name
-    try:
-        yield
-    finally:
-        _in_thread.name = before
+
+def _known(name: str) -> str:
+    if name not in CONVOLUTIONS:
+        raise ValueError(f"convolution {name!r} is unknown; choose from {', '.join(CONVOLUTIONS)}")
+    return name
 
 
 def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
@@ -106,7 +79,6 @@ def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
         x: (batch, channels in, height, width), in any memory order; Variable or array.
         W: (channels out, channels in, 3, 3) or (channels out, channels in, 1, 1).
         b: (channels out,), or None.
-        relu: Whether to apply ReLU to the result.
     """
     inputs = [chainer.as_variable(v) for v in (x, W, b) if v is not None]
     method = _method(*(v.array for v in inputs))
@@ -118,10 +90,10 @@ def convolution_2d(x: Any, W: Any, b: Any = None, *, relu: bool = False) -> Any:
 
 
 def _method(x: Any, W: Any, *b: Any) -> Any:
-    """Returns the module that computes; None where Chainer does."""
-    xp = chainer.backend.get_array_module(x)
+    """Returns the object that computes; None where Chainer does."""
+    xp, name = chainer.backend.get_array_module(x), get_convolution()
     if (
-        get_convolution() == "chainer"
+        name == "chainer"
         or not all(isinstance(array, xp.ndarray) for array in (x, W, *b))
         or not all(array.dtype == numpy.float32 for array in (x, W, *b))
         or not (x.ndim == W.ndim == 4 and x.shape[1] == W.shape[1] and x.size and W.size)
@@ -129,18 +101,16 @@ def _method(x: Any, W: Any, *b: Any) -> Any:
     ):
         return None
     if W.shape[2:] == (1, 1):
-        return pointwise if xp is numpy else on_gpu
+        return pointwise if xp is numpy else on_gpu.BY_NAME[name]
     if W.shape[2:] == (3, 3) and x.shape[2:] == (winograd.SIDE, winograd.SIDE):
-        return winograd if xp is numpy else on_gpu
+        return winograd if xp is numpy else on_gpu.BY_NAME[name]
     return None
 
 
 class _Convolution(chainer.FunctionNode):
     """Convolution, bias and ReLU as one node of Chainer's graph.
 
-    Args:
-        method: The module that computes.
-        relu: Whether to apply ReLU.
+    ``method`` computes: it has the functions ``forward`` and ``backward``.
     """
 
     def __init__(self, method: Any, relu: bool) -> None:
@@ -173,10 +143,7 @@ def _differentiable_gradients(
 ) -> tuple[Any, ...]:
     """Computes the gradients with Chainer's functions, for gradients of higher order.
 
-    Args:
-        x, W, gy: Variables.
-        y: Array of the output after ReLU; None without ReLU.
-        indexes: Which gradients to return: 0 of x, 1 of W, 2 of b.
+    ``y`` is the array of the output after ReLU; None without ReLU.
     """
     if y is not None:
         gy = gy * (y > 0).astype(gy.dtype)
@@ -195,27 +162,14 @@ def _differentiable_gradients(
 
 
 class Convolution2D(L.Convolution2D):
-    """``chainer.links.Convolution2D``, faster on 9×9 boards.
-
-    Args:
-        *args: As for ``chainer.links.Convolution2D``.
-        relu: Whether to apply ReLU to the result.
-        **kwargs: As for ``chainer.links.Convolution2D``.
-    """
+    """``chainer.links.Convolution2D``, faster on 9×9 boards; ``relu`` applies ReLU after it."""
 
     def __init__(self, *args: Any, relu: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.relu = relu
 
     def forward(self, x: Any) -> Any:
-        """Convolves x.
-
-        Args:
-            x: (batch, channels in, height, width), Variable or array.
-
-        Returns:
-            chainer.Variable (batch, channels out, height out, width out).
-        """
+        """Convolves (batch, channels in, height, width), a Variable or array."""
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         height, width = self.W.shape[2:]

@@ -34,12 +34,8 @@ from pydlshogi.layers.blocks import ResidualBlock
 def add_identity(network: Any) -> int:
     """Changes the 3×3 layers with as many planes out as in, and the residual blocks.
 
-    Args:
-        network: A ``chainer.Link`` with its initial weights, on the CPU.
-
-    Returns:
-        The number of changed parameters: one for each such layer outside of residual blocks,
-        and one for each residual block.
+    The network is a ``chainer.Link`` with its initial weights, on the CPU. Returns the number of
+    changed parameters: one for each such layer outside of residual blocks, and for each block.
     """
     blocks: list[Any] = [link for link in network.links() if isinstance(link, ResidualBlock)]
     for block in blocks:

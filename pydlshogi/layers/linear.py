@@ -16,15 +16,9 @@ L = chainer.links
 class Linear(L.Linear):
     """``chainer.links.Linear`` that does not slow down the layers around it.
 
-    On a CPU, Chainer's product would use the threads of BLAS. These threads keep spinning
-    after the product: with 2 processors, the 3×3 convolutions before and after a value head
-    took 1.5 times as long. So this layer treats a batch of vectors as one board, with a
-    vector on each square, and computes a 1×1 convolution.
-
-    Args:
-        inputs: Length of an input vector.
-        outputs: Length of an output vector.
-        relu: Whether to apply ReLU to the result.
+    On a CPU, Chainer's product would use the threads of BLAS. These threads keep spinning after the
+    product, which slows down the convolutions before and after it. So this layer treats a batch of
+    vectors as one board, with a vector on each square, and computes a 1×1 convolution.
     """
 
     def __init__(self, inputs: int, outputs: int, *, relu: bool = False) -> None:
@@ -32,14 +26,7 @@ class Linear(L.Linear):
         self.relu = relu
 
     def forward(self, x: Any) -> Any:  # type: ignore[override]
-        """Computes the output vectors.
-
-        Args:
-            x: (batch, …) with ``inputs`` numbers for each element of the batch.
-
-        Returns:
-            chainer.Variable (batch, outputs).
-        """
+        """Computes (batch, outputs) from (batch, …) with ``inputs`` numbers for each element."""
         if get_convolution() == "chainer" or self.xp is not numpy:
             y = super().forward(x)
             return F.relu(y) if self.relu else y

@@ -5,15 +5,13 @@ follows from the logistic curve (A. E. Elo, The Rating of Chessplayers, 1978)::
 
     score = 1 / (1 + 10 ** (-difference / 400))
 
-The two games of a pair start from the same opening and are not independent. The variance
-of the score is therefore computed over pairs (the "pentanomial" variance: a pair gives
-0, 0.5, 1, 1.5 or 2 points). In a short or one-sided match this variance is too small; it
-is 0 if every game is lost. So one won pair and one lost pair are added, in the manner of
-the "plus four" interval of A. Agresti and B. A. Coull (The American Statistician 52, 1998).
-In simulations, the interval contains the true difference in 90 to 100 % of the matches.
+The two games of a pair start from the same opening and are not independent. So the variance of
+the score is computed over pairs, the "pentanomial" variance. In a short or one-sided match it is
+too small, and 0 if every game is lost. So one won pair and one lost pair are added, in the manner
+of the "plus four" interval of A. Agresti and B. A. Coull (The American Statistician 52, 1998).
 
-An end of the interval outside 0..1 means that there is no bound. If every game was lost,
-for example, only the highest possible difference is known.
+An end of the interval outside 0..1 means that there is no bound. If every game was lost, only the
+highest possible difference is known.
 """
 
 from __future__ import annotations

@@ -41,15 +41,10 @@ MOST = 10**12
 
 @dataclass(frozen=True)
 class Limit:
-    """Limit of a move.
+    """Limit of a move."""
 
-    Attributes:
-        kind: One of :data:`KINDS`.
-        value: Number of nodes, depth, or milliseconds.
-    """
-
-    kind: str
-    value: int
+    kind: str  # one of KINDS
+    value: int  # number of nodes, depth, or milliseconds
 
     @property
     def command(self) -> str:
@@ -65,11 +60,7 @@ class Limit:
 
 
 def parse_limit(text: str) -> Limit:
-    """Parses a limit: its kind and its value, as in ``nodes 1000``.
-
-    Raises:
-        ValueError: the text has another form.
-    """
+    """Parses a limit: its kind and its value, as in ``nodes 1000``. ValueError: another form."""
     found = re.fullmatch(rf"({'|'.join(KINDS)}) +([1-9]\d*)", text.strip(), re.ASCII)
     if not found or len(found[2]) > len(str(MOST)) or int(found[2]) > MOST:
         raise ValueError(
@@ -107,12 +98,9 @@ class EngineSpec:
 def parse_engine(text: str) -> EngineSpec:
     """Parses an engine of the command line.
 
-    Args:
-        text: ``NAME=COMMAND;OPTION=VALUE;…`` (a shell command), ``random`` or ``fairy:LEVEL``
-            (fairy-stockfish at that Skill Level). The option ``go`` is the limit of its moves.
-
-    Raises:
-        ValueError: The text has none of these forms; the message says what is wrong.
+    That is ``NAME=COMMAND;OPTION=VALUE;…`` (a shell command), ``random`` or ``fairy:LEVEL``
+    (fairy-stockfish at that Skill Level). The option ``go`` is the limit of its moves. For another
+    text, ValueError says what is wrong.
     """
     if text == _RANDOM:
         return EngineSpec(_RANDOM, (_THIS_PYTHON, "-m", "pydlshogi.match.random_player"))

@@ -37,11 +37,8 @@ def draw_openings(number: int, plies: int, seed: int, kifu_list: str | None) -> 
     """Draws the openings of a match: all different if they come from games, else random moves.
 
     An opening depends only on its place in the result, and on the other arguments. So a match
-    can be resumed or extended, and all opponents play the same openings.
-
-    Raises:
-        KifuError: The list cannot be read.
-        OpeningError: Its games have fewer different openings.
+    can be resumed or extended, and all opponents play the same openings. KifuError: the list cannot
+    be read; OpeningError: its games have fewer different openings.
     """
     if kifu_list is None:
         return tuple(

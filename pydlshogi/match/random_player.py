@@ -7,8 +7,8 @@ from typing import Callable, NoReturn
 
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.rules import legal_moves
+from pydlshogi.usi.engine import run_engine
 from pydlshogi.usi.options import Filename, Options, Spin
-from pydlshogi.usi.process import run_engine
 from pydlshogi.usi.protocol import Go
 
 

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import shogi
 
@@ -18,11 +17,23 @@ from pydlshogi.drawing.page import write_page
 from pydlshogi.kifu.csa import parse_game
 from pydlshogi.kifu.csa_board import position_lines
 from pydlshogi.kifu.parsed_game import RecordError
-from pydlshogi.match.referee import FAULT_MARKS
+from pydlshogi.match.referee import FAULT_MARKS, Verdict
 from pydlshogi.player.strategy import PONANZA_CONSTANT
 
-if TYPE_CHECKING:
-    from pydlshogi.match.play import PlayedGame
+
+@dataclasses.dataclass(frozen=True)
+class PlayedGame:
+    """A finished game: the moves in CSA notation, with the signs of the sides.
+
+    If an answer that is no move ended the game, its time is the last element of ``seconds``. Each
+    evaluation is that of the position before, by its mover, in centipawns for Black; None if the
+    engine sent none.
+    """
+
+    moves: list[str]
+    seconds: list[float]
+    evaluations: list[int | None]
+    verdict: Verdict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,22 +80,14 @@ def format_record(
 
 
 def read_first_moves(path: Path, number: int) -> list[str]:
-    """Reads the first moves of a recorded game in USI notation.
-
-    Raises:
-        RecordError, OSError: The file is no record, or cannot be read.
-    """
+    """Reads the first moves of a recorded game in USI notation; RecordError: it is no record."""
     game = parse_game(path.read_bytes())
     first = checked_game(dataclasses.replace(game, moves=game.moves[:number]))
     return [move.usi() for move in first.moves]
 
 
 def read_outcome(path: Path) -> Outcome:
-    """Reads the result of a recorded game.
-
-    Raises:
-        RecordError, OSError: The file is no record of a finished game, or cannot be read.
-    """
+    """Reads the result of a recorded game; RecordError: it is no record of a finished game."""
     game = parse_game(path.read_bytes())
     if game.end_mark is None:
         raise RecordError(0, "the game has no end")

@@ -11,7 +11,7 @@ code with our engines. Elsewhere :mod:`pydlshogi.rules` does.
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Protocol
+from typing import Any, Callable, NamedTuple, Union
 
 import shogi
 
@@ -23,34 +23,11 @@ from pydlshogi.rules import can_declare_win, has_legal_move, is_legal, missing_p
 FAULT_MARKS = ("%ILLEGAL_MOVE", "%TIME_UP")
 
 
-class Board(Protocol):
-    """A position that knows the rules; moves are in USI notation."""
-
-    @property
-    def turn(self) -> int:
-        """The side to move: ``shogi.BLACK`` or ``shogi.WHITE``."""
-
-    def is_legal(self, usi: str) -> bool:
-        """Says whether a text is a legal move."""
-
-    def push(self, usi: str) -> str:
-        """Plays a legal move and returns it in CSA notation, without a sign."""
-
-    def is_check(self) -> bool:
-        """Says whether the side to move is in check."""
-
-    def is_lost(self) -> bool:
-        """Says whether the side to move has no legal move."""
-
-    def may_declare(self) -> bool:
-        """Says whether the side to move may declare victory."""
-
-    def sfen(self) -> str:
-        """Returns the position in SFEN."""
-
-
 class RulesBoard:
-    """The rules of :mod:`pydlshogi.rules` on python-shogi's board, the attribute ``board``."""
+    """The rules of :mod:`pydlshogi.rules` on python-shogi's board, the attribute ``board``.
+
+    Moves are in USI notation. ``is_check()`` says whether the side to move is in check.
+    """
 
     def __init__(self, sfen: str) -> None:
         self.board = shogi.Board(sfen)
@@ -88,7 +65,7 @@ class RulesBoard:
 
 
 class CshogiBoard:
-    """The rules of cshogi."""
+    """The rules of cshogi, with the same methods."""
 
     def __init__(self, sfen: str) -> None:
         import cshogi
@@ -114,6 +91,9 @@ class CshogiBoard:
         return str(self._cshogi.move_to_csa(move))
 
 
+Board = Union[RulesBoard, CshogiBoard]
+
+
 def make_board(sfen: str) -> Board:
     """Makes cshogi's board where it is installed and runs, and ours elsewhere."""
     if missing_points(sfen):  # cshogi does not count the missing pieces at a declaration
@@ -126,13 +106,7 @@ def make_board(sfen: str) -> Board:
 
 
 class Verdict(NamedTuple):
-    """How a game ended.
-
-    Attributes:
-        winner: ``shogi.BLACK``, ``shogi.WHITE``, or None for a draw.
-        end_mark: End mark of CSA V2.2.
-        reason: The reason in words.
-    """
+    """How a game ended: the winner (None for a draw), the end mark of CSA V2.2, the reason."""
 
     winner: int | None
     end_mark: str
@@ -145,17 +119,9 @@ class Verdict(NamedTuple):
 
 
 class Referee:
-    """Follows a game.
+    """Follows a game from a position; one of ``max_plies`` moves is drawn.
 
-    Args:
-        max_plies: A game of that many moves is drawn.
-        sfen: Position before the first move.
-        make: Makes the board that applies the rules.
-
-    Attributes:
-        board: Current position.
-        moves: Moves so far in USI notation.
-        csa_moves: The same moves in CSA notation, with the signs of the sides.
+    ``make`` makes the board that applies the rules.
     """
 
     def __init__(
@@ -165,20 +131,16 @@ class Referee:
         make: Callable[[str], Board] = make_board,
     ) -> None:
         self.board = make(sfen)
-        self.moves: list[str] = []
-        self.csa_moves: list[str] = []
+        self.moves: list[str] = []  # in USI notation
+        self.csa_moves: list[str] = []  # in CSA notation, with the signs of the sides
         self._max_plies = max_plies
         self._positions = [self._position()]
         self._checks = [False]
 
     def hear(self, answer: str) -> Verdict | None:
-        """Judges the answer of the side to move.
+        """Judges the answer of the side to move: a move, ``resign`` or ``win``.
 
-        Args:
-            answer: A move, ``resign`` or ``win``, as sent after ``bestmove``.
-
-        Returns:
-            How the game ended; None if it continues.
+        It returns how the game ended; None if it continues.
         """
         if answer == "resign":
             return self.loss("%TORYO", "resigned")

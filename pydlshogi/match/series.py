@@ -1,8 +1,12 @@
-"""The games of two engines, recorded in a folder and resumed from there."""
+"""The games of a match, recorded in folders and resumed from there.
+
+A series has the games of two engines, a tournament those of every engine against every opponent.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable, TypeVar
@@ -13,18 +17,18 @@ from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.lock import lock_outputs
 from pydlshogi.match.engine_spec import EngineSpec, Limit
 from pydlshogi.match.openings import Opening, draw_openings
-from pydlshogi.match.play import PlayedGame, play_game
+from pydlshogi.match.play import Workers, play_game
 from pydlshogi.match.record import (
     Outcome,
+    PlayedGame,
     format_record,
     read_first_moves,
     read_outcome,
     write_match_page,
 )
 from pydlshogi.match.referee import Verdict
-from pydlshogi.match.table import Row
+from pydlshogi.match.table import Row, markdown, tsv
 from pydlshogi.match.usi_client import UsiClient
-from pydlshogi.match.workers import Workers
 
 #: File in the folder of a series that describes what is played there.
 SETTINGS = "settings.json"
@@ -58,11 +62,7 @@ class Conditions:
 class Series:
     """Games of an engine against an opponent; the engine is Black in odd-numbered games.
 
-    Attributes:
-        engine: The engine; results are counted for it.
-        opponent: Its opponent.
-        conditions: What all games have in common.
-        folder: Folder of the records ``0001.csa`` … and their pages ``0001.html`` ….
+    The folder holds the records ``0001.csa`` … and their pages ``0001.html`` ….
     """
 
     engine: EngineSpec
@@ -72,11 +72,7 @@ class Series:
 
     @classmethod
     def read(cls, folder: Path) -> Series:
-        """Reads from the settings in a folder what is played there.
-
-        Raises:
-            SeriesError: The settings cannot be read.
-        """
+        """Reads from the settings in a folder what is played there; raises ``SeriesError``."""
         path = folder / SETTINGS
         try:
             settings = json.loads(path.read_text(encoding="utf-8"))
@@ -117,8 +113,7 @@ class Series:
     def outcome(self, number: int) -> Outcome | None:
         """Returns the outcome of a game; None if it has not been played.
 
-        Raises:
-            SeriesError: The record cannot be read.
+        A record that cannot be read raises ``SeriesError``.
         """
         path = self._path(number)
         try:
@@ -149,17 +144,14 @@ class Series:
     ) -> None:
         """Plays the games with some numbers, and writes their records.
 
+        It raises what :meth:`Workers.run` raises, and UserError if another match plays this series,
+        the folder belongs to other games, or there are not enough openings.
+
         Args:
             timeout: Seconds that an answer may take, in addition to the byoyomi.
             played: Receives the number and the verdict of each game; called by one
                 thread at a time.
             interrupted: Called at the first Ctrl-C, before the current games end.
-
-        Raises:
-            KeyboardInterrupt: As :meth:`Workers.run`.
-            UserError: An engine cannot be started; another match plays this series; the folder
-                belongs to other games; or there are not enough openings.
-            OSError: A record cannot be written.
         """
         openings = self.conditions.openings(max(numbers, default=0))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -186,9 +178,7 @@ class Series:
     def check_partners(self, numbers: list[int]) -> None:
         """Checks that games to play will begin as the stored games of their pairs do.
 
-        Raises:
-            SeriesError: A stored game begins differently, or cannot be read.
-            KifuError, OpeningError: There are not enough openings.
+        It raises ``SeriesError``, and what :func:`draw_openings` raises.
         """
         openings = self.conditions.openings(max(numbers, default=0))
         for number in numbers:
@@ -248,6 +238,71 @@ class Series:
             **asdict(self.conditions),
         }
         return json.dumps(settings, indent=2) + "\n"
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """The series of a match: each engine against each opponent.
+
+    ``timeout``: seconds that an answer may take, in addition to the byoyomi.
+    """
+
+    engines: Sequence[EngineSpec]
+    opponents: Sequence[EngineSpec]
+    games: int
+    conditions: Conditions
+    output: Path
+    timeout: float
+
+    def series(self) -> list[Series]:
+        """Lists all series; raises ``SeriesError`` if two would use the same folder."""
+        found: dict[str, Series] = {}
+        for engine in self.engines:
+            for opponent in self.opponents:
+                folder = self.output / f"{engine.name}_{opponent.name}"
+                name = str(folder).casefold()  # Windows and macOS ignore case
+                if name in found:
+                    raise SeriesError(
+                        f"the games of {engine.name} against {opponent.name} and those of "
+                        f"{found[name].engine.name} against {found[name].opponent.name} would "
+                        f"both go to {folder}. Give one of the engines another name."
+                    )
+                found[name] = Series(engine, opponent, self.conditions, folder)
+        return list(found.values())
+
+    def check(self) -> None:
+        """Finds all faults of the settings before the first game; starts each engine once.
+
+        UserError: a folder belongs to other games, there are not enough openings, or an engine
+        cannot be started.
+        """
+        self.conditions.openings(self.games)
+        needed: dict[EngineSpec, None] = {}
+        for series in self.series():
+            missing = series.missing(self.games)
+            series.check_partners(missing)
+            if missing:
+                needed.update(dict.fromkeys((series.engine, series.opponent)))
+        self._other_rows()
+        for spec in needed:
+            with UsiClient(spec, self.timeout) as client:
+                client.new_game()
+
+    def write_tables(self) -> str:
+        """Writes ``table.md`` and ``table.tsv`` of all games in the folder; returns the former."""
+        rows = self._other_rows() + [series.row() for series in self.series()]
+        for name, text in (("table.md", markdown(rows)), ("table.tsv", tsv(rows))):
+            with write_beside(self.output / name) as file:
+                file.write(text.encode("utf-8"))
+        return markdown(rows)
+
+    def _other_rows(self) -> list[Row]:
+        """Returns the results of other commands in the same folder."""
+        known = {series.folder for series in self.series()}
+        # Other programs too write files named settings.json; ours stand beside records.
+        folders = sorted({path.parent for path in self.output.glob("*/[0-9]*.csa")} - known)
+        rows = [Series.read(folder).row() for folder in folders if (folder / SETTINGS).exists()]
+        return [row for row in rows if row.outcomes]
 
 
 def _read_spec(settings: dict) -> EngineSpec:

@@ -51,12 +51,10 @@ _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)"
 
 
 class Answer(NamedTuple):
-    """The answer of an engine to ``go``.
+    """The answer of an engine to ``go``: the word after ``bestmove``, unchecked.
 
-    Attributes:
-        move: The word after ``bestmove``, unchecked.
-        evaluation: The last evaluation of the best line, in centipawns for the side to move,
-            -``MATE`` … ``MATE``; a bound only if there is no other. None if the engine sent none.
+    The evaluation is the last one of the best line, in centipawns for the side to move, -``MATE`` …
+    ``MATE``; a bound only if there is no other. None if the engine sent none.
     """
 
     move: str
@@ -70,12 +68,9 @@ class EngineError(UserError):
 class UsiClient:
     """A running engine; a ``with`` statement calls :meth:`greet` and :meth:`close`.
 
-    Args:
-        spec: The engine; it starts in the current folder.
-        timeout: Seconds that an answer may take, in addition to the byoyomi; it may be changed.
-
-    Raises:
-        EngineError: The engine cannot be started.
+    It starts in the current folder. An answer may take ``timeout`` seconds, in addition to the
+    byoyomi; the attribute may be changed. Most methods raise EngineError: the engine cannot be
+    started, has died, does not answer, or lacks an option.
     """
 
     def __init__(self, spec: EngineSpec, timeout: float) -> None:
@@ -95,36 +90,23 @@ class UsiClient:
         self._lines = _Lines(self._process.stdout)
 
     def greet(self) -> None:
-        """Sends ``usi`` and sets the options.
-
-        Raises:
-            EngineError: The engine has died, does not answer, or lacks an option.
-        """
+        """Sends ``usi`` and sets the options."""
         with self._talk("usi"):
             self._send("usi")
             declared = [" ".join(words) for words in self._until("usiok")]
         self._set_options(declared)
 
     def new_game(self) -> None:
-        """Prepares the engine for a game.
-
-        Raises:
-            EngineError: The engine has died or does not answer.
-        """
+        """Prepares the engine for a game."""
         with self._talk("isready"):
             self._send("isready")
             list(self._until("readyok"))
             self._send("usinewgame")
 
     def best_move(self, moves: list[str], limit: Limit) -> Answer:
-        """Asks for a move.
+        """Asks for a move after the moves of a game from the standard start, in USI notation.
 
-        Args:
-            moves: All moves of the game from the standard start, in USI notation.
-            limit: Limit of the move, unless the engine has one of its own.
-
-        Raises:
-            EngineError: The engine has died or does not answer.
+        The limit holds unless the engine has one of its own.
         """
         evaluation, is_exact = None, False
 
@@ -142,19 +124,13 @@ class UsiClient:
     def ask(
         self, position: str, go: str, seconds: float, hear: Callable[[list[str]], None]
     ) -> list[str]:
-        """Asks for a move in a position.
+        """Asks for a move in a position; returns the words after ``bestmove``, unchecked.
 
         Args:
             position: What follows ``position``: ``startpos`` or ``sfen …``, and ``moves …``.
             go: The command, for example ``go byoyomi 1000``.
             seconds: Time that the command allows the engine.
             hear: Receives the words of each ``info`` line that is no string.
-
-        Returns:
-            The words after ``bestmove``, unchecked.
-
-        Raises:
-            EngineError: The engine has died or does not answer.
         """
         words: list[str] = []
         with self._talk(go, seconds):
@@ -287,16 +263,11 @@ class UsiClient:
 
 
 class _Lines:
-    """Standard output of an engine with a deadline.
-
-    Attributes:
-        deadline: Time, as by ``time.monotonic``, at which reading fails.
-        said: Text of the last ``info string``, or empty.
-    """
+    """Standard output of an engine with a deadline."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self.deadline = 0.0
-        self.said = ""
+        self.deadline = 0.0  # when reading fails, by time.monotonic()
+        self.said = ""  # text of the last info string
         self._stream = stream
         self._is_closed = False
         self._queue: queue.Queue[bytes] = queue.Queue(_MOST_LINES)
@@ -306,9 +277,7 @@ class _Lines:
     def readline(self) -> str:
         """Returns the next line; other characters than ASCII become U+FFFD.
 
-        Raises:
-            TimeoutError: No line came before the deadline.
-            EOFError: The output has ended.
+        It raises TimeoutError at the deadline, and EOFError at the end of the output.
         """
         left = self.deadline - time.monotonic()
         if left <= 0:  # even if lines are waiting: the engine may write without end

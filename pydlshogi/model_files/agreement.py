@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy
 import shogi
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board
+from pydlshogi.model_files.onnx_dlshogi import label_numbers, to_dlshogi
+from pydlshogi.model_files.onnx_export import ExportError, run
 from pydlshogi.network.network import Network, split_output
 from pydlshogi.rules import legal_moves
 
 #: Moves of the longest random game.
 _MOST_MOVES = 150
+
+#: Positions on which an ONNX model is compared.
+_ONNX_POSITIONS = 32
+
+#: Largest difference of an ONNX model to the network, relative to the largest number.
+TOLERANCE = 1e-4
 
 
 def outputs_in_play(network: Network, planes: numpy.ndarray) -> list[numpy.ndarray]:
@@ -38,14 +47,9 @@ def largest_difference(results: numpy.ndarray, expected: numpy.ndarray) -> float
 
 
 def planes_of_random_games(count: int, plane_num: int, every: int = 1) -> numpy.ndarray:
-    """Plays random legal moves, and makes the planes of the positions.
+    """Makes the planes of positions of random games, which are the same each time.
 
-    The games are the same each time.
-
-    Args:
-        count: Number of positions.
-        plane_num: Number of planes of the network's input.
-        every: Moves from one position to the next; 1 takes all positions.
+    Between two of the positions are ``every`` moves.
 
     Returns:
         (count, plane_num, 9, 9) float32.
@@ -63,3 +67,36 @@ def planes_of_random_games(count: int, plane_num: int, every: int = 1) -> numpy.
             board.push(generator.choice(moves))
         planes.append(make_input_features_from_board(board, plane_num))
     return numpy.stack(planes)
+
+
+def check_onnx(model: Any, network: Network) -> dict[str, float]:
+    """Compares an ``onnx.ModelProto`` with its network, on the CPU, on positions of random games.
+
+    Returns:
+        The largest difference by output, relative to the largest number of that output.
+
+    Raises:
+        ExportError: a difference is larger than :data:`TOLERANCE`, or ONNX Runtime is missing.
+    """
+    planes = planes_of_random_games(_ONNX_POSITIONS, network.plane_num)
+    is_dlshogis = model.graph.input[0].name == "input1"
+    inputs = dict(zip(("input1", "input2"), to_dlshogi(planes))) if is_dlshogis else {}
+    results = run(model, inputs or {"planes": planes})
+    outputs = outputs_in_play(network, planes)
+    expected = {}
+    if network.has_policy:
+        expected["policy"] = outputs[0][:, label_numbers()] if is_dlshogis else outputs[0]
+    if network.value_kind is not None:
+        expected["value"] = network.value_kind.win_probabilities(outputs[-1])[:, None]
+    prefix = "output_" if is_dlshogis else ""
+    differences = {
+        prefix + key: largest_difference(results[prefix + key], numbers)
+        for key, numbers in expected.items()
+    }
+    for key, difference in differences.items():
+        if not difference <= TOLERANCE:
+            raise ExportError(
+                f"the converted model computes another {key}: it differs by {difference:.2g} of "
+                "the largest number. Nothing was written. Please report this with the model."
+            )
+    return differences

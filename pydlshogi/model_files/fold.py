@@ -94,11 +94,7 @@ def _fold_pair(chain: Any, convolutions: list[Any], name: str) -> None:
 
 
 class _Activation(chainer.Link):
-    """Takes the place of a folded normalization.
-
-    Args:
-        relu: Whether to apply ReLU; otherwise the input is returned.
-    """
+    """Takes the place of a folded normalization: ReLU, or nothing."""
 
     def __init__(self, relu: bool) -> None:
         super().__init__()
@@ -110,19 +106,13 @@ class _Activation(chainer.Link):
 
 
 def fold(network: Network, *, keep_value: bool = False) -> Network:
-    """Makes the book's network from a network that computes the same.
+    """Makes the book's network from a network that computes the same, except for rounding.
 
     Args:
-        network: One of :data:`FOLDABLE`, on the CPU. The book's network is returned itself.
-        keep_value: Whether to make the book's network with two heads. Otherwise it is the
-            book's policy network, and a value head is left out.
-
-    Returns:
-        A network whose outputs are those of ``network`` where ``chainer.config.train`` is
-        False, except for rounding.
-
-    Raises:
-        FoldError: it is another network, or it has no value head to keep.
+        network: One of :data:`FOLDABLE`, on the CPU; another raises FoldError. The book's network
+            is returned itself.
+        keep_value: Whether to make the book's network with two heads; FoldError: there is no value
+            head. Otherwise it is the book's policy network.
     """
     kind = PolicyValueNetwork if keep_value else PolicyNetwork
     if type(network) is kind:

@@ -58,12 +58,9 @@ class UnnamedNetwork(ModelFileError):
 
 
 def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False) -> None:
-    """Writes a network's parameters atomically, in the format of Chainer's ``save_npz``.
+    """Writes the parameters of a ``chainer.Link`` atomically, as Chainer's ``save_npz`` does.
 
-    Args:
-        path: The file to make or replace.
-        network: A ``chainer.Link``.
-        half: Whether to store float16 numbers. :func:`load_model` reads them too.
+    ``half`` stores float16 numbers, which :func:`load_model` reads too.
 
     Raises:
         ModelFileError: a number is too large for float16; nothing is written.
@@ -96,15 +93,8 @@ def save_derived_model(
 ) -> None:
     """Writes a network that was made from another model file; makes the folder if needed.
 
-    Args:
-        path: The file to make or replace.
-        network: A ``chainer.Link``.
-        source: The other model file.
-        half: As in :func:`save_model`.
-
-    Raises:
-        ModelFileError: both paths are the same file, the file cannot be written, or a number is
-            too large for float16.
+    The arguments are those of :func:`save_model`. ModelFileError: both paths are the same file, the
+    file cannot be written, or a number is too large for float16.
     """
     if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
         raise ModelFileError(
@@ -119,36 +109,29 @@ def save_derived_model(
 
 
 def load_model(path: str | os.PathLike[str], network: Any) -> None:
-    """Reads a model file into a network, after checking that it fits.
+    """Reads a model file into a ``chainer.Link``, after checking that it fits.
 
-    Args:
-        path: A file of :func:`save_model`, of the book's code or of Chainer's ``save_npz``.
-            Pickled objects in it are never loaded.
-        network: The ``chainer.Link`` to fill; unchanged when an error is raised.
+    The file is of :func:`save_model`, of the book's code or of Chainer's ``save_npz``. Pickled
+    objects in it are never loaded.
 
     Raises:
         ModelFileError: the file does not exist, is not an npz, holds other arrays than the
-            network, or holds an infinite number or nan.
+            network, or holds an infinite number or nan. The network is unchanged.
     """
-    _, name = _read(path, read_headers)
+    headers, name = _read(path, read_headers)
     wanted = name_of(network)
     if name is not None and wanted is not None and form_of(name) != form_of(wanted):
         raise ModelFileError(
             f"model file {path} is of the network {name}, not of {_kind(network)}. "
             f"Choose that network, or another file."
         )
-    _fill(network, path)
+    _fill(network, path, headers)
 
 
 def load_network(path: str | os.PathLike[str]) -> Network:
-    """Makes the network that a model file holds.
+    """Makes the network that a model file holds, on the CPU, in the sizes of the file.
 
-    Args:
-        path: As in :func:`load_model`.
-
-    Returns:
-        The network on the CPU, in the sizes of the file. If the file has no mark, the names and
-        shapes of its arrays determine the network.
+    If the file has no mark, the names and shapes of its arrays determine the network.
 
     Raises:
         ModelFileError: the file does not exist, is not an npz, or does not hold the arrays of a
@@ -168,7 +151,7 @@ def load_network(path: str | os.PathLike[str]) -> Network:
             f"model file {path} cannot be used: its {error}. "
             "Update pydlshogi, or choose another file."
         ) from None
-    _fill(network, path)
+    _fill(network, path, arrays)
     return network
 
 
@@ -176,12 +159,8 @@ def sizes_in_file(path: str | os.PathLike[str], name: str) -> dict[str, int]:
     """Reads the keyword arguments of ``make_network`` from a model file.
 
     For a file of another network they may be meaningless; :func:`load_model` then refuses it.
-
-    Raises:
-        ModelFileError: the file does not exist or is not an npz.
     """
-    arrays, _ = _read(path, read_headers)
-    return sizes_in(name, arrays)
+    return sizes_in(name, _read(path, read_headers)[0])
 
 
 def recognize(arrays: Mapping[str, Any]) -> str | None:
@@ -198,11 +177,7 @@ def recognize(arrays: Mapping[str, Any]) -> str | None:
 def _read(
     path: str | os.PathLike[str], read: Callable[[Any], dict[str, Any]]
 ) -> tuple[dict[str, Any], str | None]:
-    """Reads a file's arrays, and the name of their network; None if that is unknown.
-
-    Args:
-        read: ``read_npz`` or ``read_headers``.
-    """
+    """Reads a file's arrays, and the name of their network; None if that is unknown."""
     try:
         arrays = read(path)
     except NpzError as error:
@@ -220,28 +195,33 @@ def _read(
     return arrays, str(mark)
 
 
-def _fill(network: Any, path: str | os.PathLike[str]) -> None:
+def _fill(network: Any, path: str | os.PathLike[str], headers: dict[str, Any]) -> None:
     """Copies a file's arrays into a network, after checking that they are exactly its arrays."""
-    for read in (read_headers, read_npz):  # a large file of something else is not unpacked
-        arrays, _ = _read(path, read)
-        wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
-        # A checkpoint has two files. The optimizer's state has "t", its number of updates.
-        if wrong and "t" in arrays:
-            raise ModelFileError(
-                f"model file {path} holds the state of an optimizer, not a model. "
-                "Choose a file that a training program saved as its model."
-            )
-        if wrong:
-            raise ModelFileError(
-                f"model file {path} is not of {_kind(network)}: {wrong}. "
-                "Choose a file that was saved from that."
-            )
+    _check_fit(network, path, headers)  # a large file of something else is not unpacked
+    arrays, _ = _read(path, read_npz)
+    _check_fit(network, path, arrays)  # it may have been replaced
     if not is_finite(arrays):
         raise ModelFileError(
             f"model file {path} holds numbers that are not finite: its training has diverged. "
             "Choose another file."
         )
     chainer.serializers.NpzDeserializer(arrays).load(network)
+
+
+def _check_fit(network: Any, path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
+    """Refuses arrays that are not exactly those of a network."""
+    wrong = _differences(chainer.serializers.npz.serialize(network), arrays)
+    # A checkpoint has two files. The optimizer's state has "t", its number of updates.
+    if wrong and "t" in arrays:
+        raise ModelFileError(
+            f"model file {path} holds the state of an optimizer, not a model. "
+            "Choose a file that a training program saved as its model."
+        )
+    if wrong:
+        raise ModelFileError(
+            f"model file {path} is not of {_kind(network)}: {wrong}. "
+            "Choose a file that was saved from that."
+        )
 
 
 def is_finite(arrays: Mapping[str, Any]) -> bool:

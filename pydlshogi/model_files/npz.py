@@ -30,13 +30,7 @@ class NpzError(Exception):
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
-    """Reads every array of an npz.
-
-    Args:
-        path: A file made by Chainer's ``save_npz``.
-
-    Returns:
-        The arrays by key.
+    """Reads the arrays of an npz by key.
 
     Raises:
         NpzError: the path does not exist, is no plain file, is not an npz, is damaged, the npz
@@ -48,8 +42,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
 def read_headers(path: str | os.PathLike[str]) -> dict[str, numpy.ndarray]:
     """Reads names, shapes and dtypes as :func:`read_npz` does, without unpacking the arrays.
 
-    Returns:
-        Arrays by key. Large ones take no memory, and their numbers have no meaning.
+    Large arrays take no memory, and their numbers have no meaning.
     """
     return _read(path, headers_only=True)
 
@@ -95,10 +88,10 @@ def _member(
     """Reads an array of the archive with its key."""
     with archive.open(info) as file:
         shape, dtype = _header(file, info.file_size)
-    key = info.filename[: -len(".npy")] if info.filename.endswith(".npy") else info.filename
-    if header_only and info.file_size > _SMALL:
-        return key, numpy.broadcast_to(numpy.zeros((), dtype), shape)
-    with archive.open(info) as file:
+        key = info.filename[: -len(".npy")] if info.filename.endswith(".npy") else info.filename
+        if header_only and info.file_size > _SMALL:
+            return key, numpy.broadcast_to(numpy.zeros((), dtype), shape)
+        file.seek(0)
         return key, npy.read_array(file, allow_pickle=False)
 
 

@@ -97,16 +97,9 @@ def to_dlshogi(planes: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
 
 
 def export_dlshogi(network: Network) -> Any:
-    """Converts a network with two heads to a model with dlshogi's inputs and outputs.
+    """Converts a network on the CPU to an ``onnx.ModelProto`` with dlshogi's inputs and outputs.
 
-    Args:
-        network: The network, on the CPU; not changed.
-
-    Returns:
-        ``onnx.ModelProto``.
-
-    Raises:
-        ExportError: the network lacks a head or cannot be converted.
+    ExportError: the network lacks a head or cannot be converted.
     """
     if not network.has_policy or network.value_kind is None:
         raise ExportError(

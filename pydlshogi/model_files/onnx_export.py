@@ -34,9 +34,6 @@ from pydlshogi.network.value_kind import ExpectedResult, WinLogit
 #: Operator set and format version: of 2020, so that older runtimes read the file too.
 OPSET, IR_VERSION = 13, 7
 
-#: Largest difference to our own results, relative to the largest of them.
-TOLERANCE = 1e-4
-
 _INSTALL = "python -m pip install onnx onnxruntime"
 
 
@@ -53,11 +50,7 @@ class Names(NamedTuple):
 
 
 def onnx_library() -> Any:
-    """Imports the package onnx.
-
-    Raises:
-        ExportError: it is not installed.
-    """
+    """Imports the package onnx; raises ExportError if it is not installed."""
     try:
         import onnx
     except ImportError:
@@ -66,16 +59,11 @@ def onnx_library() -> Any:
 
 
 class GraphBuilder:
-    """Collects the nodes and constants of an ONNX graph.
-
-    Attributes:
-        nodes: The nodes, each after those that it needs.
-        constants: The constants.
-    """
+    """Collects the nodes and constants of an ONNX graph."""
 
     def __init__(self) -> None:
         self._helper = onnx_library().helper
-        self.nodes: list[Any] = []
+        self.nodes: list[Any] = []  # each after those that it needs
         self.constants: list[Any] = []
 
     def add(self, operator: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
@@ -93,11 +81,7 @@ class GraphBuilder:
         return name
 
     def model(self, inputs: dict[str, tuple], outputs: dict[str, tuple]) -> Any:
-        """Makes the model.
-
-        Args:
-            inputs, outputs: Shapes by name, without the batch dimension.
-        """
+        """Makes the model; inputs and outputs are shapes by name, without the batch dimension."""
         onnx = onnx_library()
 
         def values(shapes: dict[str, tuple]) -> list[Any]:
@@ -123,13 +107,8 @@ class GraphBuilder:
 def export(network: Network, raw_values: bool = False) -> Any:
     """Converts any network on the CPU to an ``onnx.ModelProto``.
 
-    Args:
-        network: The network; not changed.
-        raw_values: Whether ``value`` is the output of the value head itself. Otherwise it is the
-            probability of winning.
-
-    Raises:
-        ExportError: the network uses a function that is not in the table, or onnx is missing.
+    With ``raw_values``, ``value`` is the output of the value head itself. ExportError: the network
+    uses a function that is not in the table, or onnx is missing.
     """
     builder, names = GraphBuilder(), Names()
     outputs = add_network(builder, network, names.planes, names, raw_values)
@@ -139,17 +118,9 @@ def export(network: Network, raw_values: bool = False) -> Any:
 def add_network(
     builder: GraphBuilder, network: Network, planes: str, names: Names, raw_values: bool = False
 ) -> dict[str, tuple]:
-    """Adds the nodes of a network to a graph.
+    """Adds the nodes of a network to a graph in which its input has the name ``planes``.
 
-    Args:
-        builder: The graph.
-        network: As in :func:`export`.
-        planes: Name of the network's input in the graph.
-        names: Names of the outputs.
-        raw_values: As in :func:`export`.
-
-    Returns:
-        Shapes of the outputs by name, without the batch dimension.
+    It returns the shapes of the outputs by name, without the batch dimension.
     """
     planes_of_trace = numpy.zeros((BATCH, network.plane_num, 9, 9), numpy.float32)
     traced = trace(fold_for_play(network), planes_of_trace)
@@ -186,10 +157,8 @@ def _add_win(builder: GraphBuilder, network: Network, values: str, output: str) 
 class _Translation:
     """Translates functions, each after those that it needs.
 
-    Args:
-        builder: The graph.
-        names: Names of the variables that are known, by the id of their node.
-        arrays: Input arrays of each function, by the id of the function.
+    ``names`` are those of the variables that are known, by the id of their node; ``arrays`` the
+    inputs of each function, by the id of the function.
     """
 
     def __init__(
@@ -206,11 +175,7 @@ class _Translation:
         return self._names[id(node)]
 
     def add(self, function: Any) -> None:
-        """Adds the nodes of a function.
-
-        Raises:
-            ExportError: there is no translation.
-        """
+        """Adds the nodes of a function."""
         kind = type(function).__name__
         translate = _TABLE.get(kind)
         if translate is None:
@@ -265,11 +230,7 @@ def _get_item(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
 
 
 def _indices(function: Any) -> list[Any]:
-    """Returns the index of each axis: a slice, or an int64 array of one dimension or none.
-
-    Raises:
-        ExportError: the index is of another kind.
-    """
+    """Returns the index of each axis: a slice, or an int64 array of one dimension or none."""
     found = list(function.slices)
     for place in [n for n, index in enumerate(found) if index is Ellipsis]:
         rest = len(function.inputs[0].shape) - (len(found) - 1)
@@ -361,11 +322,7 @@ _TABLE: dict[str, Callable[[GraphBuilder, Any, list[str]], str]] = {
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Writes a model atomically; makes the folder if needed.
-
-    Raises:
-        ExportError: the file cannot be written.
-    """
+    """Writes a model atomically; makes the folder if needed."""
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with write_beside(path) as file:
@@ -375,11 +332,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def run(model: Any, inputs: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
-    """Computes the outputs of a model by ONNX Runtime, on the CPU.
-
-    Raises:
-        ExportError: ONNX Runtime is not installed, or cannot compute the model.
-    """
+    """Computes the outputs of a model by ONNX Runtime on the CPU; ExportError: it cannot."""
     try:
         import onnxruntime
     except ImportError:

@@ -30,21 +30,13 @@ def any_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Trace(NamedTuple):
-    """One run of a network.
+    """One run of a network; nodes are ``chainer.variable.VariableNode``."""
 
-    Attributes:
-        planes: The node of the network's input; nodes are ``chainer.variable.VariableNode``.
-        logits: The node of the logits; None without a policy head.
-        values: The node of the values; None without a value head.
-        arrays: Input arrays of each function, by the ``id`` of the function.
-        functions: All functions, in the order of the run. They keep the ids valid.
-    """
-
-    planes: Any
-    logits: Any
-    values: Any
-    arrays: dict[int, tuple[Any, ...]]
-    functions: list[Any]
+    planes: Any  # the node of the input
+    logits: Any  # the node of the logits; None without a policy head
+    values: Any  # the node of the values; None without a value head
+    arrays: dict[int, tuple[Any, ...]]  # inputs of each function, by the id of the function
+    functions: list[Any]  # in the order of the run; they keep the ids valid
 
     def outputs(self) -> list[Any]:
         """Returns the nodes of the heads that the network has, logits before values."""
@@ -77,12 +69,10 @@ class _Recorder(chainer.FunctionHook):
 
 
 def trace(network: Network, planes: numpy.ndarray) -> Trace:
-    """Runs a network as in play and records Chainer's own functions.
+    """Runs any network as in play, on the CPU, and records Chainer's own functions.
 
-    Args:
-        network: Any network, on the CPU.
-        planes: (batch, plane_num, 9, 9) float32. Translators recognise the batch dimension by
-            its size :data:`BATCH` (:func:`any_batch`).
+    The planes are (batch, plane_num, 9, 9) float32. Translators recognise the batch dimension by
+    its size :data:`BATCH` (:func:`any_batch`).
     """
     x = chainer.Variable(planes)
     recorder = _Recorder()

@@ -8,8 +8,7 @@ policy, policy_bn,     the book's five networks, with its names and model files
 value, policy_value,
 policy_value_resnet
 policy_hand1x1,        relatives of the book's networks: hand planes through 1×1
-policy_value_history,  filters; the planes of the last two moves; a small network with
-policy_value_small     two heads
+policy_value_small     filters, with the last two moves or without; a small network
 own                    networks of the user, from a Python file
 registry               the networks by name
 =====================  ===========================================================

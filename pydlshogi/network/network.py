@@ -26,22 +26,17 @@ class Network(chainer.Chain):
     - policy head only: logits (batch, 2187), in the order of the labels;
     - value head only: values (batch, 1);
     - both heads: (logits, values).
-
-    Attributes:
-        has_policy: Whether the network has a policy head.
-        value_kind: What the values mean; None without a value head.
-        value_output: Name of the linear link that computes the values; empty without one.
-            ``convert_model calibrate`` needs it.
-        value_head: Names of the links of the value head; empty if they cannot be trained alone. A
-            network with them has the methods ``trunk``, from the planes to the input of the heads,
-            and ``value``, from there to the values.
-        plane_num: Number of planes of the input: 104, or 106 with the last two moves.
     """
 
+    #: Number of planes of the input: 104, or 106 with the last two moves.
     plane_num: int = PLANE_NUM
     has_policy: bool = True
+    #: What the values mean; None without a value head.
     value_kind: type[ValueKind] | None = None
+    #: Name of the linear link that computes the values, for ``convert_model calibrate``.
     value_output: str = ""
+    #: Names of the links of the value head; empty if they cannot be trained alone. A network with
+    #: them has the methods ``trunk``, from the planes to the input of the heads, and ``value``.
     value_head: tuple[str, ...] = ()
 
     @classmethod
@@ -68,17 +63,10 @@ def output_arrays(network: Network, planes: Any) -> list[Any]:
 
 
 def split_output(network: Network, output: Any) -> tuple[Any, Any]:
-    """Splits the output of a network into logits and values.
+    """Splits what ``network(planes)`` returned into logits (batch, 2187) and values (batch, 1).
 
-    Args:
-        network: The network.
-        output: What ``network(planes)`` returned.
-
-    Returns:
-        Variables (batch, 2187) and (batch, 1); None in place of a head that is missing.
-
-    Raises:
-        OutputsError: the number of outputs is not the number of heads, or one has another shape.
+    None stands for a head that is missing. OutputsError: the number of outputs is not the number of
+    heads, or one has another shape.
     """
     heads = int(network.has_policy) + (network.value_kind is not None)
     found = len(output) if isinstance(output, (tuple, list)) else 1

@@ -43,14 +43,13 @@ def is_spec(text: str) -> bool:
 
 
 def use(spec: str | os.PathLike[str]) -> str:
-    """Runs a user's file, and makes its network known to this process.
+    """Runs a user's file, ``FILE.py:CLASS``, and makes its network known to this process.
 
-    Args:
-        spec: ``FILE.py:CLASS``; without the class, the file's only network.
+    Without the class, it is the file's only network. The same file and class give the same class as
+    before, without running the file again.
 
     Returns:
-        The name of the network in model files, ``file:CLASS``. The same file and class
-        give the same class as before, without running the file again.
+        The name of the network in model files, ``file:CLASS``.
 
     Raises:
         OwnNetworkError: the file cannot be run, or holds no such network.
@@ -147,13 +146,12 @@ def _class_of(module: Any, path: Path, name: str | None) -> type[Network]:
             f"the file {path} has {what}: a class that is derived from "
             f"pydlshogi.network.network.Network. {found}"
         )
-    _check_planes(own[name], path)
-    _check_constructor(own[name], path)
+    _check(own[name], path)
     return own[name]
 
 
-def _check_planes(cls: type[Network], path: Path) -> None:
-    """Refuses a class whose input planes cannot be made."""
+def _check(cls: type[Network], path: Path) -> None:
+    """Refuses a class whose input planes cannot be made, or that needs arguments."""
     from pydlshogi.features import check_plane_num
 
     try:
@@ -163,10 +161,6 @@ def _check_planes(cls: type[Network], path: Path) -> None:
             f"the class {cls.__name__} in the file {path} has no usable input: its {error}. "
             "Correct its plane_num."
         ) from None
-
-
-def _check_constructor(cls: type[Network], path: Path) -> None:
-    """Refuses a class that cannot be made without arguments."""
     try:
         inspect.signature(cls).bind()
     except TypeError as error:

@@ -26,9 +26,6 @@ class PolicyNetwork(Trunk):
 
     The book's size has 26 arrays with 3,838,923 numbers. The keys are ``l1/W``, ``l1/b`` …
     ``l12/b``, ``l13/W``, ``l13_bias/b``, as in the book's model files.
-
-    Args:
-        channels: Filters of each hidden layer.
     """
 
     def __init__(self, channels: int = ch) -> None:

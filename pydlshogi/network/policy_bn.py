@@ -20,9 +20,6 @@ class PolicyNetwork(policy.PolicyNetwork):
     Training normalizes each batch by its own mean and variance, and keeps running averages of
     both in the model. Outside of training (``chainer.config.train`` is False) the network
     normalizes by these averages. The convolutions keep their biases, as in the book.
-
-    Args:
-        channels: Filters of each hidden layer.
     """
 
     folds: Folds = tuple(((f"l{n}",), f"norm{n}") for n in range(1, DEPTH + 1))

@@ -1,13 +1,19 @@
-"""Networks with hand planes through 1×1 filters; the other layers are the book's."""
+"""Networks with hand planes through 1×1 filters; the other layers are the book's.
+
+Source of the planes of earlier moves: D. Silver et al., Mastering the game of Go without human
+knowledge, Nature 550 (2017).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pydlshogi.features import HISTORY_PLANE_NUM
 from pydlshogi.layers.blocks import (
     NormalizedConvolution,
     PiecesAndHands,
     PiecesAndStretchedHands,
+    PiecesHandsAndRecent,
 )
 from pydlshogi.network.policy import PolicyNetwork
 from pydlshogi.network.policy_value import PolicyValueNetwork
@@ -45,8 +51,14 @@ class PolicyHand1x1BNNetwork(PolicyNetwork):
 
 
 class PolicyValueHand1x1BNNetwork(PolicyValueNetwork, PolicyHand1x1BNNetwork):
-    """The book's two heads on the trunk of :class:`PolicyHand1x1BNNetwork`.
+    """The book's two heads on the trunk of :class:`PolicyHand1x1BNNetwork`."""
 
-    Args:
-        channels: Filters of each hidden layer.
-    """
+
+class PolicyValueHistoryBNNetwork(PolicyValueHand1x1BNNetwork):
+    """PolicyValueHand1x1BNNetwork with the planes of the last two moves."""
+
+    plane_num = HISTORY_PLANE_NUM
+
+    def first_layer(self) -> Any:
+        """Makes a normalized first layer, also for the planes of the last two moves."""
+        return PiecesHandsAndRecent(self.channels)

@@ -12,20 +12,12 @@ from pydlshogi.network.value import ValueNetwork
 
 
 class PolicyValueNetwork(ValueNetwork, PolicyNetwork):
-    """The heads of PolicyNetwork and of ValueNetwork on one trunk.
-
-    Args:
-        channels: Filters of each hidden layer.
-    """
+    """The heads of PolicyNetwork and of ValueNetwork on one trunk."""
 
     # The order of the bases decides the order of the initial random weights: policy head first.
     has_policy = True
 
     def forward(self, x: Any) -> Any:
-        """Computes (logits, values) from planes (batch, plane_num, 9, 9).
-
-        Returns:
-            Variables of shapes (batch, 2187) and (batch, 1).
-        """
+        """Computes logits (batch, 2187) and values (batch, 1) from (batch, plane_num, 9, 9)."""
         h = self.trunk(x)
         return self.policy(h), self.value(h)

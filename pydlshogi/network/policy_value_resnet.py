@@ -1,4 +1,4 @@
-"""Networks with two heads on a residual trunk: the book's, and one with hand planes 1×1.
+"""Networks with two heads on a residual trunk: the book's, and two with hand planes 1×1.
 
 Source: 「将棋AIで学ぶディープラーニング」.
 """
@@ -10,9 +10,9 @@ from typing import Any
 
 from pydlshogi.common import MOVE_DIRECTION_LABEL_NUM
 from pydlshogi.compat import chainer
-from pydlshogi.features import LABEL_NUM, PLANE_NUM
+from pydlshogi.features import HISTORY_PLANE_NUM, LABEL_NUM, PLANE_NUM
 from pydlshogi.layers.batch_normalization import BatchNormalization
-from pydlshogi.layers.blocks import Folds, PiecesAndHands, ResidualBlock
+from pydlshogi.layers.blocks import Folds, PiecesAndHands, PiecesHandsAndRecent, ResidualBlock
 from pydlshogi.layers.convolution import Convolution2D
 from pydlshogi.layers.linear import Linear
 from pydlshogi.network.network import Network
@@ -70,11 +70,7 @@ class PolicyValueResnet(Network):
         return Convolution2D(PLANE_NUM, self.channels, ksize=3, pad=1, relu=True)
 
     def forward(self, x: Any) -> Any:
-        """Computes (logits, values) from planes (batch, plane_num, 9, 9).
-
-        Returns:
-            Variables of shapes (batch, 2187) and (batch, 1).
-        """
+        """Computes logits (batch, 2187) and values (batch, 1) from (batch, plane_num, 9, 9)."""
         h = self.trunk(x)
         logits = self.policy_bias(F.reshape(self.policy(h), (-1, LABEL_NUM)))
         return logits, self.value(h)
@@ -92,13 +88,18 @@ class PolicyValueResnet(Network):
 
 
 class PolicyValueHand1x1Resnet(PolicyValueResnet):
-    """PolicyValueResnet with hand planes through 1×1 filters and a normalized first layer.
-
-    Args:
-        blocks: Number of residual blocks plus 1, as in PolicyValueResnet.
-        channels: Filters of each hidden layer.
-    """
+    """PolicyValueResnet with hand planes through 1×1 filters and a normalized first layer."""
 
     def first_layer(self) -> Any:
         """Makes a normalized first layer with 1×1 filters for the hand planes."""
         return PiecesAndHands(self.channels, normalize=True)
+
+
+class PolicyValueHistoryResnet(PolicyValueHand1x1Resnet):
+    """PolicyValueHand1x1Resnet with the planes of the last two moves."""
+
+    plane_num = HISTORY_PLANE_NUM
+
+    def first_layer(self) -> Any:
+        """Makes a normalized first layer, also for the planes of the last two moves."""
+        return PiecesHandsAndRecent(self.channels)

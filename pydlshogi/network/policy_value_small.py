@@ -46,11 +46,7 @@ class PolicyValueSmallNetwork(Network):
             self.value4 = Linear(64, 1)
 
     def forward(self, x: Any) -> Any:
-        """Computes (logits, values) from planes (batch, 104, 9, 9).
-
-        Returns:
-            Variables of shapes (batch, 2187) and (batch, 1), the values from −1 to 1.
-        """
+        """Computes logits (batch, 2187) and values (batch, 1) from −1 to 1, from the planes."""
         h = self.trunk(x)
         return self.policy3(self.policy2(self.policy1(h))), self.value(h)
 

@@ -28,8 +28,8 @@ _CLASSES = {
     "policy_value_resnet": ("policy_value_resnet", "PolicyValueResnet"),
     "policy_value_hand1x1_bn": ("policy_hand1x1", "PolicyValueHand1x1BNNetwork"),
     "policy_value_hand1x1_resnet": ("policy_value_resnet", "PolicyValueHand1x1Resnet"),
-    "policy_value_history_bn": ("policy_value_history", "PolicyValueHistoryBNNetwork"),
-    "policy_value_history_resnet": ("policy_value_history", "PolicyValueHistoryResnet"),
+    "policy_value_history_bn": ("policy_hand1x1", "PolicyValueHistoryBNNetwork"),
+    "policy_value_history_resnet": ("policy_value_resnet", "PolicyValueHistoryResnet"),
     "policy_value_small": ("policy_value_small", "PolicyValueSmallNetwork"),
 }
 
@@ -50,7 +50,7 @@ _SIZES = {
 # Networks that compute the same function of the same parameters.
 _FORM_OF = {"policy_hand1x1_unpool": "policy_hand1x1"}
 
-#: Networks that ``transfer_policy_to_value --unfold`` makes (:mod:`pydlshogi.model_files.unfold`).
+#: Networks that ``transfer_policy_to_value --unfold`` makes.
 UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn", "policy_value_history_bn")
 
 #: All names.
@@ -74,11 +74,7 @@ def sizes_of(name: str) -> tuple[str, ...]:
 
 
 def network_class(name: str) -> type[Network]:
-    """Returns the class of a network: of this package, or one that ``own.use`` made known.
-
-    Raises:
-        UnknownNetwork: no network has that name.
-    """
+    """Returns the class of a network of this package, or of one that ``own.use`` made known."""
     known = own.known_class(name)
     if known is not None:
         return known
@@ -94,12 +90,10 @@ def make_network(name: str, **sizes: int) -> Network:
     """Makes a network with initial weights from numpy's global random generator.
 
     Args:
-        name: One of :data:`NETWORKS`, or the name of a user's class (:func:`own.use`).
-        **sizes: Sizes other than the default: arguments of the class.
-
-    Raises:
-        UnknownNetwork: no network has that name.
-        UnknownSize: the network has no such size, or a model file would not tell its size.
+        name: One of :data:`NETWORKS`, or the name of a user's class (:func:`own.use`); any other
+            raises UnknownNetwork.
+        **sizes: Sizes other than the default: arguments of the class. UnknownSize: the network has
+            no such size, or a model file would not tell it.
     """
     factory: Any = network_class(name)
     try:
@@ -153,9 +147,6 @@ def sizes_in(name: str, arrays: Mapping[str, Any]) -> dict[str, int]:
     """Reads the keyword arguments of :func:`make_network` from the arrays of a model file.
 
     The arrays may be those of another network. A user's class may not be able to read them.
-
-    Raises:
-        UnknownNetwork: no network has that name.
     """
     cls = network_class(name)
     try:
@@ -168,11 +159,7 @@ def sizes_in(name: str, arrays: Mapping[str, Any]) -> dict[str, int]:
 
 
 def form_of(name: str) -> str:
-    """Returns a name that is equal for networks with interchangeable model files.
-
-    Args:
-        name: Name of a network, known or not.
-    """
+    """Returns a name that is equal for networks with interchangeable model files."""
     return _FORM_OF.get(name, name)
 
 

@@ -26,9 +26,8 @@ _FIRST_LAYERS = ("l1/W", "l1/pieces/W", "l1/conv/W")
 def channels_in(arrays: Mapping[str, Any], layers: int = DEPTH) -> dict[str, int] | None:
     """Reads the keyword argument ``channels``, if the arrays of a model file tell it.
 
-    Returns:
-        The argument; None if the file is far too small for so many layers. A wrong or hostile
-        file must not ask for more memory than its own arrays.
+    None: the file is far too small for so many layers. A wrong or hostile file must not ask for
+    more memory than its own arrays.
     """
     channels = 0
     for key in _FIRST_LAYERS:
@@ -45,11 +44,8 @@ def channels_in(arrays: Mapping[str, Any], layers: int = DEPTH) -> dict[str, int
 class Trunk(Network):
     """The hidden layers l1 … l12: 3×3 convolutions with padding 1, each followed by ReLU.
 
-    A subclass adds the heads. It may replace the hidden layers by overriding
-    :meth:`first_layer` and :meth:`hidden_layer`.
-
-    Args:
-        channels: Filters of each hidden layer.
+    Each has as many filters as ``channels`` says. A subclass adds the heads. It may replace the
+    hidden layers by overriding :meth:`first_layer` and :meth:`hidden_layer`.
     """
 
     def __init__(self, channels: int = ch) -> None:

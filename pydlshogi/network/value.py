@@ -23,9 +23,6 @@ class ValueNetwork(Trunk):
 
     The value head on the trunk: ``l13_v``, a 1×1 convolution to 27 planes; ``l14_v``, a fully
     connected layer of 256 units; ReLU after both; ``l15_v``, the logit.
-
-    Args:
-        channels: Filters of each hidden layer.
     """
 
     has_policy = False

@@ -26,10 +26,7 @@ _GPU_BATCH = 128
 
 
 def default_batch_size(device: Any, backend: str = OWN) -> int:
-    """Returns the number of positions in a batch that suits a ``chainer.backend.Device``.
-
-    On a CPU it depends on the backend (:mod:`pydlshogi.inference.backend`), too.
-    """
+    """Returns the number of positions in a batch that suits a device, and on a CPU the backend."""
     if _is_gpu(device):
         return _GPU_BATCH
     if backend in _FAST_BACKENDS:

@@ -44,30 +44,20 @@ _LONGEST_DELAY = 1.0
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """The time for a move, in seconds.
+    """The time for a move, in seconds."""
 
-    Attributes:
-        planned: Time after which a clear choice is played.
-        extended: Time after which any choice is played.
-        last: Time after which the move comes too late.
-    """
-
-    planned: float
-    extended: float
-    last: float
+    planned: float  # after it, a clear choice is played
+    extended: float  # after it, any choice is played
+    last: float  # after it, the move comes too late
 
 
 def make_budget(
     go: Go, color: int, ply: int, margin: float, for_delays: float = 0.0
 ) -> Budget | None:
-    """Plans the time for a move; None where there is no limit.
+    """Plans the time for a move of a side, 0 for Black, after some plies; None without a limit.
 
-    Args:
-        go: The command with the clocks.
-        color: The side to move, 0 for Black, 1 for White.
-        ply: Number of plies played.
-        margin: Reserve for usual delays of the GUI and of the system, in seconds.
-        for_delays: Reserve for the delays that were seen, in seconds.
+    ``margin`` is the reserve for usual delays of the GUI and of the system, ``for_delays`` that for
+    the delays that were seen, both in seconds.
     """
     if go.movetime is not None:
         seconds = go.movetime / 1000
@@ -170,12 +160,7 @@ class Delays:
 class Timer:
     """The time of one search. All calls come from the thread that searches.
 
-    Args:
-        go: The command.
-        color: The side to move.
-        ply: Number of plies played.
-        margin: As in :func:`make_budget`.
-        delays: The delays of the moves before, which enlarge the margin.
+    The arguments are those of :func:`make_budget`, and the delays of the moves before.
     """
 
     def __init__(

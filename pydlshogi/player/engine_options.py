@@ -34,8 +34,9 @@ DEVICES = ("auto", "cpu", *(f"gpu{n}" for n in range(8)))
 #: Choices of ``backend`` (:data:`pydlshogi.inference.backend.BACKENDS`, which needs numpy).
 BACKENDS = ("auto", "own", "openvino_float32", "openvino_bfloat16", "openvino_int8")
 
-#: The level of full strength. :mod:`pydlshogi.player.levels` has the others.
-FULL_LEVEL = 20
+#: The level of full strength, and the highest one that needs no value. All but the first are in
+#: :mod:`pydlshogi.player.levels`.
+FULL_LEVEL, POLICY_LEVEL = 20, 10
 
 #: No position has more legal moves.
 MOST_MOVES = 593

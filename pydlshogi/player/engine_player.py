@@ -19,15 +19,9 @@ class EnginePlayer(BasePlayer, Player):
     """A player for :class:`pydlshogi.usi.engine.Engine`. A subclass implements :meth:`choose`.
 
     The methods of the book call those of ``Player``, so a player also works without an engine.
-
-    Args:
-        options: What the GUI can set. The player reads the values at each call.
-        send: Sends one line to the GUI.
-
-    Attributes:
-        default_go: The limits of the book's ``go()``, which has no arguments.
     """
 
+    #: The limits of the book's ``go()``, which has no arguments.
     default_go = Go()
 
     def __init__(self, options: Options | None = None, send: Callable[[str], None] = print) -> None:

@@ -27,18 +27,13 @@ _FORCED, _MOST_FORCED = 0.9, 2
 class Level:
     """What makes a player weaker.
 
-    Attributes:
-        temperature: Divides the logarithms of the shares by which a move is drawn; 0 for the best
-            move (:func:`shares`).
-        bound: Moves with a smaller share are not drawn.
-        visits: Most visits of the search; with 1 there is none.
-        mate_plies: Longest mate that is searched, in plies; 0 for none.
+    The temperature divides the logarithms of the :func:`shares` by which a move is drawn.
     """
 
-    temperature: float = 0.0
-    bound: float = 0.0
-    visits: int = 1
-    mate_plies: int = 0
+    temperature: float = 0.0  # 0 for the best move
+    bound: float = 0.0  # moves with a smaller share are not drawn
+    visits: int = 1  # most visits of the search; with 1 there is none
+    mate_plies: int = 0  # longest mate that is searched; 0 for none
 
     def settings(self, settings: Settings) -> Settings:
         """Returns the settings of a search at this level."""
@@ -52,12 +47,7 @@ class Level:
         )
 
     def draw(self, shares: Sequence[float] | numpy.ndarray, rng: Any) -> int:
-        """Draws the index of a move.
-
-        Args:
-            weights: (n,) at least one above 0.
-            rng: Has numpy's ``choice``.
-        """
+        """Draws the index of a move by (n,) shares, at least one above 0; ``rng``: as numpy's."""
         weights = numpy.asarray(shares, numpy.float64)
         order = numpy.argsort(-weights, kind="stable")
         best = weights[order] / weights.sum()
@@ -70,11 +60,9 @@ class Level:
 
 
 def shares(priors: Sequence[float], visits: Sequence[int]) -> numpy.ndarray:
-    """Returns the shares by which a move is drawn: the probability, plus the part of the visits.
+    """Returns the (n,) shares by which moves are drawn: probability plus part of the visits.
 
-    Args:
-        priors: (n,) the probabilities of the moves.
-        visits: (n,) their visits; all 0 without a search.
+    Without a search, all visits are 0.
     """
     return numpy.add(priors, numpy.divide(visits, max(1, sum(visits))))
 

@@ -17,7 +17,7 @@ from pydlshogi import rules
 from pydlshogi.inference.backend import OWN
 from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.player.clock import Delays, Timer
-from pydlshogi.player.engine_options import mcts_options, search_numbers
+from pydlshogi.player.engine_options import POLICY_LEVEL, mcts_options, search_numbers
 from pydlshogi.player.levels import LEVELS, SECONDS, Level, shares
 from pydlshogi.player.network_player import NetworkPlayer
 from pydlshogi.player.opening_book import BookError, BookMove, OpeningBook
@@ -32,16 +32,16 @@ from pydlshogi.player.search_info import (
 )
 from pydlshogi.uct.boards import board_library, libraries_passed_over, make_search_board
 from pydlshogi.uct.compiler import IS_COMPILED
+from pydlshogi.uct.core import LOSS
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import LOSS
 from pydlshogi.uct.search import Search, compile_search, must_compile
 from pydlshogi.uct.settings import Settings
+from pydlshogi.uct.tree import Node
 from pydlshogi.usi.protocol import Go, end_info
 
 __all__ = ["MCTSPlayer"]
@@ -116,7 +116,10 @@ class MCTSPlayer(NetworkPlayer):
                 self.send(f"info string {sentence}")
             self.send(f"info string the search uses the board of {board_library()}")
             if not IS_COMPILED:
-                self.send("info string numba is not installed: the search takes more time")
+                self.send(
+                    "info string numba is not installed: the search takes more time. Install it: "
+                    "python -m pip install numba"
+                )
             self._has_told_board = True
 
     def _warn_of_level(self) -> None:
@@ -125,8 +128,8 @@ class MCTSPlayer(NetworkPlayer):
         if level and level.visits > 1 and not self._evaluator.has_value:
             self.send(
                 f"info string Level {self.options['Level']} needs a value head: the engine plays "
-                "the policy's best move. Choose a level up to 10, or a modelfile of the network "
-                "policy_value."
+                f"the policy's best move. Choose a level up to {POLICY_LEVEL}, or a modelfile of "
+                "the network policy_value."
             )
 
     def _load_book(self) -> None:

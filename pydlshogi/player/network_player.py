@@ -20,8 +20,8 @@ from pydlshogi.network import own
 from pydlshogi.player.engine_options import POLICY_VALUE_MODEL, SHIPPED_MODELS
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.processors import processors, threads_of_environment
+from pydlshogi.usi.engine import PROGRAM_FOLDER
 from pydlshogi.usi.options import Options, unquoted
-from pydlshogi.usi.process import PROGRAM_FOLDER
 from pydlshogi.usi.protocol import FatalError
 
 #: Environment variable with the default model.
@@ -101,14 +101,12 @@ class NetworkPlayer(EnginePlayer):
                 own.use(self._folder / self.options["network_file"])
             self.device = _choose_device(self.options["device"])
             self._evaluator = Evaluator(path, self.device, self.backend())
-        except UnnamedNetwork as error:
+        except (UnnamedNetwork, BackendError) as error:
             raise FatalError(str(error)) from None
         except ModelFileError as error:
             raise FatalError(f"{error} {self.model_hint}") from None
         except own.OwnNetworkError as error:
             raise FatalError(f"{error} The option network_file chooses it.") from None
-        except BackendError as error:
-            raise FatalError(str(error)) from None
         self.check_network()
         # The first pass is slow (buffers, a GPU's kernels): it must not cost game time.
         self.evaluate(shogi.Board())
@@ -161,22 +159,14 @@ class NetworkPlayer(EnginePlayer):
 
     def model_path(self) -> Path:
         """Returns the model file that the options choose."""
-        name = self.options["modelfile"]
-        default = self.options.default("modelfile")
+        name, default = self.options["modelfile"], self.options.default("modelfile")
         if name not in ("", default):
             return self._located(name)
         if self._default_model:
             return self._default_model
         if os.environ.get(MODEL_VARIABLE):
             return self._folder / unquoted(os.environ[MODEL_VARIABLE])  # set X="a b" keeps quotes
-        return self.default_path()
-
-    def default_path(self) -> Path:
-        """Returns the model file that the default of ``modelfile`` stands for."""
-        default = self.options.default("modelfile")
-        if default != POLICY_VALUE_MODEL:
-            return self._located(default)
-        return files.shipped_model()
+        return files.shipped_model() if default == POLICY_VALUE_MODEL else self._located(default)
 
     def _located(self, name: str) -> Path:
         """Returns the path of a model file; a shipped model may be in the wheel."""

@@ -1,4 +1,4 @@
-"""An opening book in YaneuraOu's text format: reading, writing, and the choice of a move.
+"""Opening books in YaneuraOu's text format: making, writing, reading, the choice of a move.
 
 The first line is ``#YANEURAOU-DB2016 1.00``. A line ``sfen B T H N`` begins a position; its
 moves follow, one a line. The fields of a move are: the move; the expected answer or ``none``;
@@ -10,10 +10,12 @@ Source: the documentation of YaneuraOu.
 
 from __future__ import annotations
 
+import collections
+import itertools
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +23,12 @@ import numpy
 import shogi
 
 from pydlshogi import rules
+from pydlshogi.common import SQUARE_NUM
 from pydlshogi.errors import UserError
 from pydlshogi.files import file_stamp, write_beside
+from pydlshogi.positions import HAND_NUM, PLACEMENT_SIZE, opponents_view
+from pydlshogi.uct.boards import make_search_board
+from pydlshogi.uct.move import label_table, to_usi
 from pydlshogi.usi.protocol import MOVE
 
 #: How the first line of every book begins.
@@ -56,14 +62,9 @@ class BookError(UserError, ValueError):
 
 
 class BookMove(NamedTuple):
-    """A move of the book.
+    """A move of the book in USI notation, and the expected answer, which may be empty.
 
-    Attributes:
-        move: In USI notation.
-        answer: The expected answer; empty if there is none.
-        score: Evaluation in centipawns for the side to move.
-        depth: Depth of the search that found the evaluation; 0 without a search.
-        times: How often the move was played.
+    ``score``, in centipawns for the side to move, comes from a search of ``depth``; 0 without one.
     """
 
     move: str
@@ -89,11 +90,7 @@ def book_key(sfen: str) -> str:
 
 
 def read_book(path: str | os.PathLike[str]) -> Book:
-    """Reads a book.
-
-    Raises:
-        BookError: The file cannot be read, or a line is not of the format.
-    """
+    """Reads a book; raises BookError if it cannot be read, or a line is not of the format."""
     book: dict[str, list[BookMove]] = {}
     moves: list[BookMove] | None = None
     for number, words in _rows(path):
@@ -169,8 +166,7 @@ class OpeningBook:
     def load(self, path: Path | None) -> None:
         """Reads a book file, unless it is read already; None for no book.
 
-        Raises:
-            BookError: The file cannot be read. The book is empty then.
+        The book is empty after a BookError.
         """
         wanted = (path, file_stamp(path)) if path else ()
         if wanted != self._loaded:
@@ -205,3 +201,113 @@ def _has_legal_answer(board: shogi.Board, move: BookMove) -> bool:
     legal = _legal(board)
     board.pop()
     return move.answer in legal
+
+
+# Making a book from positions of games
+
+#: The pieces of a placement: nothing, those of Black in capitals, and those of White.
+_SYMBOLS = ("", *map(str.upper, shogi.PIECE_SYMBOLS[1:]), *shogi.PIECE_SYMBOLS[1:])
+
+#: The start position without its move number.
+_START = shogi.STARTING_SFEN.rsplit(" ", 1)[0]
+
+
+def make_opening_book(positions: Iterable[Any], plies: int, least: int) -> Book:
+    """Counts the first ``plies`` moves of games, and keeps those played at least so many times.
+
+    Of each position the most frequent moves come first, each with its commonest answer.
+
+    Args:
+        positions: What ``read_kifu`` returns. Games from another start and positions without a
+            move number are left out, because they do not tell which side moves. A game ends
+            before an illegal move.
+    """
+    answers: dict[str, dict[str, collections.Counter[str]]] = {}
+    for key, move, answer in _played(positions, plies):
+        counts = answers.setdefault(key, {}).setdefault(move, collections.Counter())
+        counts[answer] += 1
+    book = {key: _book_moves(moves, least) for key, moves in answers.items()}
+    return {key: moves for key, moves in book.items() if moves}
+
+
+def _book_moves(moves: dict[str, collections.Counter[str]], least: int) -> list[BookMove]:
+    """Sorts the moves of a position by how often they were played."""
+    found = [
+        BookMove(move, _most_frequent(counts), times=sum(counts.values()))
+        for move, counts in moves.items()
+    ]
+    kept = [move for move in found if move.times >= least]
+    return sorted(kept, key=lambda move: (-move.times, move.move))
+
+
+def _most_frequent(answers: collections.Counter[str]) -> str:
+    """Returns the commonest answer, of several the first by name; empty if none is known."""
+    known = sorted((-count, answer) for answer, count in answers.items() if answer)
+    return known[0][1] if known else ""
+
+
+def _played(positions: Iterable[Any], plies: int) -> Iterator[tuple[str, str, str]]:
+    """Yields the positions of the openings with the move and the answer, which may be empty."""
+    rows = list(_openings(positions, plies))
+    for (ply, key, move), (next_ply, _, answer) in zip(rows, [*rows[1:], (0, "", "")]):
+        yield key, move, answer if next_ply == ply + 1 else ""
+
+
+def _openings(positions: Iterable[Any], plies: int) -> Iterator[tuple[int, str, str]]:
+    """Yields number, position and move of the first plies of the games from the start position."""
+    is_counted = False
+    last = 0
+    for position in positions:
+        ply = int(position["ply"])
+        if ply == 1:
+            is_counted = _key(position) == _START
+        elif ply <= last:
+            is_counted = False  # another game: HCPE3 may lack its first position
+        last = ply
+        if is_counted and 0 < ply <= plies:
+            key, move = _key(position), _move(position)
+            if move:
+                yield ply, key, move
+            else:
+                is_counted = False
+
+
+def _turn(position: Any) -> int:
+    """The side to move: Black has the odd moves of an even game."""
+    return int(position["ply"] - 1) % 2
+
+
+def _key(position: Any) -> str:
+    """Writes a position as an sfen without its move number."""
+    placement = position.tobytes()[:PLACEMENT_SIZE]
+    turn = _turn(position)
+    if turn == shogi.WHITE:
+        placement = opponents_view(placement)
+    rows = (_row(placement[start : start + 9]) for start in range(0, SQUARE_NUM, 9))
+    return f"{'/'.join(rows)} {'bw'[turn]} {_hands(placement[SQUARE_NUM:])}"
+
+
+def _row(codes: bytes) -> str:
+    """Writes a rank of the board."""
+    groups = itertools.groupby((_SYMBOLS[code] for code in codes), key=bool)
+    return "".join(
+        "".join(group) if is_piece else str(len(list(group))) for is_piece, group in groups
+    )
+
+
+def _hands(numbers: bytes) -> str:
+    """Writes the pieces in hand, Black's first."""
+    words = []
+    for place, symbol in enumerate(_HAND_ORDER):
+        kind = shogi.PIECE_SYMBOLS.index(symbol.lower())
+        count = numbers[place // HAND_NUM * HAND_NUM + kind - 1]
+        if count:
+            words.append(f"{count if count > 1 else ''}{symbol}")
+    return "".join(words) or "-"
+
+
+def _move(position: Any) -> str:
+    """Writes the move that was played; empty if it is illegal, as a king left in check."""
+    moves = make_search_board(f"{_key(position)} 1").moves()
+    labels = label_table()[_turn(position), moves]
+    return next((to_usi(int(move)) for move in moves[labels == position["label"]]), "")

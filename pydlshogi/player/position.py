@@ -44,8 +44,7 @@ _SET = {
 def make_board(sfen: str | None, moves: Iterable[str]) -> shogi.Board:
     """Sets up a position, ``B T H [N]`` or None for the usual start, and plays USI moves.
 
-    Raises:
-        CommandError: The sfen is malformed, or the position or a move is impossible.
+    It raises CommandError if the sfen is malformed, or the position or a move is impossible.
     """
     board = shogi.Board() if sfen is None else _board_of(sfen)
     _play(board, list(moves), 0)
@@ -63,17 +62,10 @@ def start_and_moves(board: shogi.Board) -> tuple[str | None, list[str]]:
 
 
 def change_moves(board: shogi.Board, before: Sequence[str], after: Sequence[str]) -> None:
-    """Replaces the last moves on a board. Only those that differ are taken back and played.
+    """Replaces the moves ``before`` at the end of a board's stack by others, in USI notation.
 
-    To play a whole game again takes longer than to choose a move.
-
-    Args:
-        board: Has the moves ``before`` at the end of its stack. An error leaves it unchanged.
-        before: Moves in USI notation.
-        after: The moves that replace them.
-
-    Raises:
-        CommandError: A move is impossible.
+    Only those that differ are taken back and played: to play a whole game again takes longer than
+    to choose a move. After a CommandError, for an impossible move, the board is unchanged.
     """
     # commonprefix() compares any sequences, item by item.
     common = len(os.path.commonprefix([list(before), list(after)]))

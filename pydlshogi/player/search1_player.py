@@ -64,14 +64,9 @@ class Search1Player(ShallowPlayer):
     def look_ahead(
         self, moves: list[shogi.Move], is_over: Callable[[], bool] = lambda: False
     ) -> list[float]:
-        """Evaluates the positions after legal moves, the most important first.
+        """Returns for each move the probability that its side wins.
 
-        Args:
-            moves: The moves.
-            is_over: Says whether to stop; asked before each :data:`CHUNK` of moves.
-
-        Returns:
-            For each move, or the first of them, the probability that its side wins.
+        They are fewer than the moves if ``is_over``, asked before each :data:`CHUNK`, says so.
         """
         wins: list[float] = []
         while len(wins) < len(moves) and not is_over():

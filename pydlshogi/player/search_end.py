@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pydlshogi.player.clock import Timer
+from pydlshogi.uct.core import DRAW
 from pydlshogi.uct.line import best_lines, line_of
-from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import DRAW
 from pydlshogi.uct.search import Search
+from pydlshogi.uct.tree import Node
 from pydlshogi.usi.protocol import Go
 
 #: The choice is clear if the second move has at most this part of the best move's visits.

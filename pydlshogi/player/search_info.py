@@ -9,16 +9,15 @@ from typing import Callable
 from pydlshogi.player.clock import Timer
 from pydlshogi.player.opening_book import BookMove
 from pydlshogi.player.strategy import score
+from pydlshogi.uct.core import DRAW, WIN, Proof
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
 from pydlshogi.uct.line import Line, candidates
 from pydlshogi.uct.move import to_usi
-from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
 from pydlshogi.usi.protocol import Go
 
 #: Seconds until the first report. The time until the next one doubles, up to the interval.
 _FIRST_REPORT = 0.1
-
 
 #: A line has enough visits for a comparison by value if it has so many, and this part of the most.
 _ENOUGH_VISITS, _ENOUGH_PART = 10, 0.1
@@ -27,12 +26,8 @@ _ENOUGH_VISITS, _ENOUGH_PART = 10, 0.1
 class Reports:
     """Sends ``info`` lines at intervals during a search, and more often in its first moments.
 
-    A GUI that analyses each position for a second records the last report before ``stop``.
-
-    Args:
-        timer: The time of the search.
-        interval: Seconds between two reports; 0 for no reports.
-        send: Sends the lines of a report.
+    A GUI that analyses each position for a second records the last report before ``stop``. The
+    interval is in seconds; 0 sends no reports.
     """
 
     def __init__(self, timer: Timer, interval: float, send: Callable[[], None]) -> None:
@@ -55,12 +50,7 @@ def info_lines(
 ) -> Iterator[str]:
     """Writes the ``info`` lines of a search, the first last: GUIs take the last score.
 
-    Args:
-        search: The search.
-        lines: What to show, ``multipv 1`` first.
-        seconds: Time since ``go``.
-        nodes: Visits since ``go``.
-        has_value: Whether the network has a value head; without one there is no score.
+    ``seconds`` and ``nodes`` count since ``go``. Without a value head there is no score.
     """
     seldepth = max([search.deepest, *(len(line.moves) for line in lines)])
     common = f"seldepth {seldepth} {_effort(seconds, nodes, search.fullness())}"

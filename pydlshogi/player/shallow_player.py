@@ -24,38 +24,23 @@ _WINS = {Repetition.WIN: 1.0, Repetition.DRAW: 0.5}
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A choice to make.
+    """A choice to make; ``is_over`` says whether the move is wanted now."""
 
-    Attributes:
-        moves: The legal moves that ``go`` allows.
-        playable: Those with the best result by repetition.
-        settled: Probability of winning by the moves that end the game by repetition.
-        is_over: Says whether the move is wanted now.
-    """
-
-    moves: list[shogi.Move]
-    playable: list[shogi.Move]
-    settled: dict[shogi.Move, float]
+    moves: list[shogi.Move]  # the legal moves that go allows
+    playable: list[shogi.Move]  # those with the best result by repetition
+    settled: dict[shogi.Move, float]  # probability of winning by those that end the game
     is_over: Callable[[], bool]
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A move, and what the player thinks of the candidates.
-
-    Attributes:
-        move: The move to play.
-        ranking: The candidates, best first; ``move`` is among them.
-        probabilities: The number of each candidate that ``info string`` shows.
-        wins: Probability of winning by a move, as far as the network knows.
-        nodes: Number of positions that the network has evaluated.
-    """
+    """A move, and what the player thinks of the candidates."""
 
     move: shogi.Move
-    ranking: list[shogi.Move]
-    probabilities: dict[shogi.Move, float]
-    wins: dict[shogi.Move, float]
-    nodes: int
+    ranking: list[shogi.Move]  # the candidates, best first, with the move
+    probabilities: dict[shogi.Move, float]  # the numbers that info string shows
+    wins: dict[shogi.Move, float]  # probability of winning, as far as the network knows
+    nodes: int  # positions that the network has evaluated
 
 
 class ShallowPlayer(NetworkPlayer):

@@ -20,14 +20,10 @@ _SCORE_MAX = 9999
 
 
 def softmax(logits: Sequence[float] | numpy.ndarray, temperature: float = 1.0) -> numpy.ndarray:
-    """Turns (n,) logits into (n,) float64 probabilities.
+    """Turns (n,) finite logits into (n,) float64 probabilities.
 
-    Args:
-        logits: Finite numbers; not changed.
-        temperature: Near 0 the largest logit takes all; a high one makes all nearly equal.
-
-    Raises:
-        ValueError: The temperature is not above 0.
+    Near a temperature of 0, the largest logit takes all; a high one makes all nearly equal.
+    ValueError: it is not above 0.
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, not {temperature}")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import shogi
 
 from pydlshogi.match.elo import elo_difference, score_interval
 from pydlshogi.match.openings import draw_openings
-from pydlshogi.selfplay.game import LiveGame
+from pydlshogi.selfplay.game import LiveGame, Pool
 from pydlshogi.selfplay.generate import Model
-from pydlshogi.selfplay.pool import Pool
 from pydlshogi.selfplay.search import RootSearch
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.selfplay.starts import EVEN, Start
@@ -22,29 +23,24 @@ from pydlshogi.uct.move import from_usi
 _RANDOM_PLIES, _KIFU_PLIES = 4, 24
 
 
-@dataclasses.dataclass(frozen=True)
 class Score:
     """The result of a match for the first network.
 
+    Args:
+        points: Its points of each pair of games that is complete.
+
     Attributes:
-        points: Points of each pair of games that is complete.
+        games: Number of games.
+        share: Share of the points, 0 to 1; 0.5 without a game.
     """
 
-    points: tuple[tuple[float, float], ...]
-
-    @property
-    def games(self) -> int:
-        """Number of games."""
-        return 2 * len(self.points)
-
-    @property
-    def share(self) -> float:
-        """Share of the points, 0 to 1; 0.5 without a game."""
-        return sum(map(sum, self.points)) / self.games if self.points else 0.5
+    def __init__(self, points: Sequence[Sequence[float]]) -> None:
+        self._points, self.games = points, 2 * len(points)
+        self.share = sum(map(sum, points)) / self.games if points else 0.5
 
     def elo(self) -> tuple[float, float, float]:
         """Returns the Elo difference and its 95 % interval; infinite without a bound."""
-        low, high = score_interval(self.points)
+        low, high = score_interval(self._points)
         return elo_difference(self.share), elo_difference(low), elo_difference(high)
 
 
@@ -65,45 +61,33 @@ def play_duel(
         end: Time, as by ``time.monotonic``, at which no more batches are made.
     """
     settings = dataclasses.replace(settings, play_on_share=0.0)
-    openings = draw_openings(
-        games // 2,
-        _KIFU_PLIES if settings.kifu_list else _RANDOM_PLIES,
-        seed,
-        settings.kifu_list or None,
-    )
+    plies = _KIFU_PLIES if settings.kifu_list else _RANDOM_PLIES
+    openings = draw_openings(games // 2, plies, seed, settings.kifu_list or None)
     points = _read(path)
     waiting = [number for number in range(1, games + 1) if number not in points]
-    planes = [model.evaluator.plane_num for model in (first, second)]
-
-    def side_of(game: LiveGame) -> int:
-        """The first network is Black, whose number is 0, in odd games."""
-        return game.turn if game.number % 2 else 1 - game.turn
-
-    pool = Pool([first.evaluate, second.evaluate], batch, planes, side_of)
+    networks = first.evaluator, second.evaluator
+    pool = Pool(networks, batch)
     with path.open("ab", buffering=0) as table:
         while time.monotonic() < end and (waiting or pool.games):
             while waiting and len(pool.games) < batch:
                 number = waiting.pop(0)
                 moves = [from_usi(move) for move in openings[(number - 1) // 2].moves]
-                searches = [RootSearch(settings, plane_num) for plane_num in planes]
-                black, white = searches if number % 2 else reversed(searches)
+                order = (0, 1) if number % 2 else (1, 0)  # the networks as Black and White
+                black, white = (RootSearch(settings, networks[n].plane_num) for n in order)
                 start = Start(EVEN, shogi.STARTING_SFEN, moves)
-                pool.games.append(LiveGame(number, start, (black, white), settings, None))
+                pool.games.append(LiveGame(number, start, (black, white), settings, None, order))
             for game in pool.step()[0]:
                 won = 0.5 if game.winner is None else float(game.winner == 1 - game.number % 2)
                 points[game.number] = won
                 table.write(f"{game.number}\t{won}\t{len(game.moves)}\t{game.end}\n".encode())
-    pairs = ((points.get(n), points.get(n + 1)) for n in range(1, games, 2))
-    return Score(tuple((a, b) for a, b in pairs if a is not None and b is not None))
+    whole = [n for n in range(1, games, 2) if n in points and n + 1 in points]
+    return Score([(points[n], points[n + 1]) for n in whole])
 
 
 def _read(path: Path) -> dict[int, float]:
     """Reads the points of the games so far; cuts off a line that is incomplete."""
-    if not path.exists():
-        return {}
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        path.write_bytes(whole)
-    rows = [line.split("\t") for line in whole.decode().splitlines()]
-    return {int(row[0]): float(row[1]) for row in rows}
+    data = path.read_bytes() if path.exists() else b""
+    lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+    if data:
+        os.truncate(path, sum(map(len, lines)))
+    return {int(number): float(won) for number, won, *_ in (line.split(b"\t") for line in lines)}

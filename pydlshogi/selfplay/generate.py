@@ -19,8 +19,7 @@ from pydlshogi.bar import bar
 from pydlshogi.errors import UserError
 from pydlshogi.files import file_stamp, write_beside
 from pydlshogi.inference.evaluator import Evaluator
-from pydlshogi.match.play import PlayedGame
-from pydlshogi.match.record import format_record, write_match_page
+from pydlshogi.match.record import PlayedGame, format_record, write_match_page
 from pydlshogi.match.referee import Referee, Verdict
 from pydlshogi.player.strategy import score
 from pydlshogi.selfplay.folder import GameFolder, Row
@@ -32,15 +31,15 @@ from pydlshogi.selfplay.game import (
     RESIGNED,
     TOO_LONG,
     LiveGame,
+    Pool,
 )
-from pydlshogi.selfplay.pool import Pool
 from pydlshogi.selfplay.search import RootSearch
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.selfplay.starts import draw_start
 from pydlshogi.uct.move import to_usi
 from pydlshogi.uct.search import compile_search
 
-#: Every game with a number that this divides is also written as a record with a page.
+#: The first of so many games, by their numbers, is also written as a record with a page.
 RECORD_EVERY = 100
 
 #: Seconds between two looks at the model file.
@@ -54,27 +53,16 @@ _MARKS = {MATED: "%TORYO", RESIGNED: "%TORYO", DECLARED: "%KACHI", REPEATED: "%S
 
 
 class Model:
-    """A model file in use.
-
-    Args:
-        path: The file.
-        device: The ``chainer.backend.Device``.
-        backend: What computes it on a CPU.
-
-    Attributes:
-        name: Its name, with a hash of its content.
-        evaluator: The network.
+    """A model file in use: its ``evaluator``, and its ``name`` with a hash of its content.
 
     Raises:
         UserError: the file cannot be used, or its network lacks a head.
     """
 
     def __init__(self, path: str | os.PathLike[str], device: Any, backend: str) -> None:
-        self._path, self._device, self._backend = Path(path), device, backend
+        self._path = Path(path)
         self._stamp = file_stamp(self._path)
         self.evaluator = Evaluator(path, device, backend)
-        # The fastest backend is chosen once.
-        self._backend = self.evaluator.backend
         if not (self.evaluator.has_value and self.evaluator.has_policy):
             lacking = "policy" if self.evaluator.has_value else "value"
             raise UserError(
@@ -84,28 +72,19 @@ class Model:
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", self._path.name)
         self.name = f"{name}-{zlib.crc32(self._path.read_bytes()):08x}"
 
-    def evaluate(self, planes: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray | None]:
-        """Evaluates planes, as :data:`pydlshogi.uct.evaluation.Evaluate`."""
-        logits, wins = self.evaluator.evaluate(planes)
-        assert logits is not None
-        return logits, wins
-
     def successor(self) -> Model | None:
         """Returns the model of the same path if the file has been replaced; else None."""
         if file_stamp(self._path) in (self._stamp, None):
             return None
-        return Model(self._path, self._device, self._backend)
+        # The fastest backend is chosen once.
+        return Model(self._path, self.evaluator.device, self.evaluator.backend)
 
 
 class Generator:
-    """Plays games into a folder. Between two calls of :meth:`run` the games in flight stay.
+    """Plays games into an open folder. Between two calls of :meth:`run`, those in flight stay.
 
-    Args:
-        model: The model. A new file at its path is used as soon as it is seen.
-        folder: The folder, open.
-        settings: The parameters.
-        seed: The seed. With the number of a game, it determines its start and its noise.
-        batch: Number of games in flight.
+    A new file at the path of the model is used as soon as it is seen. ``batch`` games are in
+    flight. ``seed`` and the number of a game determine its start and its noise.
     """
 
     def __init__(
@@ -113,17 +92,14 @@ class Generator:
     ) -> None:
         compile_search()
         self.model, self._folder, self._settings, self._seed = model, folder, settings, seed
-        self._pool = Pool([model.evaluate], batch, [model.evaluator.plane_num])
+        self._pool = Pool([model.evaluator], batch)
         self._idle: list[RootSearch] = []
-        self._begun: dict[int, float] = {}
         self._numbers: list[int] = []
 
     def run(self, games: int, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Plays until the folder has so many games, or other processes play the missing ones.
 
-        Args:
-            games: Number of the last game to begin.
-            is_enough: Asked after each game; whether to end, with games in flight.
+        ``is_enough`` is asked after each game; it ends the call with games in flight.
 
         Raises:
             UserError: the network or the folder cannot be used.
@@ -145,18 +121,14 @@ class Generator:
                     evaluations += evaluated
                 for game in ended:
                     self._store(game)
-                    targets += sum(bool(move.candidates) for move in game.moves)
+                    targets += game.targets
                 seconds = time.perf_counter() - start
                 rates = f"{targets / seconds:.1f} positions/s, {evaluations / seconds:.0f} evals/s"
                 progress.set_postfix_str(rates, refresh=False)
                 progress.update(len(ended))
 
     def look_for_model(self) -> None:
-        """Goes on with the new model if the file has been replaced.
-
-        Raises:
-            UserError: the new model cannot take the place of the old one.
-        """
+        """Goes on with the new model if the file has been replaced."""
         new = self.model.successor()
         if not new:
             return
@@ -166,9 +138,8 @@ class Generator:
                 "program again with it."
             )
         self.model = new
-        self._pool.replace(new.evaluate)
-        for search in self._idle:
-            search.forget()
+        self._pool.replace(new.evaluator)
+        self._idle.clear()  # they know evaluations of the old network
 
     def _begin_games(self, games: int) -> None:
         """Begins games until the pool is full, or no number is left."""
@@ -180,7 +151,6 @@ class Generator:
             number = self._numbers.pop(0)
             plane_num = self.model.evaluator.plane_num
             search = self._idle.pop() if self._idle else RootSearch(self._settings, plane_num)
-            self._begun[number] = time.perf_counter()
             rng = random_of(self._seed, number)
             start = draw_start(self._settings, rng)
             self._pool.games.append(LiveGame(number, start, (search, search), self._settings, rng))
@@ -188,9 +158,8 @@ class Generator:
     def _store(self, game: LiveGame) -> None:
         """Appends a game to the folder, and writes its record if its turn has come."""
         self._idle.append(game.searches[0])
-        model = self.model.name
-        if game.number % RECORD_EVERY == 0:
-            write_record(game, self._folder.path / "records", (model, model))
+        if game.number % RECORD_EVERY == 1 and game.moves:
+            write_record(game, self._folder.path / "records", self.model.name)
         row = Row(
             end_byte=0,
             game=game.number,
@@ -198,12 +167,12 @@ class Generator:
             plies=len(game.moves),
             winner=_SIDES[game.winner],
             end=game.end,
-            targets=sum(bool(move.candidates) for move in game.moves),
+            targets=game.targets,
             evaluations=game.evaluations,
             resigned="-" if game.resigned is None else _SIDES[game.resigned],
-            seconds=round(time.perf_counter() - self._begun.pop(game.number), 1),
+            seconds=round(time.perf_counter() - game.began, 1),
         )
-        self._folder.add(model, game.encode(), row)
+        self._folder.add(self.model.name, game.encode(), row)
 
 
 def random_of(seed: int, number: int) -> numpy.random.Generator:
@@ -211,27 +180,22 @@ def random_of(seed: int, number: int) -> numpy.random.Generator:
     return numpy.random.default_rng([seed, number])
 
 
-def write_record(game: LiveGame, records: Path, names: Sequence[str]) -> None:
-    """Writes a game as a CSA file and a page: ``000100.csa`` and ``000100.html``."""
-    if not game.moves:
-        return
-    referee = Referee(len(game.moves) + 1, game.start.sfen)
-    for move in game.moves:
-        referee.hear(to_usi(move.move))
-    wins = [move.value for move in game.moves]
-    first = shogi.Board(game.start.sfen).turn
-    evaluations = [
-        None if win is None else score(win if (first + ply) % 2 == 0 else 1 - win)
-        for ply, win in enumerate(wins)
-    ]
+def write_record(game: LiveGame, records: Path, model: str) -> None:
+    """Writes a game with a move as a CSA file and a page: ``000101.csa`` and ``000101.html``."""
+    sfen = game.start.sfen
+    referee, first = Referee(len(game.moves) + 1, sfen), shogi.Board(sfen).turn
+    evaluations: list[int | None] = []
+    for ply, (move, win, _) in enumerate(game.moves):
+        referee.hear(to_usi(move))
+        for_black = win if win is None or (first + ply) % 2 == 0 else 1 - win
+        evaluations.append(None if for_black is None else score(for_black))
     mark = _MARKS.get(game.end) or ("%+" if game.winner else "%-") + "ILLEGAL_ACTION"
-    verdict = Verdict(game.winner, mark, game.end)
     seconds = [0.0] * len(game.moves)
+    verdict = Verdict(game.winner, mark, game.end)
     played = PlayedGame(referee.csa_moves, seconds, evaluations, verdict)
     notes = [f"start: {game.start.kind}, {len(game.start.moves)} moves"]
-    record = format_record(
-        names, f"game {game.number}", notes, played, None if first == 0 else game.start.sfen
-    )
+    start = sfen if first else None
+    record = format_record((model, model), f"game {game.number}", notes, played, start)
     records.mkdir(parents=True, exist_ok=True)
     path = records / f"{game.number:06}.csa"
     notes.append(f"{game.end}; {_SIDES[game.winner]}")

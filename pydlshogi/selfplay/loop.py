@@ -1,7 +1,7 @@
 """The loop: games by the best network, training on them, a match, and again.
 
 =====================  ======================================================================
-``reinforce.json``     the configuration (:mod:`pydlshogi.selfplay.loop_settings`)
+``reinforce.json``     the configuration (:mod:`pydlshogi.selfplay.settings`)
 ``best``               the best network, which the generators use
 ``games/``             the games (:mod:`pydlshogi.selfplay.folder`)
 ``cycles/0001/``       a cycle: its lists, the new network, the log, the match, ``result.json``
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,17 +35,20 @@ from pydlshogi.network.registry import name_of
 from pydlshogi.selfplay.duel import play_duel
 from pydlshogi.selfplay.folder import GameFolder
 from pydlshogi.selfplay.generate import Generator, Model
-from pydlshogi.selfplay.loop_settings import LoopSettings
+from pydlshogi.selfplay.settings import LoopSettings
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.log import read_log
 from pydlshogi.training.log_file import log_to
 from pydlshogi.training.recipe import Options, Settings
 from pydlshogi.training.run import CONTINUE, run
 
-TITLES = (
-    *("cycle", "games", "rows", "train rows", "policy loss", "value loss"),
-    *("match games", "score", "taken", "elo", "elo low", "elo high", "hours"),
-)
+
+class LoopError(UserError):
+    """The loop cannot begin."""
+
+
+#: The largest Elo difference that a table shows.
+_MOST_ELO = 800.0
 
 
 class Loop:
@@ -58,19 +61,17 @@ class Loop:
         backend: What computes the networks of the games on a CPU.
         gpu: Number of the GPU for the training, as in its options.
         end: Time, as by ``time.monotonic``, at which to end.
-        cycles: Number of cycles that the folder is to have.
     """
 
     def __init__(
-        self, folder: Path, settings: LoopSettings, device: Any, backend: str,
-        gpu: int | None, end: float, cycles: float = math.inf,
+        self, folder: Path, settings: LoopSettings, device: Any, backend: str, gpu: int | None,
+        end: float,
     ) -> None:  # fmt: skip
         self._folder, self._settings, self._gpu = folder, settings, gpu
         self._device, self._backend, self._end = device, backend, end
-        self._cycles = cycles
 
-    def run(self) -> None:
-        """Makes cycles until the time is over, or there are enough.
+    def run(self, cycles: float) -> None:
+        """Makes cycles until the time is over, or the folder has so many.
 
         Raises:
             UserError, OSError: a step failed. The next call goes on with it.
@@ -83,14 +84,11 @@ class Loop:
         with GameFolder(self._folder / "games", settings.seed, a_file) as games:
             best = Model(self._folder / "best", self._device, self._backend)
             generator = Generator(best, games, settings.self_play, settings.seed, settings.batch)
-            cycle = 1 + len(self._results())
-            while time.monotonic() < self._end and cycle <= self._cycles:
-                if not self._cycle(cycle, games, generator):
-                    return
-                cycle += 1
+            while time.monotonic() < self._end and len(self._results()) < cycles:
+                self._cycle(1 + len(self._results()), games, generator)
 
-    def _cycle(self, cycle: int, games: GameFolder, generator: Generator) -> bool:
-        """Makes a cycle, or goes on with it; returns whether it is complete."""
+    def _cycle(self, cycle: int, games: GameFolder, generator: Generator) -> None:
+        """Makes a cycle, or goes on with it; the end of the time leaves it incomplete."""
         settings, start = self._settings, time.monotonic()
         path = self._folder / "cycles" / f"{cycle:04}"
         path.mkdir(parents=True, exist_ok=True)
@@ -98,7 +96,7 @@ class Loop:
         while not (path / "train.txt").exists():
             self._play(wanted, games, generator)
             if time.monotonic() >= self._end:
-                return False
+                return
             self._write_lists(path, games)
             wanted = len(games.rows()) + 1 + settings.games // 4  # if all were used too often
         self._train(path)
@@ -112,7 +110,6 @@ class Loop:
         )  # fmt: skip
         self._note(cycle, path, games, score, (time.monotonic() - start) / 3600)
         generator.look_for_model()
-        return True
 
     def _play(self, wanted: int, games: GameFolder, generator: Generator) -> None:
         """Plays until the folder has so many games, and the least number of positions."""
@@ -132,32 +129,30 @@ class Loop:
         settings = self._settings
         files = [
             (min(row.game for row in rows), sum(row.targets for row in rows), file)
-            for file, rows in games.tables.of_files().items()
+            for file, rows in games.of_files().items()
         ]
         files.sort(reverse=True)  # the newest first
         whole = max(settings.least_rows, settings.window * sum(rows for _, rows, _ in files))
-        uses = self._uses()
+        uses = Counter(
+            Path(name).name
+            for train in self._folder.glob("cycles/*/train.txt")
+            for name in train.read_text(encoding="utf-8").split("\n")
+        )
         generator = random.Random(f"{settings.seed} {path.name}")
         chosen, age = [], 0
         for _, rows, file in files[1:]:
             probability = 1 - (1 - settings.fading) * age / whole
             age += rows
-            if uses.get(file.name, 0) < settings.most_uses and generator.random() < probability:
+            if uses[file.name] < settings.most_uses and generator.random() < probability:
                 chosen.append(file)
             if age > whole:
                 break
-        if chosen:
-            # The newest file, which no training has used, tests the network.
-            _write_list(path / "test.txt", [files[0][2]])
-            _write_list(path / "train.txt", chosen)
-
-    def _uses(self) -> dict[str, int]:
-        """Counts the trainings that used each file."""
-        uses: dict[str, int] = {}
-        for train in self._folder.glob("cycles/*/train.txt"):
-            for name in train.read_text(encoding="utf-8").split("\n"):
-                uses[Path(name).name] = uses.get(Path(name).name, 0) + 1
-        return uses
+        if not chosen:
+            return
+        # The newest file, which no training has used, tests the network.
+        for name, listed in (("test.txt", [files[0][2]]), ("train.txt", chosen)):
+            with write_beside(path / name) as output:
+                output.write("".join(f"{file.resolve()}\n" for file in listed).encode())
 
     def _train(self, path: Path) -> None:
         """Trains the new network, or goes on with its training."""
@@ -189,7 +184,8 @@ class Loop:
         taken = score.share >= self._settings.take_at
         earlier = self._results()
         before = earlier[-1]["elo"] if earlier else 0.0
-        elo, low, high = (_finite(value) for value in score.elo())
+        # There is no bound if one side has won all games.
+        elo, low, high = (max(-_MOST_ELO, min(value, _MOST_ELO)) for value in score.elo())
         log = (path / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
         epoch = read_log(log)[-1].epochs[-1]
         rows = games.rows()
@@ -230,33 +226,22 @@ class Loop:
         return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
-def _finite(elo: float) -> float:
-    """Limits an Elo difference: there is no bound if one side has won all games."""
-    return math.copysign(min(abs(elo), 800.0), elo)
-
-
-def _write_list(path: Path, files: Sequence[Path]) -> None:
-    """Writes a kifu list."""
-    with write_beside(path) as file:
-        file.write("".join(f"{name.resolve()}\n" for name in files).encode())
-
-
 def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
     """Writes the table, the plot and the page of a loop."""
-    rows = [[result[title] for title in TITLES] for result in results]
-    shown = table.markdown(TITLES, rows, texts=(8,))
-    for name, text in (("table.tsv", table.tsv(TITLES, rows)), ("table.md", shown)):
+    titles, rows = list(results[0]), [list(result.values()) for result in results]
+    shown = table.markdown(titles, rows, texts=(titles.index("taken"),))
+    for name, text in (("table.tsv", table.tsv(titles, rows)), ("table.md", shown)):
         with write_beside(folder / name) as file:
             file.write(text.encode())
     figure = new_figure(8, 7)
     above, below = figure.subplots(2, sharex=True)
-    cycles = [result["cycle"] for result in results]
-    above.plot(cycles, [result["elo"] for result in results], marker="o", label="best network")
-    lows, highs = ([result[name] for result in results] for name in ("elo low", "elo high"))
-    above.fill_between(cycles, lows, highs, alpha=0.2, label="new network, 95 % interval")
+    column = dict(zip(titles, zip(*rows)))
+    cycles, bounds = column["cycle"], (column["elo low"], column["elo high"])
+    above.plot(cycles, column["elo"], marker="o", label="best network")
+    above.fill_between(cycles, *bounds, alpha=0.2, label="new network, 95 % interval")
     above.set_ylabel("Elo against the start")
     for name in ("policy loss", "value loss"):
-        below.plot(cycles, [result[name] for result in results], marker="o", label=name)
+        below.plot(cycles, column[name], marker="o", label=name)
     below.set_xlabel("cycle")
     for axes in (above, below):
         axes.legend()
@@ -274,10 +259,6 @@ def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
     )
     with write_beside(folder / "index.html") as file:
         file.write(page.encode())
-
-
-class LoopError(UserError):
-    """The loop cannot begin."""
 
 
 def prepare(folder: Path, model: str) -> None:

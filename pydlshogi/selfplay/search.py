@@ -1,24 +1,34 @@
 """The search of one position of a game, one leaf at a time.
 
-Its root is that of a Gumbel search (:mod:`pydlshogi.selfplay.gumbel`). Below it, PUCT selects as
-in :mod:`pydlshogi.uct.search`, and the same functions of :mod:`pydlshogi.uct.core` keep the tree.
-No leaf is ever pending beside another one of the same tree: the batch comes from many games.
+At the root, it is a Gumbel search. g is a noise drawn from the Gumbel distribution. The m moves
+with the highest logit + g are a sample of the network's policy without replacement. Sequential
+halving visits all of them equally often, keeps the better half, and repeats this. Better means a
+higher logit + g + σ(q), where q is the value of a move and σ(q) = (c_visit + N) · c_scale · q for
+the N visits of the most visited move. The policy target is the softmax of logit + σ(q).
+
+Below the root, PUCT selects as in :mod:`pydlshogi.uct.search`, and the same functions of
+:mod:`pydlshogi.uct.core` keep the tree. No leaf is ever pending beside another one of the same
+tree: the batch comes from many games.
+
+Source: I. Danihelka, A. Guez, J. Schrittwieser and D. Silver, Policy improvement by planning with
+Gumbel, ICLR 2022.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy
 
-from pydlshogi.selfplay.gumbel import completed, counts_of, softmax, visits_each, weighed
+from pydlshogi.player.strategy import softmax
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.uct import core
 from pydlshogi.uct.compiler import argument
+from pydlshogi.uct.core import LOSS
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
 from pydlshogi.uct.move import label_table
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 from pydlshogi.uct.tree import Tree
 
 #: Blocks of edges for which there is room at each visit: those of 84 moves.
@@ -27,8 +37,11 @@ _BLOCKS = 12
 #: The longest line below the root.
 _MOST_PLIES = 512
 
-#: The least logit: a probability may be 0 in float32.
+#: The least probability of a move: float32 may have rounded it to 0.
 _LEAST = 1e-30
+
+#: About the sum of the counts of a policy target.
+_WHOLE = 10_000
 
 
 class Choice(NamedTuple):
@@ -57,7 +70,6 @@ class RootSearch:
     Attributes:
         tree: The tree of the present position.
         verdict: The result of the present position by the rules or a mate; None if unknown.
-        evaluations: Number of positions given to the network so far.
     """
 
     def __init__(self, settings: SelfPlaySettings, plane_num: int) -> None:
@@ -65,14 +77,9 @@ class RootSearch:
         self._of_search = settings.of_search()
         self._plane_num = plane_num
         self.tree = Tree()
-        self.evaluations = 0
         self._puct = argument(numpy.array(2 * self._of_search.puct(is_root=False)))
-        self._labels = argument(label_table())
+        self._labels = label_table()
         self._line = argument(numpy.zeros(_MOST_PLIES, numpy.int32))
-
-    def forget(self) -> None:
-        """Drops all evaluations: the network has changed."""
-        self.tree.forget()
 
     def begin(self, game: Game, rng: numpy.random.Generator | None, is_full: bool) -> None:
         """Begins to search a position.
@@ -83,7 +90,7 @@ class RootSearch:
             is_full: Whether the search is a full one, not a cheap one.
         """
         settings, tree = self._settings, self.tree
-        self._game, self._rng, self.is_full = game, rng, is_full
+        self._game, self._rng, self._is_full = game, rng, is_full
         self._visits = settings.visits if is_full else settings.cheap_visits
         self._most = min(settings.considered if is_full else settings.cheap_visits, self._visits)
         tree.clear()
@@ -105,24 +112,18 @@ class RootSearch:
         Returns:
             Whether there is such a leaf, for :meth:`complete`. Else the search is over.
         """
+        root, nodes = self.tree.root_index, self.tree.nodes
         while not self.verdict:
-            tree = self.tree
-            root, nodes = tree.root_index, tree.nodes
             if nodes.moves[root] and not self._children:
                 self._draw()
-                continue
-            if self._children and (
-                self._done == self._visits or nodes.outcome[root] != core.UNKNOWN
-            ):
-                return False
-            first: list[int] = []
-            start = root
+            start, first = root, []
             if self._children:
+                if self._done == self._visits or nodes.outcome[root] != core.UNKNOWN:
+                    return False
                 if not self._queue:
                     self._halve()
                 row = self._queue.pop(0)
-                start = self._children[row]
-                first = [int(self._moves[row])]
+                start, first = self._children[row], [int(self._moves[row])]
                 nodes.pending[root] += 1
                 self._done += 1
             if self._visit(start, first, planes):
@@ -147,11 +148,11 @@ class RootSearch:
             argument(numpy.array([key])),
             argument(numpy.array([turn])),
             argument(numpy.array([len(moves)])),
-            argument(numpy.ascontiguousarray(moves)),
+            numpy.ascontiguousarray(moves),
             self._labels,
-            argument(logits),
+            logits,
             argument(value),
-            1.0,
+            self._of_search.temperature,
         )
 
     def choose(self) -> Choice:
@@ -162,26 +163,22 @@ class RootSearch:
         if self.verdict:  # a mate
             move = self.verdict.mate_move
             assert move is not None
-            moves = numpy.array([move] if self.is_full else [], int)
+            moves = numpy.array([move] if self._is_full else [], int)
             return Choice(move, 1.0, moves, numpy.ones(len(moves), int))
-        values, visits = self._values()
-        whole = completed(self._logits, values, visits, self._network_value())
-        added = weighed(whole, visits, self._settings.c_visit, self._settings.c_scale)
-        scores = self._logits + self._noise + added
-        drawn = numpy.arange(len(self._children))
-        best = drawn[visits[drawn] == visits[drawn].max()]
-        row = int(best[scores[best].argmax()])
-        won = self._shortest_win()
-        if won is not None:
-            row = won
-        if not self.is_full:
-            return Choice(int(self._moves[row]), float(values[row]), self._moves[:0], visits[:0])
-        policy = softmax(self._logits + added)
-        if won is not None:
+        values, visits, improved = self._improved()
+        row = int(numpy.where(visits == visits.max(), improved + self._noise, -numpy.inf).argmax())
+        policy, nodes = softmax(improved), self.tree.nodes
+        won = [
+            (nodes.plies[child], row)
+            for row, child in enumerate(self._children)
+            if nodes.outcome[child] == LOSS
+        ]
+        if won:
+            row = min(won)[1]  # the shortest one
             policy = (numpy.arange(len(policy)) == row).astype(float)
-        return Choice(int(self._moves[row]), float(values[row]), self._moves, counts_of(policy))
-
-    # The root
+        counts = numpy.rint(policy * _WHOLE).astype(int)
+        shown = slice(None if self._is_full else 0)
+        return Choice(int(self._moves[row]), float(values[row]), self._moves[shown], counts[shown])
 
     def _draw(self) -> None:
         """Draws the moves to consider, after the root has been expanded, and adds their nodes."""
@@ -209,94 +206,75 @@ class RootSearch:
     def _halve(self) -> None:
         """Begins the next round: the better half of the moves, or all in the first one."""
         if self._done:
-            values, visits = self._values()
-            whole = completed(self._logits, values, visits, self._network_value())
-            added = weighed(whole, visits, self._settings.c_visit, self._settings.c_scale)
-            scores = self._logits + self._noise + added
+            scores = self._improved()[2] + self._noise
             self._left.sort(key=lambda row: -scores[row])
             del self._left[max(2, len(self._left) // 2) :]
-        each = visits_each(self._visits, len(self._children), len(self._left))
+        rounds = max(1, math.ceil(math.log2(len(self._children))))
+        each = max(1, self._visits // (rounds * len(self._left)))
         self._queue = (self._left * each)[: self._visits - self._done]
 
-    def _values(self) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """Returns the values of all root moves for the side to move, and their visits, (n,)."""
-        nodes = self.tree.nodes
-        values, visits = numpy.zeros(len(self._moves)), numpy.zeros(len(self._moves), int)
-        for row, child in enumerate(self._children):
-            visits[row] = nodes.visits[child]
-            outcome = nodes.outcome[child]
-            if outcome != core.UNKNOWN:
-                values[row] = (1 - outcome) / 2
-            elif visits[row]:
-                values[row] = 1 - nodes.total[child] / visits[row]
-        return values, visits
+    def _improved(self) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
+        """Computes the improved policy, after at least one visit.
 
-    def _network_value(self) -> float:
-        return float(self.tree.nodes.value[self.tree.root_index])
-
-    def _shortest_win(self) -> int | None:
-        """Returns the row of the move that wins soonest by proof; None without one."""
-        nodes = self.tree.nodes
-        won = [
-            (nodes.plies[child], row)
-            for row, child in enumerate(self._children)
-            if nodes.outcome[child] == LOSS
-        ]
-        return min(won)[1] if won else None
-
-    # One visit
-
-    def _visit(self, start: int, first: list[int], planes: numpy.ndarray) -> bool:
-        """Goes from the root or one of its children to a leaf, and values it.
-
-        Args:
-            start: The node.
-            first: The move to it.
-            planes: As for :meth:`next_leaf`.
+        Moves without a visit receive a mixed value. It is the mean of the network's value of the
+        position, which counts once, and of the visited moves' values, weighted by their
+        probabilities, which counts once a visit.
 
         Returns:
-            Whether the network must evaluate the leaf.
+            (n,) the values of all moves for the side to move, if they have visits; (n,) their
+            visits; (n,) the logits of the improved policy.
+        """
+        nodes, number = self.tree.nodes, len(self._children)
+        visits, values = numpy.zeros(len(self._moves), int), numpy.zeros(len(self._moves))
+        visits[:number] = numpy.asarray(nodes.visits)[self._children]
+        outcomes = numpy.asarray(nodes.outcome)[self._children]
+        means = numpy.asarray(nodes.total)[self._children] / numpy.maximum(visits[:number], 1)
+        values[:number] = numpy.where(outcomes == core.UNKNOWN, 1 - means, (1 - outcomes) / 2)
+        weights, whole = softmax(self._logits) * (visits > 0), visits.sum()
+        mean = (weights @ values) / weights.sum()
+        mixed = (nodes.value[self.tree.root_index] + whole * mean) / (1 + whole)
+        weight = (self._settings.c_visit + visits.max()) * self._settings.c_scale
+        return values, visits, self._logits + weight * numpy.where(visits > 0, values, mixed)
+
+    def _visit(self, start: int, first: list[int], planes: numpy.ndarray) -> bool:
+        """Goes from the root or one of its children, after its move, to a leaf, and visits it.
+
+        Returns:
+            Whether the network must evaluate the leaf, whose input is in ``planes``.
         """
         tree, game = self.tree, self._game
         leaf, depth = core.descend(*tree.arrays, start, self._puct, self._line)
-        moves = first + self._line[:depth].tolist()
-        game.play(moves)
-        value = self._value(leaf, planes)
-        game.pop(len(moves))
+        line = first + self._line[:depth].tolist()
+        game.play(line)
+        is_unknown, value = False, self._value(leaf)
+        if value is None:
+            key = game.input_key(self._plane_num)
+            if not core.visit_known(*tree.arrays, tree.table, tree.root_index, leaf, key):
+                moves = game.board.moves()
+                is_unknown = bool(len(moves))
+                if is_unknown:
+                    game.write_planes(planes)
+                    self._leaf = leaf, key, game.board.turn, moves
+                else:
+                    value = self._settle(leaf, CHECKMATED)
+        game.pop(len(line))
         if value is not None:
             core.back_up(tree.arrays[0], tree.root_index, leaf, value)
-        return bool(self._leaf[0])
+        return is_unknown
 
-    def _value(self, leaf: int, planes: numpy.ndarray) -> float | None:
-        """Values a leaf for its side to move; None if it is known or needs the network."""
-        tree, game, nodes = self.tree, self._game, self.tree.nodes
-        self._leaf = 0, 0, 0, planes
+    def _value(self, leaf: int) -> float | None:
+        """Values a leaf for its side to move by a proof, the rules or a mate; else None."""
+        nodes = self.tree.nodes
         if nodes.outcome[leaf] != core.UNKNOWN:
-            return _value_of(nodes.outcome[leaf])
-        if nodes.moves[leaf]:  # the longest line has ended
-            return _value_of(DRAW)
-        is_root = leaf == tree.root_index
-        verdict = None if is_root else judge(game, self._of_search, is_root=False)
-        if verdict:
-            return self._settle(leaf, verdict)
-        key = game.input_key(self._plane_num)
-        if core.visit_known(*tree.arrays, tree.table, tree.root_index, leaf, key):
-            return None
-        moves = game.board.moves()
-        if not len(moves):
-            return self._settle(leaf, CHECKMATED)
-        game.write_planes(planes)
-        self._leaf = leaf, key, game.board.turn, moves
-        self.evaluations += 1
-        return None
+            return (1 + nodes.outcome[leaf]) / 2
+        if nodes.moves[leaf]:  # the longest line has ended, a draw
+            return 0.5
+        is_root = leaf == self.tree.root_index
+        verdict = None if is_root else judge(self._game, self._of_search, is_root=False)
+        return self._settle(leaf, verdict) if verdict else None
 
     def _settle(self, leaf: int, verdict: Verdict) -> float:
         """Stores the proof of a leaf's result, if there is one, and returns its value."""
         if verdict.proof:
             self.tree.prove(leaf, verdict.proof)
-        return _value_of(verdict.outcome)
-
-
-def _value_of(outcome: int) -> float:
-    """Value of an outcome for the side to move."""
-    return {LOSS: 0.0, DRAW: 0.5, WIN: 1.0}[outcome]
+        return (1 + verdict.outcome) / 2

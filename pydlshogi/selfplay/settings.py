@@ -1,9 +1,19 @@
-"""The parameters of self-play, and where their defaults come from."""
+"""The parameters of self-play and of the loop, and where their defaults come from.
+
+The metadata of a field is what the option of ``self_play`` needs, as in
+:mod:`pydlshogi.training.recipe`. This module imports nothing heavy.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+from pathlib import Path
+from typing import Any
 
+from pydlshogi.errors import UserError
+from pydlshogi.files import write_beside
+from pydlshogi.training.recipe import VISITS, Recipe
 from pydlshogi.uct.settings import Settings
 
 #: Handicaps by name: White, who lacks the pieces, moves first.
@@ -18,50 +28,66 @@ HANDICAPS = {
 }
 
 
+class ConfigError(UserError):
+    """The configuration cannot be used."""
+
+
+def _option(default: Any, range: str, metavar: str, help: str) -> Any:
+    """Declares a parameter that is also an option."""
+    help = f"{help} (default: %(default)s)"
+    metadata = {"help": help, "range": range, "metavar": metavar, "group": "", "short": ""}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def _number(default: int, help: str, least: int = 1) -> Any:
+    return _option(default, "positive_int" if least else "non_negative_int", "N", help)
+
+
+def _share(default: float, help: str) -> Any:
+    return _option(default, "proportion", "SHARE", help)
+
+
+_WEIGHT = "weight of the values at the root"
+
+
 @dataclasses.dataclass(frozen=True)
 class SelfPlaySettings:
-    """How the games are played.
+    """How the games are played. The sources of the defaults stand behind them.
 
     ``visits``, ``considered``, ``c_visit`` and ``c_scale`` are those of the Gumbel search: I.
-    Danihelka et al., Policy improvement by planning with Gumbel, ICLR 2022. The sources of the
-    defaults stand behind them.
+    Danihelka et al., Policy improvement by planning with Gumbel, ICLR 2022. A move's value q weighs
+    (c_visit + most visits) · c_scale · q.
 
     Attributes:
-        visits: Visits below the root in a full search.
-        considered: Moves that the root of a full search draws.
-        cheap_visits: Visits and moves drawn in a cheap search, which gives no policy target.
-        full_share: Share of the moves that have a full search.
-        c_visit, c_scale: A move's value q weighs (c_visit + most visits) · c_scale · q.
-        mate_plies: Longest mate searched at a leaf.
-        max_plies: The game is drawn after so many plies.
-        random_plies: Largest number of random moves at the start.
         kifu_list: Games whose first moves begin some of the games; empty for none.
-        kifu_share: Share of the games that begin so.
-        kifu_plies: Largest number of these moves.
         handicaps: Handicaps, a subset of :data:`HANDICAPS`.
-        handicap_share: Share of the games with one of them.
-        resign_below: A side whose value is below this for ``resign_moves`` of its moves resigns.
-        resign_moves: See above; 0 for no resignation.
-        play_on_share: Share of the games without resignation, which count the wrong ones.
     """
 
-    visits: int = 32  # pgx's example
-    considered: int = 16  # nshogi; the paper
-    cheap_visits: int = 8  # nshogi: as many visits as moves
-    full_share: float = 0.5  # 0.25 in nshogi and KataGo, whose full searches are longer
-    c_visit: float = 50  # the paper
-    c_scale: float = 1  # the paper
-    mate_plies: int = 3  # nshogi
-    max_plies: int = 320  # dlshogi
-    random_plies: int = 4  # dlshogi
+    visits: int = _number(32, "visits of a full search")  # pgx's example
+    considered: int = _number(16, "moves that a full search draws at the root")  # nshogi; the paper
+    # nshogi: as many visits as moves
+    cheap_visits: int = _number(8, "visits and moves of a cheap search, which gives no target")
+    # 0.25 in nshogi and KataGo, whose full searches are longer
+    full_share: float = _share(0.5, "share of the moves with a full search")
+    c_visit: float = _option(50.0, "positive_number", "X", _WEIGHT)  # the paper
+    c_scale: float = _option(1.0, "positive_number", "X", _WEIGHT)  # the paper
+    mate_plies: int = _number(3, "longest mate searched at each leaf", 0)  # nshogi
+    max_plies: int = _number(320, "a game of N moves is drawn")  # dlshogi
+    random_plies: int = _number(4, "largest number of random moves at the start", 0)  # dlshogi
     kifu_list: str = ""
-    kifu_share: float = 0.5
-    kifu_plies: int = 40
+    kifu_share: float = _share(0.5, "share of the games that begin with moves of the list")
+    kifu_plies: int = _number(40, "largest number of these moves")
     handicaps: tuple[str, ...] = tuple(HANDICAPS)
-    handicap_share: float = 0.0
-    resign_below: float = 0.03  # AobaZero: 0.1
-    resign_moves: int = 3
-    play_on_share: float = 0.1  # AobaZero
+    handicap_share: float = _share(0.0, "share of the games with a handicap")
+    # AobaZero: 0.1
+    resign_below: float = _option(
+        0.03, "proportion", "P", "a side with a smaller probability of winning resigns"
+    )
+    resign_moves: int = _number(3, "so many of its moves in a row; 0: nobody resigns", 0)
+    # AobaZero
+    play_on_share: float = _share(
+        0.1, "share of the games without resignation, which count the wrong ones"
+    )
 
     def of_search(self) -> Settings:
         """Returns the settings of the tree below the root: the policy as it is."""
@@ -72,3 +98,118 @@ class SelfPlaySettings:
             root_mate=False,
             line_mate=False,
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopSettings:
+    """The parameters of the loop; the sources of the defaults stand behind them.
+
+    Attributes:
+        seed: Of the games, the openings and the trainings.
+        games: Games of a cycle.
+        batch: Games at once.
+        least_rows: A training begins only with so many positions in the window.
+        window: The window has this share of all positions, but at least ``least_rows``.
+        most_uses: Largest number of trainings that use a position.
+        fading: Probability that a training uses the oldest positions of the window. It rises to
+            1 for the newest ones.
+        batchsize: Positions in a training batch.
+        match_games: Games of the match, even.
+        match_share: Largest share of the cycle's time for the match.
+        take_at: Share of the points with which the new network becomes the best one.
+        self_play: How the games are played, and with how many visits in the match.
+        recipe: How the networks are trained.
+    """
+
+    seed: int = 0
+    games: int = 500  # KataGo
+    batch: int = 64
+    least_rows: int = 20_000  # KataGo: 100,000, for larger networks
+    window: float = 0.5
+    most_uses: int = 8  # KataGo
+    fading: float = 0.3
+    batchsize: int = 128
+    match_games: int = 200  # KataGo
+    match_share: float = 0.2
+    take_at: float = 0.5  # leela-zero: 0.55 wasted progress
+    self_play: SelfPlaySettings = SelfPlaySettings()
+    recipe: Recipe = Recipe(
+        lr=0.01,
+        momentum=0.9,
+        nesterov=True,
+        weight_decay=1e-4,
+        warmup=50,
+        mirror=True,
+        policy_target=VISITS,
+        value_lambda=0.7,
+        eval_scale=600.0,  # that of the evaluations in the files
+    )
+
+
+def load_settings(path: Path, given: Path | None) -> LoopSettings:
+    """Reads the configuration of a loop, or writes it with the defaults.
+
+    Args:
+        path: The file in the folder of the loop.
+        given: A file whose content becomes that of ``path``; None for the one that is there.
+
+    Raises:
+        ConfigError: a file cannot be read, or has an unknown name or a value of another kind.
+    """
+    source = given or path
+    values: Any = {}
+    if given or path.exists():
+        try:
+            values = json.loads(source.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(f"{source} cannot be read ({reason}). Repair it.") from None
+    settings: LoopSettings = _updated(LoopSettings(), values, source, "")
+    if settings.match_games % 2 or settings.games < 1 or settings.batch < 1:
+        raise ConfigError(f"{source}: games and batch are at least 1, and match_games is even.")
+    for name in _out_of_range(settings.self_play):
+        raise ConfigError(f"{source}: self_play.{name} is out of its range, which the help names.")
+    if given or not path.exists():
+        with write_beside(path) as file:
+            text = json.dumps(dataclasses.asdict(settings), indent=2, ensure_ascii=False)
+            file.write(text.encode() + b"\n")
+    return settings
+
+
+def _out_of_range(settings: SelfPlaySettings) -> list[str]:
+    """Lists the parameters with values that their options would refuse."""
+    least = {"positive_int": 1, "positive_number": 1e-9}
+    names = [] if {*settings.handicaps} <= {*HANDICAPS} else ["handicaps"]
+    for field in dataclasses.fields(settings):
+        range_, value = field.metadata.get("range"), getattr(settings, field.name)
+        most = 1 if range_ == "proportion" else float("inf")
+        if range_ and not least.get(range_, 0) <= value <= most:
+            names.append(field.name)
+    return names
+
+
+def _updated(settings: Any, values: Any, source: Path, before: str) -> Any:
+    """Replaces the defaults of a dataclass by the values of a JSON object."""
+    if not isinstance(values, dict):
+        raise ConfigError(f"{source}: {before or 'the file'} is not an object of names and values.")
+    known = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    changes = {}
+    for name, value in values.items():
+        if name not in known:
+            raise ConfigError(
+                f"{source} has the unknown name {before}{name}. The names are {', '.join(known)}."
+            )
+        default = known[name]
+        if dataclasses.is_dataclass(default):
+            value = _updated(default, value, source, f"{name}.")
+        elif isinstance(default, tuple) and isinstance(value, list):
+            value = tuple(value)
+        elif isinstance(default, float) and isinstance(value, int) and value is not True:
+            value = float(value)
+        if default is not None and type(value) is not type(default):
+            raise ConfigError(
+                f"{source}: {before}{name} is {json.dumps(value, default=str)}. It must be of the "
+                f"kind of its default, {json.dumps(default)}."
+            )
+        changes[name] = value
+    return dataclasses.replace(settings, **changes)

@@ -40,16 +40,15 @@ def draw_start(settings: SelfPlaySettings, rng: numpy.random.Generator) -> Start
         StartError: the list has no game.
         KifuError: the list cannot be read.
     """
-    coin = rng.random()
-    if coin < settings.handicap_share and settings.handicaps:
+    kind, sfen = EVEN, shogi.STARTING_SFEN
+    if rng.random() < settings.handicap_share and settings.handicaps:
         kind = settings.handicaps[rng.integers(len(settings.handicaps))]
-        return Start(kind, HANDICAPS[kind], _random_moves(HANDICAPS[kind], settings, rng))
-    coin = rng.random()
-    if settings.kifu_list and coin < settings.kifu_share:
+        sfen = HANDICAPS[kind]
+    elif rng.random() < settings.kifu_share and settings.kifu_list:
         games = _games(settings.kifu_list, settings.kifu_plies)
         moves = games[rng.integers(len(games))]
-        return Start(FROM_KIFU, shogi.STARTING_SFEN, moves[: rng.integers(1, len(moves) + 1)])
-    return Start(EVEN, shogi.STARTING_SFEN, _random_moves(shogi.STARTING_SFEN, settings, rng))
+        return Start(FROM_KIFU, sfen, moves[: rng.integers(1, len(moves) + 1)])
+    return Start(kind, sfen, _random_moves(sfen, settings, rng))
 
 
 def _random_moves(sfen: str, settings: SelfPlaySettings, rng: numpy.random.Generator) -> list[int]:

@@ -5,18 +5,15 @@
 - :mod:`.datasets`: the training and the test positions, from two lists
 - :mod:`.trainer`: Chainer's Trainer with its extensions and ours
 - :mod:`.batches`, :mod:`.order`: the order of the positions, and their planes
-- :mod:`.optimizer`: optimizer and learning rate
+- :mod:`.optimizer`: what is trained, optimizer and learning rate
 - :mod:`.targets`: what the two heads learn
-- :mod:`.value_head`: training of the value head alone
-- :mod:`.loss`, :mod:`.extensions`: the loss, and the measurements during training
-- :mod:`.updater`: one step on a GPU with recordings
+- :mod:`.loss`, :mod:`.extensions`: the loss; measurements and bars during training
 - :mod:`.end`: the end of a run, also by Ctrl-C
-- :mod:`.state`, :mod:`.resume`: the content of a state file; saving and resuming
-- :mod:`.checkpoint`: the model file and the state file, always a matching pair
+- :mod:`.state`: the content of a state file
+- :mod:`.checkpoint`: saving and resuming; model file and state file are a matching pair
 - :mod:`.log`, :mod:`.log_file`, :mod:`.plot`: the lines of a log, where they go, their picture
-- :mod:`.progress`: progress bars
 - :mod:`.parallel`: several processes that train one network
-- :mod:`.evaluate`, :mod:`.calibration`: evaluation of a model
+- :mod:`.evaluate`, :mod:`.calibration`: evaluation of a model; correction of its values
 - :mod:`.compare`: comparison of recipes
-- :mod:`.average`, :mod:`.value_scale`: the mean of two models; the correction of its values
+- :mod:`.average`: the mean of two models
 """

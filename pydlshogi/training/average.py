@@ -53,9 +53,8 @@ def measure_statistics(
 ) -> None:
     """Measures the running statistics of all batch normalizations anew: means over the batches.
 
-    Args:
-        network: A ``Network`` on ``device``. On a GPU, it computes in the precision of training.
-        positions: (n,) array of ``POSITION``; each batch takes some from the whole array.
+    The network is on ``device``; on a GPU, it computes in the precision of training. Each batch
+    takes some positions, (n,) of ``POSITION``, from the whole array.
     """
     device.use()
     convert = PlanesConverter(positions, plane_num=network.plane_num)

@@ -48,17 +48,13 @@ def draw(seed: int, iteration: int, size: int, count: int) -> numpy.ndarray:
 class EpochIterator(chainer.dataset.Iterator):
     """Iterator over position numbers, in a new random order every epoch.
 
-    Number n + k stands for the mirror image of position k, where n is the number of positions.
-
-    It differs from ``chainer.iterators.SerialIterator`` in two ways:
+    With ``mirrored``, half of the numbers, drawn anew every epoch, stand for mirror images: n + k
+    for that of position k, where n is ``size``. The iterator differs from Chainer's
+    ``SerialIterator`` in two ways:
 
     - A batch never crosses the end of an epoch. The last batch may be shorter, and an
       epoch holds every position exactly once.
-    - The order is a function of the seed and the epoch. Two numbers are therefore enough
-      to resume a run.
-
-    Args:
-        mirrored: Whether half of the positions are mirrored, drawn anew every epoch.
+    - The order is a function of the seed and the epoch: they are enough to resume a run.
 
     Attributes:
         epoch: Number of finished epochs.

@@ -1,4 +1,4 @@
-"""The model file and the state file of a run: always a matching pair.
+"""Saving and resuming: the model file and the state file of a run, always a matching pair.
 
 The model file holds the network's arrays and nothing else. The state file
 (:mod:`.state`) holds the optimizer, the place in the run, and the fingerprint of the
@@ -19,7 +19,11 @@ reads or replaces the files calls it first; :func:`load_pair` does so itself.
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import os
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy
@@ -27,6 +31,7 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import is_disk_full, next_to, replace
+from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.model_files.model_file import (
     MARK,
     is_finite,
@@ -34,15 +39,25 @@ from pydlshogi.model_files.model_file import (
     save_model,
 )
 from pydlshogi.model_files.npz import NpzError, read_npz
+from pydlshogi.training.batches import EpochIterator
+from pydlshogi.training.loss import LossMeans
 from pydlshogi.training.state import (
+    VALIDATION,
+    Place,
     State,
     StateFileError,
+    checksum,
     digest,
     fingerprint,
     load_state,
     read_fingerprint,
     save_state,
 )
+
+logger = logging.getLogger(__name__)
+
+# The option that decides what is trained.
+_HEAD = "value_head_only"
 
 
 class NotFiniteError(UserError):
@@ -58,13 +73,7 @@ class FirstSaveError(SaveError):
 
 
 class PairWriter(chainer.training.extensions.snapshot_writers.Writer):
-    """Snapshot writer that replaces the model file and the state file.
-
-    Args:
-        network: The network that the model file is made from.
-        model: Path of the model file.
-        state: Path of the state file.
-    """
+    """Snapshot writer that replaces the model file, made from the network, and the state file."""
 
     def __init__(
         self, network: Any, model: str | os.PathLike[str], state: str | os.PathLike[str]
@@ -143,10 +152,8 @@ def load_pair(
 ) -> State:
     """Reads a model file into a network, and the state file that was saved with it.
 
-    Args:
-        model, state: The files. A state of the book's fits every model of the same network.
-        network: Receives the model.
-        optimizer: The ``chainer.Optimizer`` set up with ``network``; receives its state.
+    A state of the book's fits every model of the same network. The optimizer, which is set up with
+    the network or its head, receives its state.
 
     Raises:
         ModelFileError, StateFileError: a file cannot be used, or belongs to another one.
@@ -198,3 +205,109 @@ def _holds(model: str | os.PathLike[str], wanted: numpy.ndarray) -> bool:
         return False
     arrays.pop(MARK, None)
     return numpy.array_equal(digest(arrays), wanted)
+
+
+@dataclasses.dataclass(eq=False)
+class LiveState:
+    """The objects whose values a state file keeps; the target of Chainer's snapshot.
+
+    Attributes:
+        network: The network that is saved.
+        iterator, positions: The training positions and their order.
+        means: The training losses, by the names of ``loss_names``.
+        options: Recipe and batch size, by name.
+        schedule_end: Iteration at which a cosine learning rate reaches 0, or None.
+        stage: Function that returns the ``Place.stage`` of this moment.
+    """
+
+    network: Any
+    optimizer: Any
+    iterator: EpochIterator
+    means: Mapping[str, LossMeans]
+    positions: AnyPositions
+    options: Mapping[str, Any]
+    schedule_end: int | None = None
+    stage: Callable[[], str] = str
+
+    def __post_init__(self) -> None:
+        self._train = checksum(self.positions, _uses_evaluations(self.options))
+        self._start = time.perf_counter()
+        self._seconds_before = 0.0
+
+    def take(self) -> State:
+        """Returns the state of this moment."""
+        serialize = chainer.serializers.npz.serialize
+        place = Place(
+            model=fingerprint(self.network),
+            train=self._train,
+            seed=self.iterator.seed,
+            epoch=self.iterator.epoch,
+            position=self.iterator.current_position,
+            losses={name: serialize(means) for name, means in self.means.items()},
+            seconds=self._seconds_before + time.perf_counter() - self._start,
+            schedule_end=self.schedule_end,
+            options=self.options,
+            order=self.iterator.kind,
+            stage=self.stage(),
+        )
+        return State(serialize(self.optimizer), place)
+
+    def serialize(self, serializer: Any) -> None:
+        """Passes the state of this moment to a Chainer serializer."""
+        for key, value in self.take().to_arrays().items():
+            serializer(key, value)
+
+    def resume(self, state: State) -> bool:
+        """Continues at the place of a state; the optimizer has been loaded before.
+
+        With a state of the book's, and with other training positions than before, the
+        current epoch starts again. The seed stays that of the resumed run.
+
+        Returns:
+            Whether the validation of the last iteration is due.
+
+        Raises:
+            StateFileError: the state lacks the sums of a loss, or other heads were trained.
+        """
+        place = state.place
+        if place is None:
+            self.iterator.go_to(self.iterator.seed, self.optimizer.epoch)
+            return False
+        if bool(place.options.get(_HEAD)) != bool(self.options.get(_HEAD)):
+            raise StateFileError(
+                "the state file to resume belongs to a run that trained other heads",
+                f"Resume with the same {_HEAD} as before.",
+            )
+        self._seconds_before = place.seconds
+        if has_other_positions(place, self.positions):
+            self.iterator.go_to(place.seed, self.optimizer.epoch)
+            logger.warning(
+                "the training positions are not those of the resumed run: epoch %d starts again",
+                self.optimizer.epoch + 1,
+            )
+            return False
+        if place.losses.keys() != self.means.keys():
+            raise StateFileError(
+                "the state file to resume belongs to a network with other heads",
+                "Give the state file and the model of this network.",
+            )
+        if place.position >= self.iterator.size or place.epoch != self.optimizer.epoch:
+            raise StateFileError(
+                "the state file to resume is damaged (its place is not in the epoch)",
+                "Choose another file.",
+            )
+        self.iterator.go_to(place.seed, place.epoch, place.position, place.order)
+        for name, means in self.means.items():
+            chainer.serializers.NpzDeserializer(place.losses[name]).load(means)
+        self.iterator.is_new_epoch = place.validated_epochs < place.epoch
+        return place.stage == VALIDATION
+
+
+def has_other_positions(place: Place, positions: AnyPositions) -> bool:
+    """Says whether a resumed run had other training positions."""
+    return checksum(positions, _uses_evaluations(place.options)) != place.train
+
+
+def _uses_evaluations(options: Mapping[str, Any]) -> bool:
+    """Says whether a run trains on evaluations."""
+    return options.get("value_lambda", 1) < 1

@@ -7,12 +7,13 @@ its last save.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,14 @@ from pydlshogi.errors import UserError
 from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
 from pydlshogi.model_files.model_file import ModelFileError, load_network
-from pydlshogi.outputs import prepare_outputs
 from pydlshogi.text import counted
 from pydlshogi.training import log
 from pydlshogi.training.checkpoint import NotFiniteError
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.log_file import log_to
 from pydlshogi.training.plot import save
-from pydlshogi.training.recipe import Options, Settings
-from pydlshogi.training.run import load_start, make_first_network, make_task
+from pydlshogi.training.recipe import Options
+from pydlshogi.training.run import load_start, make_task
 from pydlshogi.training.state import StateFileError, checksum, load_state
 from pydlshogi.training.trainer import train
 
@@ -63,41 +63,26 @@ class Variant:
 
     Attributes:
         words: Its options, as the user wrote them.
-        sizes: Sizes of the network other than its defaults, by name.
-        settings: What its run has to do; the files are in its folder.
+        options: What its run has to do, without lists; the files are in its folder.
     """
 
     name: str
     words: str
-    network: str
-    sizes: Mapping[str, int]
-    settings: Settings
+    options: Options
 
     @property
     def folder(self) -> Path:
         """The folder of its files."""
-        return Path(self.settings.model).parent
-
-    def make_network(self) -> Any:
-        """Makes the network with its first weights.
-
-        Raises:
-            FirstWeightsError: no layer is fit for ``--dirac``.
-        """
-        return make_first_network(
-            self.network,
-            self.settings.seed,
-            sizes=self.sizes,
-            dirac=self.settings.recipe.dirac,
-        )
+        return Path(self.options.settings.model).parent
 
     def determinants(self) -> dict[str, Any]:
         """Returns everything that determines the result beside the positions, by name."""
+        settings = self.options.settings
         names = ("batchsize", "test_batchsize", "epoch", "eval_interval", "seed")
-        values = {name: getattr(self.settings, name) for name in names}
-        values.update(self.settings.recipe.changes())
-        values.update(network=self.network, lr=self.settings.recipe.lr)
-        return {**values, **self.sizes}
+        values = {name: getattr(settings, name) for name in names}
+        values.update(settings.recipe.changes())
+        values.update(network=self.options.network, lr=settings.recipe.lr)
+        return {**values, **self.options.sizes}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,13 +95,6 @@ class Comparison:
     test_set: numpy.ndarray
     device: Any
     caption: str
-
-
-def check_variants(variants: Sequence[Variant], output: Path) -> None:
-    """Raises a ``UserError`` if a recipe cannot start, before anything is read or trained."""
-    for variant in variants:
-        variant.make_network()
-    prepare_outputs({"--output": str(output / "table.md")}, {})
 
 
 def first(positions: numpy.ndarray, most: int | None, source: str) -> numpy.ndarray:
@@ -208,20 +186,19 @@ def compare(comparison: Comparison) -> int | None:
 
 
 def _check_settings(variant: Variant, comparison: Comparison) -> None:
-    """Checks that earlier results of a recipe were trained with today's settings.
+    """Checks that earlier results of a recipe were trained with today's settings, or notes these.
 
     Raises:
         CompareError: the settings in its folder differ.
     """
-    settings = variant.determinants()
+    settings, run = variant.determinants(), variant.options.settings
     for name, positions in (("train", comparison.train_set), ("test", comparison.test_set)):
-        check = checksum(positions, variant.settings.recipe.value_lambda < 1)
+        check = checksum(positions, run.recipe.value_lambda < 1)
         settings[f"{name} positions"] = f"{len(positions)}, checksum {check}"
     text = json.dumps(settings, indent=1)
     variant.folder.mkdir(exist_ok=True)
     path = variant.folder / "settings.json"
-    is_trained = Path(variant.settings.state).exists()
-    if not (is_trained and path.exists()):
+    if not (Path(run.state).exists() and path.exists()):
         with write_beside(path) as file:
             file.write(text.encode())
         return
@@ -241,30 +218,32 @@ def _check_settings(variant: Variant, comparison: Comparison) -> None:
 
 def _train(variant: Variant, comparison: Comparison, interruption: Interruption) -> int | None:
     """Trains a recipe as far as it is not trained yet; returns as ``trainer.train``."""
-    settings = variant.settings
-    begun = Path(settings.state).exists()
-    files = (os.fspath(settings.model), os.fspath(settings.state)) if begun else ("", "")
-    options = Options("", "", settings, variant.network, variant.sizes, *files)
-    with log_to(variant.folder / "log.txt"):
-        try:
-            start = load_start(options)
-            place = start.resumed.place if start.resumed else None
-            done = place.validated_epochs if place else start.optimizer.epoch
-            if done >= settings.epoch:
-                return None
-            left = dataclasses.replace(settings, epoch=settings.epoch - done)
-            sets = comparison.train_set, comparison.test_set
-            options = dataclasses.replace(options, settings=left)
-            return train(make_task(options, start, comparison.device, sets=sets), interruption)
-        # The remedies of these errors are options of other programs.
-        except StateFileError as error:
-            raise _cannot_continue(variant, error.problem) from None
-        except ModelFileError:
-            raise _cannot_continue(variant, _no_model(variant)) from None
+    options, settings = variant.options, variant.options.settings
+    if Path(settings.state).exists():
+        model, state = os.fspath(settings.model), os.fspath(settings.state)
+        options = dataclasses.replace(options, initmodel=model, resume=state)
+    with log_to(variant.folder / "log.txt"), _remedies_of(variant):
+        start = load_start(options)
+        place = start.resumed.place if start.resumed else None
+        done = place.validated_epochs if place else start.optimizer.epoch
+        if done >= settings.epoch:
+            return None
+        left = dataclasses.replace(settings, epoch=settings.epoch - done)
+        sets = comparison.train_set, comparison.test_set
+        options = dataclasses.replace(options, settings=left)
+        return train(make_task(options, start, comparison.device, sets=sets), interruption)
 
 
-def _no_model(variant: Variant) -> str:
-    return f"model file {variant.settings.model} cannot be used"
+@contextlib.contextmanager
+def _remedies_of(variant: Variant) -> Iterator[None]:
+    """Replaces the remedies of errors, which are options of other programs."""
+    try:
+        yield
+    except StateFileError as error:
+        raise _cannot_continue(variant, error.problem) from None
+    except ModelFileError:
+        problem = f"model file {variant.options.settings.model} cannot be used"
+        raise _cannot_continue(variant, problem) from None
 
 
 def _cannot_continue(variant: Variant, problem: str) -> CompareError:
@@ -277,28 +256,19 @@ def _row(variant: Variant) -> Row:
     curves = log.read_log(path.read_text(encoding="utf-8").splitlines())
     if not curves or not curves[-1].epochs:
         raise _cannot_continue(variant, f"{path} lacks the lines of the training")
-    place = load_state(variant.settings.state).place
-    try:
-        network = load_network(variant.settings.model)
-    except ModelFileError:
-        raise _cannot_continue(variant, _no_model(variant)) from None
-    return Row(
-        variant.name,
-        network.count_params(),
-        place.seconds if place else 0.0,
-        curves[-1],
-        has_policy=network.has_policy,
-    )
+    with _remedies_of(variant):
+        place = load_state(variant.options.settings.state).place
+        network = load_network(variant.options.settings.model)
+    seconds = place.seconds if place else 0.0
+    return Row(variant.name, network.count_params(), seconds, curves[-1], network.has_policy)
 
 
 def _write(comparison: Comparison, rows: Sequence[Row], diverged: Sequence[str]) -> None:
     """Writes the tables and the curves of the recipes that are trained."""
     told = [f" The training of {name} diverged: it is not in the table." for name in diverged]
     caption = comparison.caption + "".join(told)
-    for name, text in (
-        ("table.md", format_markdown(rows, caption)),
-        ("table.tsv", format_tsv(rows)),
-    ):
+    tables = {"table.md": format_markdown(rows, caption), "table.tsv": format_tsv(rows)}
+    for name, text in tables.items():
         with write_beside(comparison.output / name) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
     try:
@@ -320,35 +290,23 @@ class Row:
     @property
     def columns(self) -> dict[str, float | None]:
         """The figures by column name; None for a figure that the network does not have."""
+        last, end = self.curve.progress[-LAST_POINTS:], self.curve.epochs[-1]
+        losses = [p.loss if p.policy_loss is None else p.policy_loss for p in last]
+        figures: tuple[float | None, ...] = (
+            statistics.fmean(losses) if last else None,
+            statistics.fmean(p.accuracy for p in last) if last else None,
+            end.test_loss if end.test_policy_loss is None else end.test_policy_loss,
+            end.test_accuracy,
+            end.test_value_loss,
+            end.test_value_accuracy,
+        )
+        if not self.has_policy:
+            figures = (*[None] * 4, end.test_loss, end.test_accuracy)
         return {
             "parameters": self.parameters,
             "seconds": self.seconds,
-            **self._policy_columns(),
-            **self._value_columns(),
+            **dict(zip(_HEADS, figures)),
         }
-
-    def _policy_columns(self) -> dict[str, float | None]:
-        names = ("train_loss", "test_accuracy", "whole_test_loss", "whole_test_accuracy")
-        if not self.has_policy:
-            return dict.fromkeys(names)
-        last = self.curve.progress[-LAST_POINTS:]
-        end = self.curve.epochs[-1]
-        losses = [p.loss if p.policy_loss is None else p.policy_loss for p in last]
-        test_loss = end.test_loss if end.test_policy_loss is None else end.test_policy_loss
-        figures = (
-            statistics.fmean(losses) if last else None,
-            statistics.fmean(p.accuracy for p in last) if last else None,
-            test_loss,
-            end.test_accuracy,
-        )
-        return dict(zip(names, figures))
-
-    def _value_columns(self) -> dict[str, float | None]:
-        end = self.curve.epochs[-1]
-        loss, accuracy = end.test_value_loss, end.test_value_accuracy
-        if not self.has_policy:
-            loss, accuracy = end.test_loss, end.test_accuracy
-        return {"whole_test_value_loss": loss, "whole_test_value_accuracy": accuracy}
 
 
 def format_markdown(rows: Sequence[Row], caption: str) -> str:

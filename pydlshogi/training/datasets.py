@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from pathlib import Path
+from typing import Any
 
 import numpy
 
-from pydlshogi.kifu.cache import CacheError, map_cache
 from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks, with_shards
-from pydlshogi.kifu.report import Note, Report
+from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.sources import Source, read_list
-from pydlshogi.kifu.visits import Visits
 from pydlshogi.network.network import Network
 from pydlshogi.outputs import real_path
-from pydlshogi.positions import NO_EVALUATION, count_common
+from pydlshogi.positions import NO_EVALUATION, Visits, count_common
 from pydlshogi.text import counted
 from pydlshogi.training import log
 from pydlshogi.training.order import make_order, random_of
@@ -32,9 +30,7 @@ _SAMPLE = 10_000
 
 
 def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPositions]:
-    """Reads both lists on the first rank. The others map the caches, or receive the positions.
-
-    Visits are in no cache: the others receive them.
+    """Reads both lists on the first rank; the others receive the positions.
 
     Returns:
         The training positions and the test positions.
@@ -45,39 +41,22 @@ def read_sets(options: Options, ranks: Ranks) -> tuple[AnyPositions, AnyPosition
     """
     loaded: list[Loaded] = []
 
-    def read() -> list[tuple[Path, str, tuple[str, ...], bool]]:
+    def read() -> list[tuple[tuple[str, ...], bool]]:
         loaded.extend(_read_positions(options))
-        return [(item.cache, item.mark, item.shards, item.visits is not None) for item in loaded]
+        return [(item.shards, item.visits is not None) for item in loaded]
 
     sets = []
-    for number, (cache, mark, shards, searched) in enumerate(ranks.on_first(read)):
-        records = loaded[number].records if ranks.is_first else _map(cache, mark)
-        records = _share(ranks, records)
-        visits = _share_visits(ranks, loaded[number:]) if searched else None
+    for number, (shards, searched) in enumerate(ranks.on_first(read)):
+        item = loaded[number] if ranks.is_first else None
+        records = ranks.broadcast_array(None if item is None else item.records)
+        visits = None
+        if searched:
+            mine = None if item is None else item.visits
+            starts = ranks.broadcast_array(None if mine is None else mine.starts)
+            candidates = ranks.broadcast_array(None if mine is None else mine.candidates)
+            visits = Visits(starts, candidates)
         sets.append(with_shards(records, shards, visits))
     return sets[0], sets[1]
-
-
-def _share_visits(ranks: Ranks, loaded: list[Loaded]) -> Visits:
-    """Sends the visits of the first item to the ranks that have no item."""
-    mine = loaded[0].visits if loaded else None
-    starts = ranks.broadcast_array(None if mine is None else mine.starts)
-    candidates = ranks.broadcast_array(None if mine is None else mine.candidates)
-    return Visits(starts, candidates)
-
-
-def _share(ranks: Ranks, positions: numpy.ndarray | None) -> numpy.ndarray:
-    """Returns positions; all ranks receive them from the first one if a rank has None."""
-    missing = ranks.highest(positions is None)
-    return ranks.broadcast_array(positions) if missing or positions is None else positions
-
-
-def _map(cache: Path, mark: str) -> numpy.ndarray | None:
-    """Maps the cache of a list that another process has read; None if that is not possible."""
-    try:
-        return map_cache(cache, mark)
-    except (OSError, CacheError):
-        return None
 
 
 def _read_positions(options: Options) -> tuple[Loaded, Loaded]:
@@ -154,20 +133,15 @@ def _load_list(name: str, path: str, sources: list[Source], options: Options) ->
 
 def _merge(train: Report, test: Report) -> Report:
     """Merges the reports of both lists; each reason then names its list."""
-
-    def both(of_train: list[Note], of_test: list[Note]) -> list[Note]:
-        return [
+    merged: Any = {
+        notes: [
             note._replace(reason=f"{note.reason} ({name} list)")
-            for name, notes in (("train", of_train), ("test", of_test))
-            for note in notes
+            for name, report in (("train", train), ("test", test))
+            for note in getattr(report, notes)
         ]
-
-    return dataclasses.replace(
-        train,
-        excluded=both(train.excluded, test.excluded),
-        duplicates=both(train.duplicates, test.duplicates),
-        contradictions=both(train.contradictions, test.contradictions),
-    )
+        for notes in ("excluded", "duplicates", "contradictions")
+    }
+    return dataclasses.replace(train, **merged)
 
 
 def warn_of_missing_targets(network: Network, recipe: Recipe, positions: AnyPositions) -> None:
@@ -193,18 +167,15 @@ def _warn_of_missing_evaluations(positions: AnyPositions) -> None:
 
     HCPE and PSV files cannot say that a position has no evaluation. Programs write 0 instead.
     """
-    if not _have_only(positions, 0, NO_EVALUATION):
-        return
-    if _have_only(positions, NO_EVALUATION):
+
+    def have_only(*evaluations: int) -> bool:
+        return all(numpy.isin(part["evaluation"], evaluations).all() for part in chunks(positions))
+
+    if have_only(NO_EVALUATION):
         logger.warning("no training position has an evaluation: the results alone are the target")
-        return
-    logger.warning(
-        "every training position has the evaluation 0 or none, as files have that were converted "
-        "from records without evaluations: the evaluation 0 moves the target of the value head "
-        "towards 0.5; give value_lambda 1"
-    )
-
-
-def _have_only(positions: AnyPositions, *evaluations: int) -> bool:
-    """Checks that all positions have one of some evaluations."""
-    return all(numpy.isin(chunk["evaluation"], evaluations).all() for chunk in chunks(positions))
+    elif have_only(0, NO_EVALUATION):
+        logger.warning(
+            "every training position has the evaluation 0 or none, as files have that were "
+            "converted from records without evaluations: the evaluation 0 moves the target of the "
+            "value head towards 0.5; give value_lambda 1"
+        )

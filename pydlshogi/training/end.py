@@ -23,9 +23,6 @@ class Interrupted(Exception):
 class Interruption:
     """A signal (such as Ctrl-C) that ends a run after the current iteration.
 
-    Args:
-        speaks: Whether to say on standard error that the signal came.
-
     Attributes:
         signal_number: Number of the signal that came, or None.
         left: Epochs and iterations that the saved run would still have to do; None for no
@@ -95,9 +92,7 @@ class RunEnd:
     """Stop trigger of the trainer.
 
     Args:
-        epochs: Last epoch of the run, counted over all runs.
-        iterations: Last iteration of the run, counted over all runs; None for no limit.
-        interruption: Ends the run after the current iteration.
+        epochs, iterations: The last ones of the run, counted over all runs; None for no limit.
         ranks: The processes of the run; a signal to one of them ends all.
 
     Attributes:

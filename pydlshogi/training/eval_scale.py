@@ -7,8 +7,8 @@ evaluation in centipawns. The value head uses it as a training target.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import os
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 import numpy
@@ -42,12 +42,9 @@ class Counts(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One row of the table.
+    """One row of the table: positions with evaluations from ``low`` to ``high``.
 
     Attributes:
-        low: Smallest evaluation of the row, for the side to move.
-        high: Largest evaluation of the row.
-        positions: Number of positions.
         won: Proportion that the side to move won; draws count one half.
         fitted: The same proportion according to the sigmoid.
     """
@@ -60,10 +57,7 @@ class Row(NamedTuple):
 
 
 def count_evaluations(positions: numpy.ndarray) -> Counts:
-    """Counts positions and results by evaluation.
-
-    Args:
-        positions: ``POSITION`` array, (n,). Those without evaluation or result are ignored.
+    """Counts a ``POSITION`` array, (n,), by evaluation, as far as evaluation and result are known.
 
     Raises:
         UserError: no position has both.
@@ -86,13 +80,10 @@ def count_evaluations(positions: numpy.ndarray) -> Counts:
 
 
 def fit_scale(counts: Counts) -> float:
-    """Fits the scale of ``sigmoid(evaluation / scale)`` to results, by least squares.
+    """Fits the scale, in centipawns, of ``sigmoid(evaluation / scale)`` to results.
 
     The squared error is bounded. The cross entropy is not: a few lost games with a mate score
     would decide the scale.
-
-    Returns:
-        The scale in centipawns.
 
     Raises:
         UserError: no scale fits.
@@ -127,11 +118,11 @@ def fit_scale(counts: Counts) -> float:
             "the evaluations do not predict the results, so that no scale fits. "
             "Check that they are in centipawns and have the right sign."
         )
-    return math.exp(_minimum(error, grid[best - 1], grid[best + 1]))
+    return math.exp(minimum(error, grid[best - 1], grid[best + 1]))
 
 
-def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
-    """Finds the minimum of a function between two points, by golden section search."""
+def minimum(function: Callable[[float], float], low: float, high: float) -> float:
+    """Finds where a function is least between two points, by golden section search."""
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(40):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
@@ -152,7 +143,9 @@ def tabulate(counts: Counts, scale: float) -> list[Row]:
     """Groups positions by their evaluation; ranges without positions are left out."""
     fitted = counts.positions * win_probability(counts.evaluation, scale)
     rows = []
-    for low, high in _ranges():
+    positive = list(zip(_ROWS, (*(low - 1 for low in _ROWS[1:]), EVALUATION_MAX)))
+    negative = [(-high, -low) for low, high in reversed(positive)]
+    for low, high in [*negative, (0, 0), *positive]:
         inside = (counts.evaluation >= low) & (counts.evaluation <= high)
         total = counts.positions[inside].sum()
         if total:
@@ -161,65 +154,40 @@ def tabulate(counts: Counts, scale: float) -> list[Row]:
     return rows
 
 
-def _ranges() -> Iterator[tuple[int, int]]:
-    """Yields smallest and largest evaluation of each row, negative ones first."""
-    positive = list(zip(_ROWS, (*(low - 1 for low in _ROWS[1:]), EVALUATION_MAX)))
-    yield from ((-high, -low) for low, high in reversed(positive))
-    yield 0, 0
-    yield from positive
-
-
-def format_markdown(rows: Sequence[Row]) -> str:
-    """Formats the table as Markdown."""
-    lines = ["| evaluation | positions | won | sigmoid |", "|---:|---:|---:|---:|"]
-    lines += [
-        f"| {_range(row)} | {row.positions} | {row.won:.3f} | {row.fitted:.3f} |" for row in rows
+def as_table(rows: Sequence[Row]) -> tuple[list[str], list[list[Any]]]:
+    """Returns the titles and the cells of a table."""
+    cells: list[list[Any]] = [
+        [str(row.low) if row.low == row.high else f"{row.low} to {row.high}", *row[2:]]
+        for row in rows
     ]
-    return "".join(f"{line}\n" for line in lines)
+    return ["evaluation", "positions", "won", "sigmoid"], cells
 
 
-def format_tsv(rows: Sequence[Row]) -> str:
-    """Formats the table as tab-separated values, with all digits."""
-    lines = [("evaluation", "positions", "won", "sigmoid")]
-    lines += [(_range(row), str(row.positions), repr(row.won), repr(row.fitted)) for row in rows]
-    return "".join("\t".join(line) + "\n" for line in lines)
-
-
-def _range(row: Row) -> str:
-    return str(row.low) if row.low == row.high else f"{row.low} to {row.high}"
-
-
-def draw(figure: Any, counts: Counts, scale: float) -> None:
-    """Draws how often each evaluation won, and the fitted sigmoid.
-
-    Args:
-        figure: An empty ``matplotlib.figure.Figure``.
-        counts: The positions.
-        scale: The fitted scale.
-    """
+def make_axes(figure: Any, label: str) -> tuple[Any, Any]:
+    """Divides an empty figure into axes for the share of wins, and below for the positions."""
     above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (3, 1)})
+    above.set_ylabel("won by the side to move")
+    below.set_ylabel("positions")
+    below.set_xlabel(label)
+    for axes in (above, below):
+        axes.grid(alpha=0.3)
+    return above, below
+
+
+def _draw(figure: Any, counts: Counts, scale: float) -> None:
+    """Draws into an empty figure how often each evaluation won, and the fitted sigmoid."""
+    above, below = make_axes(figure, "evaluation of the side to move (centipawns)")
     shown = numpy.abs(counts.evaluation) <= _PLOT_MAX
     if shown.any():
         _draw_games(above, below, Counts(*(column[shown] for column in counts)))
     line = numpy.linspace(-_PLOT_MAX, _PLOT_MAX, 301)
     label = f"sigmoid(evaluation / {scale:.0f})"
     above.plot(line, win_probability(line, scale), label=label)
-    above.set_ylabel("won by the side to move")
     above.legend()
-    below.set_ylabel("positions")
-    below.set_xlabel("evaluation of the side to move (centipawns)")
-    for axes in (above, below):
-        axes.grid(alpha=0.3)
 
 
 def _draw_games(above: Any, below: Any, counts: Counts) -> None:
-    """Draws the share of wins and the number of positions, in steps of the evaluation.
-
-    Args:
-        above: Axes for the wins.
-        below: Axes for the numbers.
-        counts: The positions, at least one.
-    """
+    """Draws the share of wins and the number of positions, in steps of the evaluation."""
     step = numpy.rint(counts.evaluation / _PLOT_STEP).astype(int)
     step -= step.min()
     total, won, sums = (
@@ -232,12 +200,8 @@ def _draw_games(above: Any, below: Any, counts: Counts) -> None:
     below.bar(mean, total[some], width=0.8 * _PLOT_STEP)
 
 
-def save_picture(output: Path, counts: Counts, scale: float) -> None:
-    """Writes the picture atomically; the suffix chooses its format.
-
-    Raises:
-        DrawingError: matplotlib is missing, or the picture cannot be written.
-    """
+def save_picture(output: str | os.PathLike[str], counts: Counts, scale: float) -> None:
+    """Writes the picture; raises ``DrawingError`` if that fails."""
     figure = new_figure(7, 6)
-    draw(figure, counts, scale)
+    _draw(figure, counts, scale)
     save_figure(figure, output)

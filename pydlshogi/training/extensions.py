@@ -1,22 +1,33 @@
-"""Trainer extensions that measure the network on test positions and log the results."""
+"""Trainer extensions that measure the network on test positions and log the results.
+
+Also the progress bars, for a terminal that can redraw a line.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
-from typing import Any, TextIO
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy
+from tqdm import tqdm
 
+from pydlshogi.bar import is_terminal
 from pydlshogi.compat import chainer
-from pydlshogi.kifu.mapped_positions import AnyPositions
 from pydlshogi.training import log
 from pydlshogi.training.batches import PlanesConverter, draw
 from pydlshogi.training.end import Interrupted, RunEnd
 from pydlshogi.training.loss import Loss, LossMeans, measure
-from pydlshogi.training.parallel import ALONE, Ranks
-from pydlshogi.training.progress import ShownIterator
+
+if TYPE_CHECKING:
+    from pydlshogi.training.trainer import Task
+
+#: Seconds between two updates of a bar.
+INTERVAL = 0.5
 
 logger = logging.getLogger(__name__)
 
@@ -26,45 +37,36 @@ def epoch_number(updater: Any) -> int:
     return updater.epoch + (0 if updater.is_new_epoch else 1)
 
 
+def _converter(task: Task) -> PlanesConverter:
+    """Makes the converter of the test positions."""
+    plane_num = task.optimizer.target.plane_num
+    return PlanesConverter(task.test_positions, ranks=task.ranks, plane_num=plane_num)
+
+
 class Progress(chainer.training.Extension):
     """Logs the training loss since the last line and the accuracy on some test positions.
 
     Args:
-        network: A ``Network``.
-        positions: The test set, at least one position.
-        count: Number of test positions, drawn anew each time; all if there are fewer.
-        seed: Seed of the run. The draw depends on it and on the iteration only.
-        device: The device of the network.
+        task: What is trained. As many of its test positions as ``test_batchsize`` are drawn anew
+            each time; all if there are fewer. The draw depends on the seed of the run and on the
+            iteration only.
         means: The training losses, by the names of ``loss_names``.
-        ranks: The processes that share the test positions.
     """
 
-    def __init__(
-        self,
-        network: Any,
-        positions: AnyPositions,
-        count: int,
-        seed: int,
-        device: Any,
-        means: Mapping[str, LossMeans],
-        ranks: Ranks = ALONE,
-    ) -> None:
-        self._network = network
-        self._ranks = ranks
-        self._convert = PlanesConverter(positions, ranks=ranks, plane_num=network.plane_num)
-        self._size = len(positions)
-        self._count = count
-        self._seed = seed
-        self._device = device
+    def __init__(self, task: Task, means: Mapping[str, LossMeans]) -> None:
+        self._network = task.optimizer.target
+        self._convert = _converter(task)
+        self._task = task
         self._means = means
 
     def __call__(self, trainer: Any) -> None:
         """Measures and logs."""
         updater = trainer.updater
-        batch = draw(self._seed, updater.iteration, self._size, self._count)
+        seed, size = updater.get_iterator("main").seed, len(self._task.test_positions)
+        batch = draw(seed, updater.iteration, size, self._task.settings.test_batchsize)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            _, share = measure(self._network, *self._convert(batch, self._device))
-        measured = self._ranks.means(share)
+            _, share = measure(self._network, *self._convert(batch, self._task.device))
+        measured = self._task.ranks.means(share)
         policy_loss, value_loss = _pair(
             {name: means.take_since_line() for name, means in self._means.items()}, "loss"
         )
@@ -82,7 +84,7 @@ class Progress(chainer.training.Extension):
                 value_accuracy=None if policy is None else value,
             ),
         )
-        for line in log.format_progress(point):
+        for line in log.format_point(point):
             logger.info(line)
 
 
@@ -93,33 +95,23 @@ class Validation(chainer.training.extensions.Evaluator):
     it at once; the resumed run begins with it.
 
     Args:
-        network: A ``Network``.
-        positions: The test set, at least one position.
-        batch_size: Positions in a batch.
-        device: The device of the network.
+        task: What is trained, on which test positions, in which batches.
         means: The training losses, by the names of ``loss_names``.
-        end: The end of the run, which learns whether the validation was interrupted.
-        stream: The terminal that shows a progress bar; None for no bar.
-        ranks: The processes that share each batch.
+        end: Knows of signals, and whether a validation is due.
+        stream: Terminal for the progress bar, or None.
     """
 
     def __init__(
-        self,
-        network: Any,
-        positions: AnyPositions,
-        batch_size: int,
-        device: Any,
-        means: Mapping[str, LossMeans],
-        end: RunEnd,
-        stream: TextIO | None = None,
-        ranks: Ranks = ALONE,
+        self, task: Task, means: Mapping[str, LossMeans], end: RunEnd, stream: TextIO | None
     ) -> None:
+        network = task.optimizer.target
+        size, batch_size = len(task.test_positions), task.settings.test_batchsize
         super().__init__(
-            ShownIterator(len(positions), batch_size, stream, self._check),
+            ShownIterator(size, batch_size, stream, self._check),
             network,
-            converter=PlanesConverter(positions, ranks=ranks, plane_num=network.plane_num),
-            device=device,
-            eval_func=Loss(network, ranks=ranks),
+            converter=_converter(task),
+            device=task.device,
+            eval_func=Loss(network, ranks=task.ranks),
         )
         self._means = means
         self._end = end
@@ -144,7 +136,7 @@ class Validation(chainer.training.extensions.Evaluator):
         except Interrupted:
             return {}
         self._end.due = False
-        for line in log.format_epoch(self._point(trainer.updater, measured)):
+        for line in log.format_point(self._point(trainer.updater, measured)):
             logger.info(line)
         return measured
 
@@ -190,3 +182,126 @@ def _of_two_heads(**values: float | None) -> dict[str, Any]:
     """Passes the quantities that only networks with two heads log; else none of them."""
     present = {name: value for name, value in values.items() if value is not None}
     return present if len(present) == len(values) else {}
+
+
+def bar_stream() -> TextIO | None:
+    """Returns the stream for progress bars, standard error or output; None without a terminal.
+
+    A bar redraws its line. In a file, a pipe or a notebook it would fill the output.
+    """
+    # Jupyter and Colab run a command of a cell in a terminal, and set this variable.
+    if os.environ.get("TERM") == "dumb" or "JPY_PARENT_PID" in os.environ:
+        return None
+    return next(filter(is_terminal, (sys.stderr, sys.stdout)), None)
+
+
+def _make_bar(stream: TextIO | None, **options: Any) -> Any:
+    return tqdm(file=stream, dynamic_ncols=True, leave=False, **options)
+
+
+class ProgressBar(chainer.training.Extension):
+    """Trainer extension that shows the iterations of a run and the training loss.
+
+    The loss is the mean since the last line of the log; of a network with two heads the sum.
+
+    Args:
+        last: The last iteration of the run, counted over all runs.
+    """
+
+    trigger = 1, "iteration"
+    # After the extensions that log: they then replace the bar, not the other way round.
+    priority = chainer.training.PRIORITY_READER - 1
+
+    def __init__(self, last: int, means: Mapping[str, LossMeans], stream: TextIO) -> None:
+        self._last = last
+        self._means = means
+        self._stream = stream
+        self._bar: Any = None
+        self._shown = 0.0
+
+    def initialize(self, trainer: Any) -> None:
+        """Starts the clock; the bar appears when there is something to show."""
+        self._shown = time.monotonic()
+
+    def __call__(self, trainer: Any) -> None:
+        """Updates the bar twice a second at most."""
+        now = time.monotonic()
+        if now - self._shown < INTERVAL:
+            return
+        self._shown = now
+        iteration = trainer.updater.iteration
+        if self._bar is None:
+            self._bar = _make_bar(
+                self._stream,
+                desc="training",
+                total=self._last,
+                initial=iteration,
+                mininterval=0,
+                delay=1e-9,  # the first update shows the bar, with the loss
+            )
+        # The means wait for a GPU, therefore not in every iteration.
+        losses = [means.since_line_so_far() for means in self._means.values()]
+        known = [loss for loss in losses if not math.isnan(loss)]
+        if known:  # right after a line there is none; the bar keeps the last one
+            self._bar.set_postfix_str(f"loss {sum(known):.4f}", refresh=False)
+        self._bar.update(iteration - self._bar.n)
+
+    def finalize(self) -> None:
+        """Removes the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+class ShownIterator(chainer.iterators.SerialIterator):
+    """Iterator over a data set, once and in order, with a progress bar.
+
+    Args:
+        size: Number of items, at least 1; the iterator yields their numbers.
+        stream: The terminal; None for no bar.
+        check: Called before each batch; may raise an exception.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        batch_size: int,
+        stream: TextIO | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(range(size), batch_size, repeat=False, shuffle=False)
+        self._check = check
+        self._stream = stream
+        self._bar: Any = None
+
+    def __next__(self) -> Any:
+        """Returns the next batch. The bar counts the batches before it."""
+        done = self.current_position
+        try:
+            self._check()
+            batch = super().__next__()
+        except Exception:
+            self._close()
+            raise
+        if self._stream is not None:
+            self._show(done)
+        return batch
+
+    def _show(self, done: int) -> None:
+        if done:
+            self._bar.update(done - self._bar.n)
+            return
+        self._close()
+        self._bar = _make_bar(
+            self._stream,
+            desc="test set",
+            total=len(self.dataset),
+            unit="position",
+            position=0,  # in the place of the bar of the training, which stands still meanwhile
+            mininterval=INTERVAL,
+            delay=INTERVAL,  # a speed is known then
+        )
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None

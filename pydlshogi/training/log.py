@@ -9,7 +9,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, Union
+from typing import Any, ClassVar
 
 import numpy
 
@@ -25,6 +25,8 @@ VALIDATE = "validate test data"
 SAVE_MODEL = "save the model"
 SAVE_STATE = "save the optimizer"
 
+_Lines = tuple[tuple[str, ...], ...]
+
 
 @dataclasses.dataclass(frozen=True)
 class ProgressPoint:
@@ -38,6 +40,7 @@ class ProgressPoint:
         policy_loss, value_loss, value_accuracy: The same of each head; None with one head.
         positions: Number of positions trained on, counted with full batches; None if the log
             does not tell it.
+        LINES: The numbers in its lines, by their names there: the book's line, then ours.
     """
 
     epoch: int
@@ -48,6 +51,8 @@ class ProgressPoint:
     value_loss: float | None = None
     value_accuracy: float | None = None
     positions: int | None = None
+
+    LINES: ClassVar[_Lines] = (("loss", "accuracy"), ("policy loss", "value loss"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +74,12 @@ class EpochPoint:
     test_value_loss: float | None = None
     test_value_accuracy: float | None = None
     positions: int | None = None
+
+    LINES: ClassVar[_Lines] = (
+        ("train loss avr", "test accuracy"),
+        ("test loss",),
+        ("train policy loss avr", "train value loss avr", "test policy loss", "test value loss"),
+    )
 
 
 @dataclasses.dataclass
@@ -96,44 +107,32 @@ def total(policy: float | None, value: float | None) -> float:
     return policy if value is None or math.isnan(value) else policy + value
 
 
-def format_progress(point: ProgressPoint) -> list[str]:
-    """Formats the lines of an evaluation during an epoch: the book's, then ours."""
-    lines = [_line(point, loss=point.loss, accuracy=(point.accuracy, point.value_accuracy))]
-    if point.policy_loss is not None:
-        lines.append(_line(point, policy_loss=point.policy_loss, value_loss=point.value_loss))
+def format_point(point: ProgressPoint | EpochPoint) -> list[str]:
+    """Formats the lines of a point: the book's, then ours, as far as it has their numbers."""
+    lines = []
+    for names in point.LINES:
+        if getattr(point, _attribute(names[0])) is None:
+            continue
+        parts = [f"epoch = {point.epoch}", f"iteration = {point.iteration}"]
+        for name in names:
+            values = [getattr(point, attribute) for attribute in _attributes(name)]
+            shown = ", ".join(_number(value) for value in values if value is not None)
+            parts.append(f"{name} = {shown}")
+        lines.append(", ".join(parts))
     return lines
 
 
-def format_epoch(point: EpochPoint) -> list[str]:
-    """Formats the lines of a validation: the book's, then ours."""
-    accuracy = (point.test_accuracy, point.test_value_accuracy)
-    lines = [_line(point, train_loss_avr=point.train_loss, test_accuracy=accuracy)]
-    if point.test_loss is not None:
-        lines.append(_line(point, test_loss=point.test_loss))
-    if point.train_policy_loss is not None:
-        lines.append(
-            _line(
-                point,
-                train_policy_loss_avr=point.train_policy_loss,
-                train_value_loss_avr=point.train_value_loss,
-                test_policy_loss=point.test_policy_loss,
-                test_value_loss=point.test_value_loss,
-            )
-        )
-    return lines
+def _attributes(name: str) -> list[str]:
+    """Returns the attributes of a point whose numbers follow a name in a line.
+
+    An accuracy of the moves may be followed by that of the values.
+    """
+    names = [name, name.replace("accuracy", "value accuracy")]
+    return [_attribute(name) for name in dict.fromkeys(names)]
 
 
-_Values = Union[float, None, "tuple[float | None, ...]"]
-
-
-def _line(point: ProgressPoint | EpochPoint, **values: _Values) -> str:
-    """Formats one line; names are written with spaces, missing numbers of a tuple left out."""
-    parts = [f"epoch = {point.epoch}", f"iteration = {point.iteration}"]
-    for name, value in values.items():
-        numbers = value if isinstance(value, tuple) else (value,)
-        shown = ", ".join(_number(number) for number in numbers if number is not None)
-        parts.append(f"{name.replace('_', ' ')} = {shown}")
-    return ", ".join(parts)
+def _attribute(name: str) -> str:
+    return name.removesuffix(" avr").replace(" ", "_")
 
 
 def _number(value: float) -> str:
@@ -164,9 +163,9 @@ class _Run:
 def read_log(lines: Iterable[str]) -> list[Curve]:
     """Reads the curves of a log, ours or one of the book's, that have points.
 
-    A new run starts a new curve. A resumed run continues the curve before it, from the
-    iteration where it resumed. It replaces the points that a killed run logged after its last
-    save. A run that never started training does neither. Other lines are ignored.
+    A new run starts a new curve. A resumed run continues the curve before it: it replaces the
+    points that a killed run logged after its last save. A run that never started training does
+    neither. Other lines are ignored.
     """
     curves = [Curve()]
     run, next_run, earlier_size = _Run(), _Run(), None
@@ -213,23 +212,26 @@ def _add_point(curve: Curve, message: str, batch_size: int | None) -> None:
     if not match or not values:
         return
     epoch, iteration = int(match["epoch"]), int(match["iteration"])
-    kinds: Any = (
-        (ProgressPoint, curve.progress, "loss", "accuracy"),
-        (EpochPoint, curve.epochs, "train loss avr", "test accuracy"),
-    )
-    for kind, points, mean, accuracy in kinds:
-        if _has(values, mean, **{accuracy: 2}):
+    given = {
+        attribute: number
+        for name, numbers in values.items()
+        for attribute, number in zip(_attributes(name), numbers)
+    }
+    kinds: Any = (ProgressPoint, curve.progress), (EpochPoint, curve.epochs)
+    for kind, points in kinds:
+        of_book, *ours = kind.LINES
+        if _is_line(values, of_book):
             if kind is ProgressPoint:
                 _cut(curve.progress, iteration)
             _cut(curve.epochs, iteration)
             positions = _positions(curve, iteration, batch_size)
-            first, *second = values[accuracy]
-            points.append(kind(epoch, iteration, values[mean][0], first, positions=positions))
-            if second:
-                name = _attribute(accuracy.replace("accuracy", "value accuracy"))
-                points[-1] = dataclasses.replace(points[-1], **{name: second[0]})
-        elif points and (points[-1].epoch, points[-1].iteration) == (epoch, iteration):
-            _complete(points, values)
+            points.append(kind(epoch, iteration, positions=positions, **given))
+        elif (
+            points
+            and (points[-1].epoch, points[-1].iteration) == (epoch, iteration)
+            and any(_is_line(values, names) for names in ours)
+        ):
+            points[-1] = dataclasses.replace(points[-1], **given)
 
 
 def _positions(curve: Curve, iteration: int, batch_size: int | None) -> int | None:
@@ -256,32 +258,11 @@ def _parse(text: str) -> dict[str, tuple[float, ...]] | None:
     return values
 
 
-def _has(values: dict[str, tuple[float, ...]], *names: str, **most: int) -> bool:
-    """Checks the names of a line, and that each has one number, or at most so many."""
-    return values.keys() == {*names, *most} and all(
-        len(numbers) <= most.get(name, 1) for name, numbers in values.items()
+def _is_line(values: dict[str, tuple[float, ...]], names: tuple[str, ...]) -> bool:
+    """Checks that a line has these names, and after each as many numbers as it may have."""
+    return values.keys() == set(names) and all(
+        len(numbers) <= len(_attributes(name)) for name, numbers in values.items()
     )
-
-
-def _attribute(name: str) -> str:
-    """Returns the attribute of a point that a name in a line stands for."""
-    return name.removesuffix(" avr").replace(" ", "_")
-
-
-# Names in the lines of ours that complete a point.
-_COMPLETIONS = (
-    ("policy loss", "value loss"),
-    ("test loss",),
-    ("train policy loss avr", "train value loss avr", "test policy loss", "test value loss"),
-)
-
-
-def _complete(points: list[Any], values: dict[str, tuple[float, ...]]) -> None:
-    """Adds the values of a line of ours to the last point, if they belong to its kind."""
-    for names in _COMPLETIONS:
-        if _has(values, *names) and hasattr(points[-1], _attribute(names[0])):
-            given = {_attribute(name): numbers[0] for name, numbers in values.items()}
-            points[-1] = dataclasses.replace(points[-1], **given)
 
 
 def _cut(points: list[Any], iteration: int) -> None:

@@ -103,11 +103,9 @@ def _is_standard_error(path: str | os.PathLike[str]) -> bool:
 def log_to(path: str | os.PathLike[str] | None) -> Iterator[None]:
     """Sends the package's log to a file or to standard error while a block runs.
 
-    Args:
-        path: Lines are appended to this file, so that a resumed run continues its log.
-            Warnings, errors, and the lines with loss and accuracy then also go to standard
-            error. None, an empty path or standard error itself, such as ``/dev/stderr``:
-            everything goes to standard error, once.
+    Lines are appended to the file, so that a resumed run continues its log. Warnings, errors, and
+    the lines with loss and accuracy then also go to standard error. With None, an empty path or
+    standard error itself, such as ``/dev/stderr``, everything goes to standard error, once.
 
     Raises:
         OSError: the file cannot be written.

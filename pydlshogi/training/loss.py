@@ -25,12 +25,9 @@ def loss_names(network: Any) -> tuple[str, ...]:
 class Loss:
     """Loss function of the updater and of the validation.
 
-    It reports the quantities of :func:`measure` to Chainer's reporter as values of the network.
-
-    Args:
-        batchsize: In training, the number of positions in a full batch. The loss of a
-            shorter batch is scaled by its share of a full one, so that every position has
-            the same weight. 0 turns the scaling off.
+    It reports the quantities of :func:`measure` to Chainer's reporter as values of the network. In
+    training, the loss of a batch with fewer than ``batchsize`` positions is scaled by its share of
+    a full one, so that every position has the same weight.
     """
 
     def __init__(self, network: Any, *, batchsize: int = 0, ranks: Ranks = ALONE) -> None:
@@ -41,8 +38,8 @@ class Loss:
     def __call__(self, planes: Any, labels: Any, wins: Any) -> Any:
         """Computes the loss of a batch; the arguments are those of :func:`measure`.
 
-        Of several processes, each computes the loss of its share. In evaluation, the means
-        that are reported are those of the whole batch.
+        Of several processes, each computes the loss of its share; means of an evaluation that are
+        reported are of the whole batch.
         """
         if not chainer.config.train:
             loss, measured = measure(self._network, planes, labels, wins)

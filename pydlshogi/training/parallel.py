@@ -63,7 +63,9 @@ class FirstRankFailed(Exception):
 class Ranks:
     """The processes that train together, and the place of this one.
 
-    The methods of this base class are those of one process, which is rank 0 of 1.
+    Args:
+        communicator: A communicator of ChainerMN; None for one process, which is rank 0 of 1.
+        on_gpu: Whether each rank computes on a GPU.
 
     Attributes:
         local_rank, local_size: Number of this process on its host, and how many are there.
@@ -74,8 +76,16 @@ class Ranks:
 
     rank = local_rank = 0
     size = local_size = 1
-    idle = False
-    in_step = True
+
+    def __init__(self, communicator: Any = None, on_gpu: bool = False) -> None:
+        self.idle = False
+        self.in_step = communicator is None
+        self._on_gpu = on_gpu
+        self._communicator = communicator
+        if communicator is not None:
+            self._mpi = communicator.mpi_comm
+            self.rank, self.size = communicator.rank, communicator.size
+            self.local_rank, self.local_size = communicator.intra_rank, communicator.intra_size
 
     @property
     def is_first(self) -> bool:
@@ -84,94 +94,31 @@ class Ranks:
 
     def part(self, batch: Any) -> Any:
         """Returns this rank's part of a batch; may be empty."""
-        return batch
-
-    def share(self, batch: Any) -> Any:
-        """Returns this rank's part of a batch, at least one item, and sets ``idle``."""
-        return batch
-
-    def gather(self, numbers: Any) -> numpy.ndarray:
-        """Collects an array of each rank: (size, …) float64, in the order of the ranks."""
-        return numpy.ascontiguousarray(numbers, numpy.float64)[None]
-
-    def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
-        """Computes the weights of this rank's mean losses from their numbers of positions.
-
-        With them :meth:`merge_gradients` gives the gradients of the mean over the whole batch.
-        """
-        return {}
-
-    def means(self, measured: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Merges the (mean, number) pairs of all ranks to those of the whole batch."""
-        return measured
-
-    def batch_size(self, share: int) -> int:
-        """Returns the number of positions in the batch whose share has ``share``."""
-        return share
-
-    def highest(self, number: int) -> int:
-        """Returns the largest number that a rank has."""
-        return number
-
-    def on_first(self, function: Callable[[], _Result]) -> _Result:
-        """Calls a function on rank 0 and returns its result on all; or raises FirstRankFailed."""
-        return function()
-
-    def broadcast_array(self, array: numpy.ndarray | None) -> numpy.ndarray:
-        """Sends an array of rank 0 to the others, which pass None."""
-        assert array is not None
-        return array
-
-    def merge_gradients(self, optimizer: Any) -> None:
-        """Replaces the gradients by those of the whole batch; a hook of the optimizer."""
-
-    def gpu(self, gpu: int | None) -> int | None:
-        """Returns this rank's GPU; ``gpu`` is the first one that the ranks of a host may use."""
-        return gpu
-
-    @contextlib.contextmanager
-    def after_first(self) -> Iterator[None]:
-        """Delays an error of a block, so that an error of all ranks is reported once."""
-        yield
-
-    def threads(self, allowed: int) -> int:
-        """Divides the processors that this process may use among the ranks that share them."""
-        return allowed
-
-
-class MPIRanks(Ranks):
-    """The ranks of an MPI job, by a communicator of ChainerMN."""
-
-    in_step = False
-
-    def __init__(self, communicator: Any, on_gpu: bool = False) -> None:
-        self._on_gpu = on_gpu
-        self._communicator = communicator
-        self._mpi = communicator.mpi_comm
-        self.rank, self.size = communicator.rank, communicator.size
-        self.local_rank, self.local_size = communicator.intra_rank, communicator.intra_size
-
-    def part(self, batch: Any) -> Any:
-        """Returns items n·rank//size … n·(rank + 1)//size - 1 of n."""
         n = len(batch)
         return batch[n * self.rank // self.size : n * (self.rank + 1) // self.size]
 
     def share(self, batch: Any) -> Any:
-        """As :meth:`part`, but the first item if that is empty."""
+        """Returns this rank's part of a batch, at least one item, and sets ``idle``."""
         mine = self.part(batch)
         self.idle = not len(mine)
         # No network and no library has to compute an empty batch.
         return batch[:1] if self.idle else mine
 
     def gather(self, numbers: Any) -> numpy.ndarray:
-        """As :meth:`Ranks.gather`."""
+        """Collects an array of each rank: (size, …) float64, in the order of the ranks."""
         mine = numpy.ascontiguousarray(numbers, numpy.float64)
+        if self.size == 1:
+            return mine[None]
         all_ = numpy.empty((self.size, *mine.shape), numpy.float64)
         self._mpi.Allgather(mine, all_)
         return all_
 
     def weigh(self, counts: Mapping[str, Any]) -> Mapping[str, float]:
-        """As :meth:`Ranks.weigh`; an idle rank has the weight 0."""
+        """Computes the weights of this rank's mean losses from their numbers of positions.
+
+        With them :meth:`merge_gradients` gives the gradients of the mean over the whole batch.
+        An idle rank has the weight 0.
+        """
         mine = numpy.array([0 if self.idle else int(count) for count in counts.values()])
         whole = self.gather(mine).sum(axis=0)
         # On GPUs, ChainerMN computes means of gradients.
@@ -179,16 +126,15 @@ class MPIRanks(Ranks):
         weights = factor * mine / numpy.maximum(whole, 1)
         return dict(zip(counts, weights.tolist()))
 
-    def batch_size(self, share: int) -> int:
-        """As :meth:`Ranks.batch_size`; an idle rank adds nothing."""
-        return int(self.gather(0 if self.idle else share).sum())
-
     def means(self, measured: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As :meth:`Ranks.means`; on the CPU, as numbers of numpy.
+        """Merges the (mean, number) pairs of all ranks to those of the whole batch.
 
-        A mean over no position is 0, with the number 0. Chainer divides such numbers of numpy
-        without an error: the result is nan.
+        Those of several ranks are on the CPU, as numbers of numpy. A mean over no position is 0,
+        with the number 0. Chainer divides such numbers of numpy without an error: the result is
+        nan.
         """
+        if self.size == 1:
+            return measured
         local = [(float(mean), float(number)) for mean, number in measured.values()]
         mine = numpy.array(local).reshape(-1, 2)
         # A mean over no position may be nan.
@@ -199,12 +145,22 @@ class MPIRanks(Ranks):
         # The state file keeps the numbers as integers.
         return dict(zip(measured, zip(merged, whole.astype(numpy.int64))))
 
+    def batch_size(self, share: int) -> int:
+        """Returns the number of positions in the batch whose share has ``share``."""
+        return int(self.gather(0 if self.idle else share).sum())
+
     def highest(self, number: int) -> int:
-        """As :meth:`Ranks.highest`."""
+        """Returns the largest number that a rank has."""
         return int(self.gather(number).max())
 
     def on_first(self, function: Callable[[], _Result]) -> _Result:
-        """As :meth:`Ranks.on_first`; the result is pickled."""
+        """Calls a function on rank 0 and returns its result on all, which is pickled.
+
+        Raises:
+            FirstRankFailed: this is another rank, and the function has raised an error.
+        """
+        if self.size == 1:
+            return function()
         if self.rank:
             status, result = self._mpi.bcast(None)
             if status:
@@ -221,7 +177,10 @@ class MPIRanks(Ranks):
         return result
 
     def broadcast_array(self, array: numpy.ndarray | None) -> numpy.ndarray:
-        """As :meth:`Ranks.broadcast_array`, without a pickle."""
+        """Sends an array of rank 0 to the others, which pass None; without a pickle."""
+        if self.size == 1:
+            assert array is not None
+            return array
         form = None if array is None else (array.shape, array.dtype)
         shape, dtype = self._mpi.bcast(form)
         sent = numpy.empty(shape, dtype) if array is None else numpy.ascontiguousarray(array)
@@ -231,7 +190,7 @@ class MPIRanks(Ranks):
         return sent
 
     def merge_gradients(self, optimizer: Any) -> None:
-        """As :meth:`Ranks.merge_gradients`.
+        """Replaces the gradients by those of the whole batch; a hook of the optimizer.
 
         On the CPU the gradients are added where they are. A second array would cost several
         times as much: the system has to provide its memory.
@@ -263,17 +222,19 @@ class MPIRanks(Ranks):
             array[...] = total
 
     def gpu(self, gpu: int | None) -> int | None:
-        """As :meth:`Ranks.gpu`: each rank of a host has a GPU of its own.
+        """Returns this rank's GPU; ``gpu`` is the first one that the ranks of a host may use.
 
         A GPU that the user named stays, even if there is none: ``select_device`` refuses it.
         """
+        if self.size == 1:
+            return gpu
         if not self._on_gpu and (gpu is None or gpu < 0):
             return -1
         return (gpu or 0) + self.local_rank
 
     @contextlib.contextmanager
     def after_first(self) -> Iterator[None]:
-        """As :meth:`Ranks.after_first`: meanwhile the first rank reports it and ends all."""
+        """Delays an error of a block, so that the first rank reports an error of all, once."""
         try:
             yield
         except FirstRankFailed:
@@ -284,7 +245,12 @@ class MPIRanks(Ranks):
             raise
 
     def threads(self, allowed: int) -> int:
-        """As :meth:`Ranks.threads`. Ranks that MPI binds to different processors share none."""
+        """Divides the processors that this process may use among the ranks that share them.
+
+        Ranks that MPI binds to different processors share none.
+        """
+        if self.size == 1:
+            return allowed
         bound_to = getattr(os, "sched_getaffinity", lambda process: ())(0)
         mine = socket.gethostname(), sorted(bound_to)
         return max(1, allowed // self._mpi.allgather(mine).count(mine))
@@ -302,6 +268,9 @@ class MPIRanks(Ranks):
 
 #: The ranks of a process that mpiexec did not start.
 ALONE = Ranks()
+
+# Ends all ranks after they have joined: a function of the exit status and of a message.
+_end_all: Callable[[int, str], None] | None = None
 
 
 def synchronize(network: Any, ranks: Ranks) -> None:
@@ -348,8 +317,9 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
         raise ParallelError(
             f"the communicator {name} is for GPUs, and there is none. Name no communicator."
         )
-    ranks = MPIRanks(_create(name, world), on_gpu)
-    end_failures_with(ranks.abort)
+    global _end_all
+    ranks = Ranks(_create(name, world), on_gpu)
+    _end_all = ranks.abort
     return ranks
 
 
@@ -424,16 +394,6 @@ def first_speaks() -> Iterator[None]:
         silence.enter_context(contextlib.redirect_stdout(nothing))
         silence.enter_context(contextlib.redirect_stderr(nothing))
         yield
-
-
-# Ends all ranks: a function of the exit status and of a message.
-_end_all: Callable[[int, str], None] | None = None
-
-
-def end_failures_with(end_all: Callable[[int, str], None]) -> None:
-    """Chooses how :func:`end_together` ends the other ranks."""
-    global _end_all
-    _end_all = end_all
 
 
 def end_together(program: Callable[[], int]) -> int:

@@ -1,7 +1,7 @@
 """What a training is asked to do. Each option is declared once, as a field of a dataclass.
 
 The metadata of a field is what the command line needs: its help; its range, which is the name of
-a function of :mod:`pydlshogi.commands.arguments` or a tuple of choices; its group in the help.
+a function or an action of :mod:`pydlshogi.commands.arguments` or a tuple of choices; its group.
 This module imports nothing heavy, so that ``--help`` and a wrong option answer at once.
 """
 
@@ -18,9 +18,9 @@ EVAL_SCALE = 326.0
 #: The targets of the policy (:mod:`pydlshogi.training.targets`).
 PLAYED, VISITS = "played", "visits"
 
-#: Groups of options: those beyond the published recipe, and those of the heads, which
-#: compare_recipes does not have.
+#: Groups of options: those beyond the published recipe, and others that compare_recipes lacks.
 REFINEMENTS, TARGETS = "refinements", "targets"
+LENGTH, START, SEED, RECORDS = "length", "start", "seed", "records"
 
 
 def _option(
@@ -177,8 +177,21 @@ class Settings:
         "positive_int",
         group="",
     )
-    epoch: int = 10
-    iterations: int | None = None
+    epoch: int = _option(
+        10,
+        "epochs of this run, including the interrupted epoch of a resumed run "
+        "(default: %(default)s)",
+        "positive_int",
+        group=LENGTH,
+        short="-e",
+    )
+    iterations: int | None = _option(
+        None,
+        "stop after N iterations of this run if --epoch is not reached earlier; then validate "
+        "and save as at the end of an epoch",
+        "positive_int",
+        group=LENGTH,
+    )
     eval_interval: int = _option(
         1000,
         "evaluate, log and save every N iterations (default: %(default)s)",
@@ -202,7 +215,6 @@ class Options:
         sizes: Sizes of the network by name (``registry.sizes_of``). Missing ones are those of
             ``initmodel``, or the network's defaults.
         gpu: Number of the GPU, negative for the CPU; None for a GPU if there is one.
-        seed: The seed; None for a random one.
     """
 
     kifulist_train: str
@@ -210,13 +222,47 @@ class Options:
     settings: Settings
     network: str
     sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    initmodel: str = ""
-    resume: str = ""
+    initmodel: str = _option(
+        "",
+        "model file to start from; must be of the same --network",
+        "OptionalFile",
+        "FILE",
+        group=START,
+        short="-m",
+    )
+    resume: str = _option(
+        "",
+        "state file of a run to continue; also needs the model of that run as --initmodel",
+        "OptionalFile",
+        "FILE",
+        group=START,
+        short="-r",
+    )
     gpu: int | None = None
-    seed: int | None = None
-    strict: bool = False
-    drop_duplicates: bool = False
-    report: str = ""
+    seed: int | None = _option(
+        None,
+        "determines the first weights and the order of the positions; on a CPU, two runs with the "
+        "same seed and number of threads give the same model (default: a random number)",
+        "seed_number",
+        group=SEED,
+    )
+    strict: bool = _option(
+        False,
+        "leave out games with illegal moves, such as a king left in check (slower)",
+        group=RECORDS,
+    )
+    drop_duplicates: bool = _option(
+        False,
+        "leave out games with the same start and moves as an earlier game",
+        group=RECORDS,
+    )
+    report: str = _option(
+        "",
+        "file that receives a table (TSV) of the records left out, with reasons",
+        "OptionalFile",
+        "FILE",
+        group=RECORDS,
+    )
 
     def with_seed(self) -> Options:
         """Returns the same options with a seed in the settings: the given or a random one."""

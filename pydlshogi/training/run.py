@@ -21,16 +21,14 @@ from pydlshogi.network.network import Network
 from pydlshogi.network.registry import make_network
 from pydlshogi.outputs import keep_earlier, real_path
 from pydlshogi.training import log
-from pydlshogi.training.checkpoint import finish_save, load_pair
+from pydlshogi.training.checkpoint import finish_save, has_other_positions, load_pair
 from pydlshogi.training.datasets import read_sets, warn_of_missing_targets
 from pydlshogi.training.end import Interruption
-from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.optimizer import make_optimizer, trained_part
 from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.recipe import Options
-from pydlshogi.training.resume import has_other_positions
 from pydlshogi.training.state import COMPLETE, State, differences
 from pydlshogi.training.trainer import Task, train
-from pydlshogi.training.value_head import trained_part
 
 logger = logging.getLogger(__name__)
 
@@ -68,13 +66,7 @@ def run(
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """What a run starts from.
-
-    Attributes:
-        network: The network, with its first weights or those of the files.
-        optimizer: The ``chainer.Optimizer`` of what is trained.
-        resumed: The state that is resumed, or None.
-    """
+    """What a run starts from: the network with its weights, its optimizer, the resumed state."""
 
     network: Network
     optimizer: Any
@@ -164,7 +156,9 @@ def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositio
     With other training positions, the run starts its epoch again. If the files belong to a place
     inside the epoch, they are copied, too. Perhaps the list is wrong, or a disk is away.
     """
-    if continues(options) and not _goes_back(resumed, positions):
+    place = resumed.place if resumed else None
+    goes_back = place and place.position and has_other_positions(place, positions)
+    if continues(options) and not goes_back:
         return
     model, state = (os.fspath(path) for path in (options.settings.model, options.settings.state))
     finish_save(model, state)  # after a killed save the files would be no pair
@@ -173,12 +167,6 @@ def _keep_earlier(options: Options, resumed: State | None, positions: AnyPositio
         copy = keep_earlier(path)
         if copy:
             logger.warning("%s exists already; its content is kept as %s", path, copy)
-
-
-def _goes_back(resumed: State | None, positions: AnyPositions) -> bool:
-    """Says whether a resumed run loses its place inside an epoch."""
-    place = resumed.place if resumed else None
-    return bool(place and place.position and has_other_positions(place, positions))
 
 
 def continues(options: Options) -> bool:
@@ -238,11 +226,7 @@ def _load(options: Options, network: Network, optimizer: chainer.Optimizer) -> S
 
 
 def _log_start(options: Options, start: Start) -> None:
-    """Logs the files that were loaded.
-
-    A reader of the log takes these lines as a resumed run, which continues a curve. So they must
-    not come before the files have been loaded.
-    """
+    """Logs the files that were loaded, not earlier: a reader takes it as the start of a run."""
     if options.initmodel:
         logger.info(log.LOAD_MODEL, options.initmodel)
     if start.resumed is None:

@@ -66,10 +66,7 @@ _START_FROM_MODEL = "Start at iteration 0 from the model alone."
 
 
 class StateFileError(UserError):
-    """A state file cannot be used: the problem, and what to do with the training programs.
-
-    Programs with other options use the attribute ``problem`` alone.
-    """
+    """A state file cannot be used; programs with other remedies use its ``problem`` alone."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}. {remedy}")

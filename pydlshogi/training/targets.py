@@ -25,8 +25,7 @@ import numpy
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.features import LABEL_NUM, WINS
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks
-from pydlshogi.kifu.visits import Visits
-from pydlshogi.positions import NO_EVALUATION
+from pydlshogi.positions import NO_EVALUATION, Visits
 from pydlshogi.training.eval_scale import win_probability
 from pydlshogi.training.recipe import EVAL_SCALE, VISITS, Recipe
 
@@ -175,8 +174,8 @@ def _of_part(
 def _follow(positions: numpy.ndarray) -> numpy.ndarray:
     """Says which positions, (n − 1,) bool, are followed by their successors in the same game.
 
-    Position files may hold single positions in any order. So the number of the move is not
-    enough: the last move must also end on the square of the move before.
+    In position files in any order, the number of the move is not enough: the last move must also
+    end on the square of the move before.
     """
     before, after = positions[:-1], positions[1:]
     # Each square is seen from the side to move, so the same square has two numbers.

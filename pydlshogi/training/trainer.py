@@ -15,21 +15,18 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
 from pydlshogi.layers.convolution import get_convolution
-from pydlshogi.layers.gpu.recording import can_record
+from pydlshogi.layers.gpu.recording import Memory, Recording, can_record
 from pydlshogi.training import log
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
-from pydlshogi.training.checkpoint import PairWriter
+from pydlshogi.training.checkpoint import LiveState, PairWriter
 from pydlshogi.training.end import Interruption, RunEnd
-from pydlshogi.training.extensions import Progress, Validation
-from pydlshogi.training.loss import Loss, LossMeans, loss_names
+from pydlshogi.training.extensions import Progress, ProgressBar, Validation, bar_stream
+from pydlshogi.training.loss import Loss, LossMeans, Mean, loss_names, measure
 from pydlshogi.training.optimizer import make_schedule
 from pydlshogi.training.parallel import ALONE, Ranks, synchronize
-from pydlshogi.training.progress import ProgressBar, bar_stream
 from pydlshogi.training.recipe import VISITS, Settings
-from pydlshogi.training.resume import LiveState
 from pydlshogi.training.state import COMPLETE, VALIDATION, State
 from pydlshogi.training.targets import ValueTarget
-from pydlshogi.training.updater import RecordedUpdater
 
 logger = logging.getLogger(__name__)
 
@@ -40,16 +37,12 @@ class Task:
 
     Attributes:
         network: The ``Network`` that is saved; it is moved to the device.
-        optimizer: A ``chainer.Optimizer``, made of the recipe. It is set up with the network, or
-            with its ``ValueHead``: that is what is trained.
-        train_positions: At least one position, in memory or in shards; with visits if the
-            recipe has them as the policy's target.
-        test_positions: At least one position, likewise.
-        settings: What the run has to do.
+        optimizer: A ``chainer.Optimizer``, made of the recipe and for the ranks. It is set up with
+            the network, or with its ``ValueHead``: that is what is trained.
+        train_positions, test_positions: At least one position each.
         device: The ``chainer.backend.Device`` that computes.
         resumed: What ``load_pair`` returned; None for a new run.
-        ranks: The processes that train together; the first one logs and saves. The optimizer
-            must be made for them.
+        ranks: The processes that train together; the first one logs and saves.
     """
 
     network: Any
@@ -65,12 +58,8 @@ class Task:
 def train(task: Task, interruption: Interruption | None = None) -> int | None:
     """Trains a network, logs, and saves the model and the state.
 
-    A new run that is interrupted before its first iteration saves nothing.
-
-    Args:
-        task: What to train.
-        interruption: Receives a signal, also one that comes too late to end this run, and what
-            is left to do.
+    A new run that is interrupted before its first iteration saves nothing. ``interruption``
+    receives a signal, also one that comes too late to end this run, and what is left to do.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted and
@@ -109,14 +98,7 @@ def train(task: Task, interruption: Interruption | None = None) -> int | None:
 
 
 def make_trainer(task: Task, interruption: Interruption | None = None) -> Any:
-    """Makes the trainer of :func:`train`.
-
-    Args:
-        task: What to train.
-        interruption: May end the run early.
-
-    Returns:
-        A ``chainer.training.Trainer``. Its extension ``snapshot`` saves model and state.
+    """Makes the ``chainer.training.Trainer`` of :func:`train`; its ``snapshot`` saves the files.
 
     Raises:
         StateFileError: the run cannot continue from ``task.resumed``.
@@ -235,11 +217,9 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
         saved_later = end.reached(trainer) or end.due
         return (at_evaluation(trainer) or updater.is_new_epoch) and not saved_later
 
-    measured = task.optimizer.target, task.test_positions, settings.test_batchsize
-    seed = updater.get_iterator("main").seed
-    progress = Progress(*measured, seed, task.device, means, task.ranks)
+    progress = Progress(task, means)
     stream = bar_stream()
-    validation = Validation(*measured, task.device, means, end, stream, task.ranks)
+    validation = Validation(task, means, end, stream)
     writer = PairWriter(task.network, settings.model, settings.state)
     snapshot = chainer.training.extensions.snapshot(target=live, writer=writer)
     for name, extension in means.items():
@@ -254,3 +234,63 @@ def _extend(trainer: Any, task: Task, live: LiveState, means: Mapping[str, LossM
     if stream is not None:
         last = _last_iteration(settings, updater.get_iterator("main"), updater.iteration)
         trainer.extend(ProgressBar(last, means, stream))
+
+
+class RecordedUpdater(chainer.training.updaters.StandardUpdater):
+    """Chainer's updater for one GPU. It records how the gradients of a full batch are computed.
+
+    A recording (:mod:`pydlshogi.layers.gpu.recording`) starts the kernels without Python; the
+    results are the same. Batches of other sizes than ``batchsize`` are computed by ``loss_func``.
+    """
+
+    def __init__(self, *args: Any, batchsize: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._batchsize = batchsize
+        self._gradients = Gradients(self.get_optimizer("main").target)
+
+    def update_core(self) -> None:
+        """Makes one step."""
+        iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
+        batch = self.converter(iterator.next(), self.input_device)
+        if len(batch[0]) == self._batchsize:
+            chainer.report(self._gradients(*batch), optimizer.target)
+            optimizer.update()
+        else:
+            optimizer.update(self.loss_func, *batch)
+        if self.auto_new_epoch and iterator.is_new_epoch:
+            optimizer.new_epoch(auto=True)
+
+
+class Gradients:
+    """Computes the gradients of the training loss of batches of one size, by a recording."""
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self._batch: tuple[Any, ...] = ()
+        self._recording = Recording(self._compute, Memory())
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether there is a recording."""
+        return self._recording.is_recorded
+
+    def __call__(self, *batch: Any) -> dict[str, Mean]:
+        """Computes the gradients of all parameters, for the arguments of ``training.loss.measure``.
+
+        They always have the same shapes and dtypes. What was measured is valid until the next call.
+        """
+        if not self._batch:
+            self._batch = tuple(array.copy() for array in batch)
+        for fixed, array in zip(self._batch, batch):
+            fixed[...] = array
+        measured, gradients = self._recording()
+        for parameter, gradient in gradients:
+            parameter.grad = gradient  # a batch without a recording may have replaced it
+        return measured
+
+    def _compute(self) -> tuple[dict[str, Mean], list[tuple[Any, Any]]]:
+        loss, measured = measure(self._network, *self._batch)
+        self._network.cleargrads()
+        loss.backward()
+        parameters = self._network.params()
+        return measured, [(p, p.grad) for p in parameters if p.grad is not None]

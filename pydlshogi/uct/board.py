@@ -83,18 +83,6 @@ class SearchBoard(Protocol):
         """Writes the network's input (:mod:`pydlshogi.features`) into (104, 9, 9) float32."""
 
 
-def play(board: SearchBoard, moves: Sequence[int]) -> None:
-    """Plays moves, in order."""
-    for move in moves:
-        board.push(move)
-
-
-def take_back(board: SearchBoard, number: int) -> None:
-    """Takes back a number of moves."""
-    for _ in range(number):
-        board.pop()
-
-
 def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
     """Says whether moves are legal and end in mate.
 
@@ -107,5 +95,35 @@ def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
         board.push(move)
         played += 1
     is_mate = 0 < played == len(moves) and board.in_check() and not len(board.moves())
-    take_back(board, played)
+    for _ in range(played):
+        board.pop()
     return is_mate
+
+
+def forced_mate(board: SearchBoard, plies: int) -> Mate | None:
+    """Finds a check after which the board's mate search knows a mate for each reply.
+
+    This finds mates that the search itself misses: cshogi's overlooks some distant checks.
+
+    Args:
+        board: The position; the side to move mates. There is no mate in one.
+        plies: Longest mate, an odd number.
+
+    Returns:
+        The mate; None if there is none, or the board's search misses it after a reply, too.
+    """
+    for move in board.checks():
+        board.push(move)
+        is_forced = all(_is_mated(board, reply, plies - 2) for reply in board.moves().tolist())
+        board.pop()
+        if is_forced:
+            return Mate(move, plies)
+    return None
+
+
+def _is_mated(board: SearchBoard, reply: int, plies: int) -> bool:
+    """Says whether a mate is found after a reply to a check."""
+    board.push(reply)
+    mate = board.mate(plies)
+    board.pop()
+    return mate is not None

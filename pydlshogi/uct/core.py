@@ -19,8 +19,9 @@ value      the network's value
 key        hash of the network's input
 =========  ==================================================================================
 
-An edge is a legal move. A node's edges stand in the order of their visits, those without a visit
-at the end. The first of these is the most probable one. The fields of ``edges`` are
+An edge is a legal move. A node's edges stand in the order of their probabilities, the highest
+first. So those with a child come first, in the order of their first visits. The fields of
+``edges`` are
 
 =========  ==================================================================================
 move       the move (:mod:`pydlshogi.uct.move`)
@@ -44,15 +45,14 @@ functions only looks at changes of their own module.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
 from pydlshogi.uct.compiler import compiled
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
-#: No proven result.
-UNKNOWN = 2
+#: Outcomes for the side to move; ``UNKNOWN`` stands for no proven result.
+LOSS, DRAW, WIN, UNKNOWN = -1, 0, 1, 2
 
 #: Bits of the field ``marks``.
 SEARCHED, RESTRICTED = 1, 2
@@ -60,6 +60,11 @@ SEARCHED, RESTRICTED = 1, 2
 #: Places of a block of edges, and the number of moves that it holds.
 BLOCK = 8
 MOVES_IN_BLOCK = BLOCK - 1
+
+_NO_CHILDREN = numpy.zeros(BLOCK, numpy.int32)
+
+#: Bits of a move.
+MOVE_BITS = 15
 
 #: Places of the table where a node with a certain key may stand.
 _PLACES = 4
@@ -82,7 +87,7 @@ NODE = numpy.dtype(
     ],
     align=True,
 )
-EDGE = numpy.dtype([("child", "i4"), ("prior", "f4"), ("move", "i2")], align=True)
+EDGE = numpy.dtype([("child", "i4"), ("prior", "f4"), ("move", "u2")], align=True)
 
 #: The numbers of ``pool``: the first node and the first edge that were never used; the lists of
 #: free nodes and blocks, and their lengths; the list of the nodes that were dropped, the oldest
@@ -103,6 +108,18 @@ EDGE = numpy.dtype([("child", "i4"), ("prior", "f4"), ("move", "i2")], align=Tru
     EDGE_NUM,
     POOL_SIZE,
 ) = range(13)
+
+
+class Proof(NamedTuple):
+    """The result of a position when both sides play their best.
+
+    Attributes:
+        outcome: :data:`LOSS`, :data:`DRAW` or :data:`WIN` for the side to move.
+        plies: Number of plies to the end of the game.
+    """
+
+    outcome: int
+    plies: int
 
 
 # Selection: the move to visit next.
@@ -146,30 +163,32 @@ def select(
         c_base: ``base`` of the formula above.
         fpu_reduction: Reduction for unvisited children.
     """
-    begun = nodes.visits[node] + nodes.pending[node]
+    visits, pending, totals, outcomes = nodes.visits, nodes.pending, nodes.total, nodes.outcome
+    children, priors, number = edges.child, edges.prior, nodes.children[node]
+    begun = visits[node] + pending[node]
     exploration = (math.log((begun + c_base + 1) / c_base) + c_init) * math.sqrt(begun)
-    children = nodes.children[node]
-    visited, edge = 0.0, nodes.first[node]
-    for _ in range(children):
-        visited += edges.prior[edge]
-        edge = after(edges, edge)
-    first_play = nodes.total[node] / nodes.visits[node] - fpu_reduction * math.sqrt(visited)
-    unvisited = edge
-    best, best_score, edge = 0, -math.inf, nodes.first[node]
-    for _ in range(children):
-        child = edges.child[edge]
-        if nodes.outcome[child] != WIN:  # else the opponent wins after this move
-            n = nodes.visits[child]
-            # A batch that is pending, or was given up, leaves children without a visit.
-            q = 1 - nodes.total[child] / n if n else first_play
-            score = q + exploration * edges.prior[edge] / (1 + n + nodes.pending[child])
-            if score > best_score:
-                best, best_score = edge, score
-        edge = after(edges, edge)
-    has_unvisited = children < nodes.moves[node]
-    if has_unvisited and first_play + exploration * edges.prior[unvisited] > best_score:
-        return unvisited
-    return best
+    best, best_score, visited = 0, -math.inf, 0.0
+    new, highest = 0, -math.inf  # of the children without a value, the one with the highest U
+    edge = nodes.first[node]
+    for _ in range(number):
+        child, prior = children[edge], priors[edge]
+        visited += prior
+        if outcomes[child] != WIN:  # else the opponent wins after this move
+            n = visits[child]
+            u = exploration * prior / (1 + n + pending[child])
+            if n:
+                score = 1 - totals[child] / n + u
+                if score > best_score:
+                    best, best_score = edge, score
+            elif u > highest:  # a batch that is pending, or was given up, leaves such children
+                new, highest = edge, u
+        edge += 1
+        if edge % BLOCK == MOVES_IN_BLOCK:
+            edge = children[edge]
+    if number < nodes.moves[node] and exploration * priors[edge] > highest:
+        new, highest = edge, exploration * priors[edge]
+    first_play = totals[node] / visits[node] - fpu_reduction * math.sqrt(visited)
+    return new if new and first_play + highest > best_score else best
 
 
 @compiled
@@ -178,13 +197,12 @@ def most_visited(nodes: Any, edges: Any, node: int) -> int:
 
     Of children with equally many visits, it is the one that is best for the side to move here.
     """
-    best, most, least_total, edge = 0, -1, 0.0, nodes.first[node]
+    best, edge = 0, nodes.first[node]
     for _ in range(nodes.children[node]):
         child = edges.child[edge]
-        visits, total = nodes.visits[child], nodes.total[child]
-        is_better = visits > most or (visits == most and total < least_total)
+        is_better = not best or _is_preferred(nodes, child, edges.child[best])
         if nodes.outcome[child] == UNKNOWN and is_better:
-            best, most, least_total = edge, visits, total
+            best = edge
         edge = after(edges, edge)
     return best
 
@@ -256,73 +274,54 @@ def add_child(nodes: Any, edges: Any, pool: Any, node: int, edge: int) -> int:
     child = new_node(nodes, pool, node)
     edges.child[edge] = child
     nodes.children[node] += 1
-    bring_forward(edges, after(edges, edge), nodes.moves[node] - nodes.children[node])
     return child
 
 
 @compiled
-def bring_forward(edges: Any, first: int, count: int) -> None:
-    """Exchanges the first of some edges without a child with the most probable one of them.
-
-    Of equal ones it is that with the smallest number, so that all boards agree on it.
-    """
-    best = edge = first
-    for _ in range(1, count):
-        edge = after(edges, edge)
-        prior, most = edges.prior[edge], edges.prior[best]
-        if prior > most or (prior == most and edges.move[edge] < edges.move[best]):
-            best = edge
-    if best != first:
-        move, prior = edges.move[first], edges.prior[first]
-        edges.move[first], edges.prior[first] = edges.move[best], edges.prior[best]
-        edges.move[best], edges.prior[best] = move, prior
-
-
-@compiled
 def expand(
-    nodes: Any, edges: Any, pool: Any, node: int, moves: Any, start: int, end: int,
-    labels: Any, turn: int, logits: Any, row: int, temperature: float,
+    nodes: Any, edges: Any, pool: Any, node: int, moves: Any, labels: Any, logits: Any,
+    temperature: float,
 ) -> None:  # fmt: skip
     """Gives a node its moves, and their probabilities: the softmax of logits / temperature.
 
     Args:
         node: The node, without edges.
-        moves: Moves of several positions; those of the node are ``moves[start:end]``.
-        labels: (2, 32768), the labels of the moves of each side.
-        turn: The side to move.
-        logits: (n, 2187), the logits of several positions.
-        row: The row of the node's logits.
+        moves: (n,) its moves.
+        labels: (32768,) the labels of the moves of the side to move.
+        logits: (2187,) float32.
         temperature: Divides the logits.
     """
-    highest = -math.inf
-    for place in range(start, end):
-        highest = max(highest, logits[row, labels[turn, moves[place]]])
-    whole, edge = 0.0, 0
-    for place in range(start, end):
-        power = math.exp((logits[row, labels[turn, moves[place]]] - highest) / temperature)
-        edge = add_edge(nodes, edges, pool, node, edge, moves[place], power)
-        whole += power
-    edge = nodes.first[node]
-    for _ in range(start, end):
-        edges.prior[edge] /= whole
-        edge = after(edges, edge)
-    bring_forward(edges, nodes.first[node], end - start)
+    powers = logits[labels[moves]].astype(numpy.float64)
+    powers = numpy.exp((powers - powers.max()) / temperature)
+    add_edges(nodes, edges, pool, node, moves, (powers / powers.sum()).astype(numpy.float32))
 
 
 @compiled
-def add_edge(
-    nodes: Any, edges: Any, pool: Any, node: int, last: int, move: int, prior: float
-) -> int:
-    """Adds an edge to a node after its last one, 0 for the first edge, and returns it."""
-    edge = last + 1
-    if not last:
-        edge = nodes.first[node] = new_block(edges, pool)
-    elif edge % BLOCK == MOVES_IN_BLOCK:
-        edges.child[edge] = new_block(edges, pool)
-        edge = edges.child[edge]
-    edges.move[edge], edges.prior[edge], edges.child[edge] = move, prior, 0
-    nodes.moves[node] += 1
-    return edge
+def add_edges(nodes: Any, edges: Any, pool: Any, node: int, moves: Any, priors: Any) -> None:
+    """Gives a node its edges, the most probable move first.
+
+    Of equally probable ones, the move with the smallest number comes first. So all boards agree on
+    the order.
+
+    Args:
+        node: The node, without edges.
+        moves: (n,) the moves.
+        priors: (n,) float32, their probabilities.
+    """
+    bits = priors.view(numpy.int32).astype(numpy.int64)  # in the order of the probabilities
+    order = numpy.argsort(moves - (bits << MOVE_BITS))
+    moves, priors = moves[order], priors[order]
+    block = 0
+    for start in range(0, len(moves), MOVES_IN_BLOCK):
+        last, block = block, new_block(edges, pool)
+        if last:
+            edges.child[last + MOVES_IN_BLOCK] = block
+        else:
+            nodes.first[node] = block
+        part = moves[start : start + MOVES_IN_BLOCK]
+        edges.move[block : block + len(part)] = part
+        edges.prior[block : block + len(part)] = priors[start : start + MOVES_IN_BLOCK]
+    nodes.moves[node] = len(moves)
 
 
 @compiled
@@ -345,11 +344,8 @@ def complete(
     """
     start = 0
     for row in range(len(leaves)):
-        leaf, end = leaves[row], ends[row]
-        expand(
-            nodes, edges, pool, leaf, moves, start, end,
-            labels, turns[row], logits, row, temperature,
-        )  # fmt: skip
+        leaf, end, side = leaves[row], ends[row], labels[turns[row]]
+        expand(nodes, edges, pool, leaf, moves[start:end], side, logits[row], temperature)
         nodes.value[leaf] = values[row]
         nodes.key[leaf] = keys[row]
         remember(nodes, table, leaf)
@@ -447,11 +443,12 @@ def visit_known(
     room = pool[FREE_BLOCKS] + (pool[EDGE_NUM] - pool[FRESH_EDGE]) // BLOCK
     if not known or room < blocks_of(nodes.moves[known]):
         return False
-    edge, last = nodes.first[known], 0
-    for _ in range(nodes.moves[known]):
-        last = add_edge(nodes, edges, pool, leaf, last, edges.move[edge], edges.prior[edge])
+    number, edge = nodes.moves[known], nodes.first[known]
+    moves, priors = numpy.empty(number, numpy.uint16), numpy.empty(number, numpy.float32)
+    for place in range(number):
+        moves[place], priors[place] = edges.move[edge], edges.prior[edge]
         edge = after(edges, edge)
-    bring_forward(edges, nodes.first[leaf], nodes.moves[leaf])
+    add_edges(nodes, edges, pool, leaf, moves, priors)
     nodes.value[leaf], nodes.key[leaf] = nodes.value[known], key
     back_up(nodes, root, leaf, nodes.value[leaf])
     return True
@@ -480,9 +477,9 @@ def remember(nodes: Any, table: Any, node: int) -> None:
 
 
 @compiled
-def remember_all(nodes: Any, pool: Any, table: Any) -> None:
-    """Writes all expanded nodes into an empty table."""
-    for node in range(1, pool[FRESH_NODE]):
+def remember_all(nodes: Any, table: Any, first: int, end: int) -> None:
+    """Writes the expanded nodes of the numbers first … end − 1 into the table."""
+    for node in range(first, end):
         if nodes.moves[node]:
             remember(nodes, table, node)
 
@@ -520,7 +517,7 @@ def new_block(edges: Any, pool: Any) -> int:
         edge = pool[FRESH_EDGE]
         pool[FRESH_EDGE] += BLOCK
     pool[USED_BLOCKS] += 1
-    edges.child[edge + MOVES_IN_BLOCK] = 0
+    edges.child[edge : edge + BLOCK] = _NO_CHILDREN
     return edge
 
 

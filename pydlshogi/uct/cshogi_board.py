@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import functools
 from collections.abc import Sequence
 
 import cshogi
@@ -11,11 +10,10 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.uct.board import Mate, ends_in_mate
-from pydlshogi.uct.cshogi_planes import PlaneWriter
-from pydlshogi.uct.forced_mate import forced_mate
+from pydlshogi.uct.board import Mate, ends_in_mate, forced_mate
 from pydlshogi.uct.mate_process import MateProcess
 from pydlshogi.uct.move import MOVE_NUM, from_usi
+from pydlshogi.uct.sfen_planes import write_planes
 
 #: What this board is called in messages.
 LIBRARY = "cshogi"
@@ -38,7 +36,6 @@ class CshogiBoard:
     def __init__(self, sfen: str | None = None, moves: Sequence[str] = ()) -> None:
         board = cshogi.Board(sfen or cshogi.STARTING_SFEN)
         self._board = board
-        self.write_planes = functools.partial(PlaneWriter().write, board)
         self.push = board.push_move16
         self.pop = board.pop
         self.key = board.zobrist_hash
@@ -112,6 +109,10 @@ class CshogiBoard:
         if not self._can_be_mated[self._board.turn ^ 1]:
             return None
         return MateProcess(self._board.sfen(), memory)
+
+    def write_planes(self, out: numpy.ndarray) -> None:
+        """Writes the network's input."""
+        write_planes(self._board.sfen(), self._board.turn, out)
 
     def _can_declare(self) -> bool:
         """Says in a handicap game whether the side to move may declare."""

@@ -319,16 +319,7 @@ def _is_mate(numbers: _Numbers, attacks: bool) -> bool:
 
 
 def search_mate(board: SearchBoard, nodes: int, plies: int) -> tuple[list[int], bool]:
-    """Searches a mate, for boards whose library has no df-pn search.
-
-    Args:
-        board: The position; the side to move mates.
-        nodes: Largest number of positions to visit.
-        plies: Longest mate.
-
-    Returns:
-        As :meth:`pydlshogi.uct.board.SearchBoard.search_mate`.
-    """
+    """Does the work of :meth:`SearchBoard.search_mate` where the library has no df-pn search."""
     search = MateSearch(board)
     numbers = itertools.count(1)  # not the search's own: a cycle would keep the board in memory
     result = search.run(lambda: next(numbers) > nodes)

@@ -1,14 +1,12 @@
-"""Runs the network, mostly in a thread: the search can stop, or collect a batch, meanwhile."""
+"""Batches of leaves, and their evaluation, mostly in a thread.
+
+So the search can stop, or collect the next batch, while the network computes.
+"""
 
 from __future__ import annotations
 
-import atexit
 import concurrent.futures
-import functools
-import queue
-import threading
 import time
-import weakref
 from typing import Callable, NamedTuple, Optional
 
 import numpy
@@ -22,21 +20,12 @@ Evaluate = Callable[[numpy.ndarray], Answer]
 
 _Future = concurrent.futures.Future[Answer]
 
-#: The evaluations that wait for the thread; None ends it.
-_Queue = queue.SimpleQueue[Optional[Callable[[], None]]]
-
-#: The living threads and their queues.
-_threads: weakref.WeakKeyDictionary[threading.Thread, _Queue] = weakref.WeakKeyDictionary()
-
 #: Seconds between two checks for a stop.
 _POLL = 0.02
 
 #: A shorter evaluation, in seconds, runs in the thread of the search. Another thread would cost
 #: 0.1 to 0.2 ms. Nobody notices that ``stop`` waits so briefly.
 _SHORT = 0.03
-
-#: Seconds that the end of the process waits for a thread.
-_PATIENCE = 5.0
 
 
 class PendingEvaluation(NamedTuple):
@@ -51,11 +40,59 @@ class PendingEvaluation(NamedTuple):
     future: _Future | None
 
 
+class Batch:
+    """Pending playouts. The tree counts a pending visit for each of them.
+
+    Args:
+        size: Largest number of leaves.
+        plane_num: Number of planes of the network's input.
+
+    Attributes:
+        leaves: The leaves of the playouts, as numbers of nodes.
+        keys: The hashes of their inputs.
+        turns: Their sides to move.
+        moves: Their legal moves, an array for each.
+        collisions: The leaf of each playout whose leaf was pending already. It brings no value,
+            but it is pending, too, and sends later playouts of the batch elsewhere.
+        planes: (size, plane_num, 9, 9) float32, the network's input; a row for each leaf.
+        evaluation: The evaluation of the leaves; None until it begins.
+    """
+
+    def __init__(self, size: int, plane_num: int) -> None:
+        self.leaves: list[int] = []
+        self.keys: list[int] = []
+        self.turns: list[int] = []
+        self.moves: list[numpy.ndarray] = []
+        self.collisions: list[int] = []
+        self.planes = numpy.empty((size, plane_num, 9, 9), numpy.float32)
+        self.evaluation: PendingEvaluation | None = None
+
+    def next_planes(self) -> numpy.ndarray:
+        """Returns the row for the planes of the next leaf, (plane_num, 9, 9) float32."""
+        return self.planes[len(self.leaves)]
+
+    def add(self, leaf: int, key: int, turn: int, moves: numpy.ndarray) -> None:
+        """Adds a leaf, whose planes have been written into the next row."""
+        self.leaves.append(leaf)
+        self.keys.append(key)
+        self.turns.append(turn)
+        self.moves.append(moves)
+
+    def input(self) -> numpy.ndarray:
+        """Returns the planes of all leaves, (n, plane_num, 9, 9) float32."""
+        return self.planes[: len(self.leaves)]
+
+    def ends(self) -> numpy.ndarray:
+        """Returns the sums of the numbers of moves up to each leaf, (n,) int64."""
+        return numpy.cumsum([len(moves) for moves in self.moves], dtype=numpy.int64)
+
+
 class Evaluations:
     """The pending evaluations.
 
-    The thread begins with the first evaluation that is long or runs in the background. It ends
-    with :meth:`close`, or when nothing refers to this object any more.
+    Their thread begins with the first one that is long or runs in the background. It ends with
+    :meth:`close`, or when nothing refers to this object any more. The end of the process waits for
+    it: a thread that is killed while it runs C++ code, as OpenVINO's, would abort the process.
 
     Args:
         evaluate: The function that computes them.
@@ -64,11 +101,8 @@ class Evaluations:
     def __init__(self, evaluate: Evaluate) -> None:
         self._evaluate = evaluate
         self.begin_search(in_background=False)
-        # Evaluations given to the thread and ended by it. Each number has only one writer.
-        self._begun = 0
-        self._ended = 0
-        self._waiting: _Queue = queue.SimpleQueue()
-        self._end_thread: Callable[[], object] | None = None
+        self._given: list[_Future] = []  # to the thread, and maybe not ended yet
+        self._thread: concurrent.futures.ThreadPoolExecutor | None = None
 
     def begin_search(self, in_background: bool) -> None:
         """Prepares for a search. The time of an evaluation is measured anew.
@@ -84,21 +118,13 @@ class Evaluations:
     def begin(self, planes: numpy.ndarray) -> PendingEvaluation:
         """Begins an evaluation, after those before it have ended."""
         is_short = len(planes) * self._seconds < _SHORT
-        if is_short and not self._in_background and self._begun == self._ended:
+        self._given = [future for future in self._given if not future.done()]
+        if is_short and not self._in_background and not self._given:
             return PendingEvaluation(planes, None)
-        if not self._end_thread:
-            # The thread knows only the queue. If it knew this object, a player that nobody closed
-            # would never be freed.
-            thread = threading.Thread(
-                target=_work, args=(self._waiting,), name="evaluation", daemon=True
-            )
-            thread.start()
-            _threads[thread] = self._waiting
-            self._end_thread = weakref.finalize(self, self._waiting.put, None)
-        self._begun += 1
-        future: _Future = concurrent.futures.Future()
-        self._waiting.put(functools.partial(self._answer, planes, future))
-        return PendingEvaluation(planes, future)
+        if not self._thread:
+            self._thread = concurrent.futures.ThreadPoolExecutor(1, "evaluation")
+        self._given.append(self._thread.submit(self._compute, planes))
+        return PendingEvaluation(planes, self._given[-1])
 
     def wait(self, pending: PendingEvaluation, is_stopped: Callable[[], bool]) -> Answer | None:
         """Waits for an evaluation.
@@ -128,9 +154,9 @@ class Evaluations:
 
     def close(self) -> None:
         """Ends the thread after the evaluations that have begun."""
-        if self._end_thread:
-            self._end_thread()
-            self._end_thread = None
+        if self._thread:
+            self._thread.shutdown(wait=False)
+            self._thread = None
 
     def _compute(self, planes: numpy.ndarray) -> Answer:
         """Computes an evaluation, and measures the time of one position."""
@@ -138,33 +164,3 @@ class Evaluations:
         answer = self._evaluate(planes)
         self._seconds = (time.perf_counter() - start) / len(planes)
         return answer
-
-    def _answer(self, planes: numpy.ndarray, future: _Future) -> None:
-        """Computes an evaluation in the thread."""
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(self._compute(planes))
-            except Exception as error:
-                future.set_exception(error)
-        self._ended += 1
-
-
-def _work(waiting: _Queue) -> None:
-    """Makes the waiting evaluations, in the thread."""
-    while evaluation := waiting.get():
-        evaluation()
-        del evaluation  # it would keep its search alive while the thread waits
-
-
-@atexit.register
-def _end_threads() -> None:
-    """Waits at the end of the process for the evaluations that have begun.
-
-    Python would kill their threads, and a thread that runs C++ code, as OpenVINO's, would abort
-    the process.
-    """
-    threads = list(_threads.items())
-    for _, waiting in threads:
-        waiting.put(None)
-    for thread, _ in threads:
-        thread.join(_PATIENCE)

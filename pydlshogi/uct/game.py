@@ -11,8 +11,8 @@ import numpy
 from pydlshogi.features import PLANE_NUM, make_history_planes
 from pydlshogi.positions import RECENT_NUM
 from pydlshogi.uct.board import SearchBoard
+from pydlshogi.uct.core import DRAW, LOSS, WIN
 from pydlshogi.uct.move import destination, network_square
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
 _KEY_MASK = (1 << 63) - 1
 

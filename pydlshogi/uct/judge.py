@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pydlshogi.uct.core import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.game import Game
-from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.settings import Settings
 
 

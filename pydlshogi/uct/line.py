@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from pydlshogi.uct.board import SearchBoard, play, take_back
+from pydlshogi.uct.board import SearchBoard
+from pydlshogi.uct.core import DRAW, WIN, Proof
 from pydlshogi.uct.mate import mate_line
-from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.search import Search
+from pydlshogi.uct.tree import Node
 
 
 class Candidate(NamedTuple):
@@ -110,9 +110,11 @@ def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
     moves, leaf = line_of(candidate.node)
     if leaf.mate:
         line = [candidate.move, *moves]
-        play(board, line)
+        for move in line:
+            board.push(move)
         moves += _mate_moves(board, leaf)
-        take_back(board, len(line))
+        for _ in line:
+            board.pop()
     return moves
 
 

@@ -1,14 +1,17 @@
-"""Searches for long mates, and the moves of a mate."""
+"""Searches for long mates: at the root, along the best line, and for ``go mate``."""
 
 from __future__ import annotations
 
 import time
 from typing import Callable
 
-from pydlshogi.uct.board import SearchBoard, ends_in_mate
+from pydlshogi.uct.board import SearchBoard, ends_in_mate, forced_mate
+from pydlshogi.uct.core import SEARCHED
 from pydlshogi.uct.dfpn import MOST_PLIES, MateSearch
-from pydlshogi.uct.forced_mate import forced_mate
+from pydlshogi.uct.game import Game
 from pydlshogi.uct.mate_process import MateProcess
+from pydlshogi.uct.settings import Settings
+from pydlshogi.uct.tree import Node
 
 #: Longest mate that is searched during the search of the tree, in plies.
 _LONGEST_MATE = 31
@@ -36,6 +39,21 @@ _LEAST_SHORTENING, _MOST_SHORTENING = 0.2, 2.0
 
 #: Slices of the library's search for ``go mate``.
 _SLICES = [_FIRST_SLICE << number for number in range(6)]
+
+#: Positions that a search along the best line visits. They take 0.3 ms on average, and up to 25 ms
+#: with many pieces in hand.
+_LINE_NODES = 1000
+
+#: A position of the line is searched when it has so many visits. In 300 positions near the end
+#: of games, 1 in place of 4 avoided no further mate.
+_LEAST_VISITS = 4
+
+#: Number of searches that may follow one another, and the visits of the root for each further one.
+#: With a fast network, a search takes as long as several evaluations.
+_FIRST_SEARCHES, _VISITS_A_SEARCH = 16, 128
+
+#: Seconds after which the check of the move to play begins no further search.
+_CHECK_SECONDS = 0.01
 
 
 class RootMate:
@@ -76,13 +94,64 @@ class RootMate:
         return next((mate for mate in mates if moves is None or mate[0] in moves), [])
 
 
+class LineMate:
+    """Searches mates after the moves of the best line, one position at a time.
+
+    Mates that the tree has not found matter most there: the engine would play into one, or would
+    not see that it wins. Source of the idea: dlshogi.
+
+    Args:
+        game: The position at the root; it must be there again at each call.
+        settings: The settings of the search.
+    """
+
+    def __init__(self, game: Game, settings: Settings) -> None:
+        self._game = game
+        self._settings = settings
+        self._searches = 0
+
+    def step(self, root: Node) -> None:
+        """Searches the first position of the line that has not been, unless it is too early."""
+        if self._searches >= _FIRST_SEARCHES + root.visits // _VISITS_A_SEARCH:
+            return
+        node, depth = root, 0
+        while (best := node.most_visited()) and best[1].visits >= _LEAST_VISITS:
+            move, node = best
+            self._game.push(move)
+            depth += 1
+            if _is_new(node):
+                self._search(node)
+                break
+        self._game.pop(depth)
+
+    def check_move(self, root: Node) -> None:
+        """Searches a mate after the move to play; if there is one, after the next best move."""
+        end = time.perf_counter() + _CHECK_SECONDS
+        while (best := root.most_visited()) and _is_new(best[1]) and time.perf_counter() < end:
+            move, child = best
+            self._game.push(move)
+            self._search(child)
+            self._game.pop()
+
+    def _search(self, node: Node) -> None:
+        """Searches a mate in the position on the board, and stores it."""
+        node.tree.nodes.marks[node.index] |= SEARCHED
+        self._searches += 1
+        plies_left = self._settings.plies_left(self._game.ply)
+        mates, _ = long_mates(self._game.board, _LINE_NODES, plies_left)
+        if mates:
+            node.tree.set_mate(node.index, mates[0])
+
+
+def _is_new(node: Node) -> bool:
+    """Says whether a mate can be searched at a node, and was not. A repetition has no moves."""
+    return node.is_expanded and not node.mate_searched
+
+
 def long_mates(board: SearchBoard, nodes: int, plies_left: int) -> tuple[list[list[int]], bool]:
     """Searches a mate by the board's own df-pn search, and then a shorter one.
 
-    Args:
-        board: The position; the side to move mates.
-        nodes: Largest number of positions to visit.
-        plies_left: Plies until the game is drawn by its length; later mates do not count.
+    ``nodes`` positions are visited at most. A mate after ``plies_left`` plies does not count.
 
     Returns:
         The moves of the mates found, a shorter one first; and whether df-pn was complete. A
@@ -109,10 +178,9 @@ def find_mate(
 ) -> list[int] | None:
     """Searches a mate of any length.
 
-    The board's own search comes first. It is fast but cannot be interrupted, so it runs in
-    slices. Then our own search runs beside the library's in another process. Only our own search
-    can prove that there is no mate: the library takes a line that it has cut, or that repeats a
-    position, for one without a mate.
+    The board's own search comes first, in slices because it cannot be interrupted. Then our own
+    runs beside the library's in another process. Only our own can prove that there is no mate: the
+    library takes a line that it has cut, or that repeats a position, for one without a mate.
 
     Args:
         search: A search that has not begun.
@@ -154,16 +222,10 @@ def _search_beside(
         while not (line or process.has_ended() or is_over()):  # our own memory is full
             time.sleep(_PAUSE)
         _wait_for_shorter(process, is_stopped, time.monotonic() - start)
-        lines = [line, _checked_mate(search.board, process)]
-        line = min(filter(None, lines), key=len, default=None)
+        found = process.mate()
+        if ends_in_mate(search.board, found) and not (line and len(line) <= len(found)):
+            line = found
     return line
-
-
-def _checked_mate(board: SearchBoard, process: MateProcess) -> list[int]:
-    """Returns the moves of the process's mate; empty without one."""
-    moves = process.mate()
-    # The library may have lost the end of the line from its table.
-    return moves if ends_in_mate(board, moves) else []
 
 
 def _wait_for_shorter(process: MateProcess, is_stopped: Callable[[], bool], seconds: float) -> None:

@@ -16,6 +16,7 @@ bits of cshogi's moves, so its board needs no conversion.
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy
 import shogi
@@ -82,28 +83,21 @@ def label_table() -> numpy.ndarray:
         (2, 32768) uint16; 0 where no piece can make the move.
     """
     labels = numpy.zeros((2, MOVE_NUM), numpy.uint16)
-    for move in _all_moves():
-        shogi_move = shogi.Move.from_usi(to_usi(move))
-        for color in shogi.COLORS:
-            try:
-                labels[color, move] = make_output_label(shogi_move, color)
-            except ValueError:  # no piece moves between these squares
-                continue
+    squares = [network_square(square, shogi.BLACK) for square in range(SQUARE_NUM)]
+    for origin, to in itertools.product(range(SQUARE_NUM + len(_DROPS)), range(SQUARE_NUM)):
+        move, turned = to | origin << _SQUARE_BITS, SQUARE_NUM - 1 - to
+        if origin < SQUARE_NUM:
+            moves = [shogi.Move(squares[origin], squares[to], promotes) for promotes in (0, 1)]
+            turned |= SQUARE_NUM - 1 - origin << _SQUARE_BITS
+        else:
+            kind = shogi.PIECE_SYMBOLS.index(_DROPS[origin - SQUARE_NUM].lower())
+            moves = [shogi.Move(None, squares[to], drop_piece_type=kind)]
+            turned |= origin << _SQUARE_BITS
+        try:
+            found = [make_output_label(shogi_move, shogi.BLACK) for shogi_move in moves]
+        except ValueError:  # no piece moves between these squares
+            continue
+        for promotion, label in zip((0, _PROMOTION), found):
+            labels[shogi.BLACK, move | promotion] = label
+            labels[shogi.WHITE, turned | promotion] = label  # seen from the other side
     return labels
-
-
-def _all_moves() -> list[int]:
-    """Lists every pair of squares, with and without promotion, and every drop."""
-    board = [
-        to | origin << _SQUARE_BITS | promotion
-        for origin in range(SQUARE_NUM)
-        for to in range(SQUARE_NUM)
-        for promotion in (0, _PROMOTION)
-        if to != origin
-    ]
-    drops = [
-        to | SQUARE_NUM + kind << _SQUARE_BITS
-        for kind in range(len(_DROPS))
-        for to in range(SQUARE_NUM)
-    ]
-    return board + drops

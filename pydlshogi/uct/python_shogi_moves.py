@@ -94,13 +94,7 @@ def _kind_after(board: shogi.Board, move: shogi.Move) -> int:
 def _lines_with_one_piece(
     board: shogi.Board, king: int, attacker: int, piece: int
 ) -> dict[int, int]:
-    """Finds lines from a far-reaching piece to a king with one piece between them.
-
-    Args:
-        board: The position.
-        king: Square of the king.
-        attacker: Color of the far-reaching piece.
-        piece: Color of the piece between.
+    """Finds lines from a far-reaching piece of a color to a king with one ``piece`` between them.
 
     Returns:
         For the square of each such piece the bitboard of the line, its far end included.

@@ -151,7 +151,7 @@ class RsshogiBoard:
 
     def write_planes(self, out: numpy.ndarray) -> None:
         """Writes the network's input."""
-        write_planes(self._board.to_sfen(), out)
+        write_planes(self._board.to_sfen(), self.turn, out)
 
     def _legal_moves(self) -> list[int]:
         """Lists the legal moves as rsshogi's of 32 bits, kept until another position is asked."""

@@ -11,7 +11,7 @@ The search repeats a playout (:meth:`Search._playout`), which has four steps:
 
 The steps 1, 3 and 4 are functions of :mod:`pydlshogi.uct.core`, which also has the tree.
 
-The network is fast only for batches of leaves (:mod:`pydlshogi.uct.batch`). A playout that
+The network is fast only for batches of leaves (:mod:`pydlshogi.uct.evaluation`). A playout that
 needs the network waits in step 2 until its batch is evaluated. Meanwhile it is pending, and the
 selection sends the next playouts to other leaves.
 """
@@ -26,20 +26,17 @@ import numpy
 
 from pydlshogi.features import LABEL_NUM, PLANE_NUM
 from pydlshogi.uct import core
-from pydlshogi.uct.batch import Batch
 from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.compiler import IS_COMPILED, argument, call_first, is_in_cache
-from pydlshogi.uct.evaluation import Answer, Evaluate, Evaluations
+from pydlshogi.uct.core import DRAW, WIN, Proof
+from pydlshogi.uct.evaluation import Answer, Batch, Evaluate, Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
-from pydlshogi.uct.line_mate import LineMate
-from pydlshogi.uct.mate import RootMate
+from pydlshogi.uct.mate import LineMate, RootMate
 from pydlshogi.uct.move import label_table
-from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import DRAW, WIN, Proof
 from pydlshogi.uct.settings import Settings
-from pydlshogi.uct.tree import Tree
+from pydlshogi.uct.tree import Node, Tree
 
 #: A batch has at most one eighth of the root's visits: early playouts need each other's values.
 _GROWTH = 8
@@ -151,7 +148,7 @@ class Search:
         self.tree.limit = settings.tree_bytes()
         puct = (*settings.puct(is_root=True), *settings.puct(is_root=False))
         self._puct = argument(numpy.array(puct, numpy.float64))
-        self._labels = argument(label_table())
+        self._labels = label_table()
         self._evaluations.begin_search(in_background=settings.batches > 1)
         self._game = game
         self._root_moves = root_moves
@@ -164,12 +161,9 @@ class Search:
     def _forget_result(self) -> None:
         """Forgets a root's result from an earlier search if neither tree nor mate shows a move.
 
-        Three kinds of results may be there:
-
-        - A mate that was found: its line shows the move.
-        - A result by the rules, such as a fourth repetition. In the earlier search, it ended the
-          game at this leaf. But now the GUI asks for a move.
-        - A proof that follows from the children. They show the move.
+        The line of a mate that was found shows it, and so do the children from whose results a
+        proof follows. A result by the rules, such as a fourth repetition, does not: it ended the
+        game in the earlier search, but now the GUI asks for a move.
         """
         root, tree = self.root, self.tree
         if root.mate:
@@ -260,14 +254,9 @@ class Search:
             batch.evaluation = self._evaluations.begin(batch.input())
         return is_ready
 
-    def _begun(self) -> int:
-        """Number of visits of the root with the pending ones."""
-        tree = self.tree
-        return tree.nodes.visits[tree.root_index] + tree.nodes.pending[tree.root_index]
-
     def _next_size(self) -> int:
         """Returns the largest number of positions for the next batch."""
-        size = 1 + self._begun() // _GROWTH
+        size = 1 + (self.root.visits + self.root.pending) // _GROWTH
         if size > _GROUP:
             size -= size % _GROUP
         return min(self.settings.batch_size, size)
@@ -304,7 +293,7 @@ class Search:
 
     def _complete(self, batch: Batch, answer: Answer) -> None:
         """Expands the leaves of a batch and backs up their values."""
-        self._end_collisions(batch)
+        self._remove_pending(batch.collisions)
         logits, wins = answer
         number, tree, ends = len(batch.leaves), self.tree, batch.ends()
         if wins is None:
@@ -318,9 +307,9 @@ class Search:
             argument(numpy.array(batch.keys)),
             argument(numpy.array(batch.turns)),
             argument(ends),
-            argument(numpy.concatenate(batch.moves)),
+            numpy.concatenate(batch.moves),
             self._labels,
-            argument(numpy.require(logits, numpy.float32, ["C", "W"])),
+            numpy.require(logits, numpy.float32, ["C", "W"]),
             argument(numpy.require(wins, numpy.float64, ["C", "W"])),
             self.settings.temperature,
         )
@@ -329,17 +318,11 @@ class Search:
 
     def _end(self, batch: Batch) -> None:
         """Removes the pending visits of a batch whose answer will not be used."""
-        self._end_collisions(batch)
-        for leaf in batch.leaves:
-            self._remove_pending(leaf)
+        self._remove_pending(batch.collisions + batch.leaves)
 
-    def _end_collisions(self, batch: Batch) -> None:
-        """Removes the pending visits of a batch that bring no value."""
-        for leaf in batch.collisions:
-            self._remove_pending(leaf)
-
-    def _remove_pending(self, leaf: int) -> None:
-        core.remove_pending(self.tree.arrays[0], self.tree.root_index, leaf)
+    def _remove_pending(self, leaves: list[int]) -> None:
+        for leaf in leaves:
+            core.remove_pending(self.tree.arrays[0], self.tree.root_index, leaf)
 
     # One playout
 
@@ -358,7 +341,7 @@ class Search:
             value = self._evaluate(leaf, batch)
             game.pop(depth)
         except BaseException:
-            self._remove_pending(leaf)
+            self._remove_pending([leaf])
             raise
         if value is not None:
             core.back_up(tree.arrays[0], root, leaf, value)
@@ -453,5 +436,6 @@ def compile_search() -> None:
         tree.clear()
         tree.sweep()
         core.reclaim(*tree.arrays, 10, 10)
+        core.remember_all(tree.arrays[0], tree.table, 1, 2)
 
     call_first(search)

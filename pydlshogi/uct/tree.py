@@ -1,32 +1,34 @@
-"""The tree: it grows, its root follows the game, and dropped nodes make room for new ones."""
+"""The tree: it grows, its root follows the game, and dropped nodes make room for new ones.
+
+The tree itself is arrays (:mod:`pydlshogi.uct.core`). A :class:`Node` is a view of one position.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy
 
 from pydlshogi.uct import core
 from pydlshogi.uct.compiler import IS_COMPILED
-from pydlshogi.uct.core import BLOCK, EDGE, MOVES_IN_BLOCK, NODE, UNKNOWN
-from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import WIN, Proof
+from pydlshogi.uct.core import BLOCK, EDGE, MOVES_IN_BLOCK, NODE, UNKNOWN, WIN, Proof
 
 #: Memory of a node without its edges, with its places in the table, and of a block of edges.
 NODE_BYTES = NODE.itemsize + 16
 BLOCK_BYTES = BLOCK * EDGE.itemsize
 
 #: Least and largest number of nodes and blocks by which an array grows, and the part by which it
-#: grows between them. To prepare the memory of the largest number takes about 5 ms.
-_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 17, 4
+#: grows between them. To prepare the memory of the largest number takes some milliseconds.
+_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 16, 4
 
 #: Elements of an array that are given back at a time, and the seconds between.
 _GIVEN_BACK, _PAUSE = 1 << 19, 0.002
 
-#: Nodes that a slice of :meth:`Tree.sweep` goes through: less than a millisecond.
+#: Nodes that a slice of :meth:`Tree.sweep` goes through: about a millisecond.
 _SLICE = 5000
 
 
@@ -56,6 +58,133 @@ class _EdgeFields(NamedTuple):
     move: Any
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class Node:
+    """A position reached by one path from the root, to look at until the tree drops it.
+
+    Attributes:
+        tree: The tree.
+        index: The number of the node.
+    """
+
+    tree: Tree
+    index: int
+
+    @property
+    def visits(self) -> int:
+        """Number of visits, without the pending ones."""
+        return self.tree.nodes.visits[self.index]
+
+    @property
+    def pending(self) -> int:
+        """Number of pending visits, which wait for the network."""
+        return self.tree.nodes.pending[self.index]
+
+    @property
+    def total(self) -> float:
+        """Sum of the values backed up, each for the side to move here."""
+        return self.tree.nodes.total[self.index]
+
+    def value(self) -> float:
+        """Mean of the values backed up: the probability that the side to move wins."""
+        return self.total / self.visits if self.visits else 0.5
+
+    @property
+    def network_value(self) -> float:
+        """The network's value of the position, if it is expanded."""
+        return self.tree.nodes.value[self.index]
+
+    @property
+    def move_num(self) -> int:
+        """Number of legal moves; 0 until the node is expanded."""
+        return self.tree.nodes.moves[self.index]
+
+    @property
+    def is_expanded(self) -> bool:
+        """Whether the node has its moves. Until then it is a leaf."""
+        return self.move_num > 0
+
+    @property
+    def moves(self) -> list[int]:
+        """The legal moves, those with a child first, in the order of the first visits."""
+        return [self.tree.edges.move[edge] for edge in self.edges()]
+
+    @property
+    def priors(self) -> list[float]:
+        """The probability of each move."""
+        return [self.tree.edges.prior[edge] for edge in self.edges()]
+
+    @property
+    def children(self) -> list[Node]:
+        """The nodes after the first moves. They have been visited, or the visit is pending."""
+        number = self.tree.nodes.children[self.index]
+        return [Node(self.tree, self.tree.edges.child[edge]) for edge in self._edges(number)]
+
+    @property
+    def proof(self) -> Proof | None:
+        """The proven result; None while there is none."""
+        outcome = self.tree.nodes.outcome[self.index]
+        return None if outcome == UNKNOWN else Proof(outcome, self.tree.nodes.plies[self.index])
+
+    def derive_proof(self) -> Proof | None:
+        """Derives the proven result from those of the children; None while it is unknown."""
+        outcome, plies = core.derive(*self.tree.arrays[:2], self.index)
+        return None if outcome == UNKNOWN else Proof(outcome, plies)
+
+    @property
+    def mate(self) -> Sequence[int]:
+        """The mate that a mate search found: all its moves, or only the first; else empty."""
+        move = self.tree.nodes.mate[self.index]
+        return self.tree.mates.get(self.index, [move]) if move else ()
+
+    @property
+    def mate_searched(self) -> bool:
+        """Whether a long mate was searched here, as a position of the best line."""
+        return bool(self.tree.nodes.marks[self.index] & core.SEARCHED)
+
+    def favourites(self) -> tuple[list[tuple[int, float]], int]:
+        """Finds the two most visited moves, without those that are proven to lose.
+
+        Returns:
+            The visits of each, and its value for the side to move here, both 0 where there is no
+            such move; and the number of moves that are proven to lose.
+        """
+        *nodes, lost = core.favourites(*self.tree.arrays[:2], self.index)
+        children = (Node(self.tree, node) for node in nodes if node)
+        found = [(child.visits, 1 - child.value() if child.visits else 0.0) for child in children]
+        return [*found, (0, 0.0), (0, 0.0)][:2], lost
+
+    def edges(self) -> Iterator[int]:
+        """Yields the numbers of the edges."""
+        return self._edges(self.tree.nodes.moves[self.index])
+
+    def child_after(self, move: int) -> Node | None:
+        """Finds the child of a move; None where the move has not been visited."""
+        return next((child for child, m in zip(self.children, self.moves) if m == move), None)
+
+    def most_visited(self) -> tuple[int, Node] | None:
+        """Finds the most visited child without a proven result.
+
+        Returns:
+            Its move and the child; None if there is no such child. Of children with equally
+            many visits, it is the one that is best for the side to move here.
+        """
+        edge = core.most_visited(*self.tree.arrays[:2], self.index)
+        if not edge:
+            return None
+        edges = self.tree.edges
+        return edges.move[edge], Node(self.tree, edges.child[edge])
+
+    def _edges(self, count: int) -> Iterator[int]:
+        """Yields the first edges."""
+        edge, links = self.tree.nodes.first[self.index], self.tree.edges.child
+        for _ in range(count):
+            yield edge
+            edge += 1
+            if edge % BLOCK == MOVES_IN_BLOCK:
+                edge = links[edge]
+
+
 class Tree:
     """All nodes.
 
@@ -77,6 +206,7 @@ class Tree:
         pool: The numbers of the room, as a memoryview.
         arrays: Nodes, edges and pool for the functions of :mod:`pydlshogi.uct.core`.
         table: The table for these functions.
+        mates: All moves of the mates that were found, by the number of the node.
         root_index: The number of the root.
         limit: As above.
     """
@@ -86,6 +216,7 @@ class Tree:
     pool: Any
     arrays: tuple[Any, Any, Any]
     table: Any
+    mates: dict[int, list[int]]
 
     def __init__(self, limit: float = 0.0) -> None:
         self.limit = limit
@@ -144,7 +275,7 @@ class Tree:
         else:
             self.clear()
             self._start, self._moves = start, moves
-        if mate and not self.proof(self.root_index):
+        if mate and not self.root.proof:
             self.set_mate(self.root_index, mate)
 
     def drop_unreachable(self) -> None:
@@ -160,6 +291,7 @@ class Tree:
     def forget_evaluations(self) -> None:
         """Forgets the evaluations of dropped nodes."""
         self._table[:] = 0
+        self._unlisted = range(0)
 
     def forget(self) -> None:
         """Drops all nodes with their evaluations, and gives their memory back."""
@@ -176,7 +308,7 @@ class Tree:
         self.reserve(1, 0)
         self._moves, self._below = self._moves + self._below, []
         self._anchor = self.root_index = core.new_node(self.arrays[0], self.arrays[2], 0)
-        self._mates: dict[int, list[int]] = {}
+        self.mates = {}
 
     def _advance(self, count: int) -> None:
         """Moves the anchor towards the root, and drops what does not hang from it any more.
@@ -219,7 +351,7 @@ class Tree:
             moves: The moves, from the anchor.
         """
         for played, node in enumerate(path):
-            rest, mate = len(moves) - played, self.mate(node)
+            rest, mate = len(moves) - played, Node(self, node).mate
             # After an odd number of moves, the other side is to move.
             if rest > 0 and rest % 2 == 0 and [*mate[:rest]] == [*moves[played:]]:
                 return mate[rest:]
@@ -227,24 +359,9 @@ class Tree:
 
     # Results of nodes
 
-    def proof(self, node: int) -> Proof | None:
-        """Returns the proven result of a node; None while there is none."""
-        outcome = self.nodes.outcome[node]
-        return None if outcome == UNKNOWN else Proof(outcome, self.nodes.plies[node])
-
-    def derive_proof(self, node: int) -> Proof | None:
-        """Derives the proven result of a node from its children; None while it is unknown."""
-        outcome, plies = core.derive(*self.arrays[:2], node)
-        return None if outcome == UNKNOWN else Proof(outcome, plies)
-
     def prove(self, node: int, proof: Proof) -> None:
         """Stores the proven result of a node, and the results that follow for those above it."""
         core.prove(*self.arrays[:2], self.root_index, node, *proof)
-
-    def mate(self, node: int) -> Sequence[int]:
-        """Returns the mate found at a node: all its moves, or only the first; else empty."""
-        move = self.nodes.mate[node]
-        return self._mates.get(node, [move]) if move else ()
 
     def set_mate(self, node: int, moves: Sequence[int]) -> None:
         """Stores a mate that was found, all its moves, and the proof for the nodes above."""
@@ -255,26 +372,21 @@ class Tree:
         """Stores the moves of a mate, or only the first of them."""
         self.nodes.mate[node] = moves[0]
         if len(moves) > 1:
-            self._mates[node] = list(moves)
+            self.mates[node] = list(moves)
         else:
-            self._mates.pop(node, None)
+            self.mates.pop(node, None)
 
     def restrict(self, node: int, moves: frozenset[int]) -> None:
         """Leaves a node some of its moves, at least one. It must not have children."""
-        rows = zip(Node(self, node).moves, Node(self, node).priors)
-        kept = [(move, prior) for move, prior in rows if move in moves]
-        whole = sum(prior for _, prior in kept)
-        self.nodes.moves[node], last = len(kept), 0
-        for last, (move, prior) in zip(Node(self, node).edges(), kept):
-            # At a low temperature the probabilities of all these moves may have become 0.
-            self.edges.prior[last] = prior / whole if whole else 1 / len(kept)
-            self.edges.move[last] = move
-        link = last // BLOCK * BLOCK + MOVES_IN_BLOCK
-        before = self.pool[core.FREE_BLOCKS]
-        core.free_blocks_from(*self.arrays[1:], self.edges.child[link])
-        self.pool[core.USED_BLOCKS] -= self.pool[core.FREE_BLOCKS] - before
-        self.edges.child[link] = 0
-        core.bring_forward(self.arrays[1], self.nodes.first[node], len(kept))
+        known = Node(self, node)
+        kept = [(move, prior) for move, prior in zip(known.moves, known.priors) if move in moves]
+        priors = numpy.array([prior for _, prior in kept], numpy.float32)
+        # At a low temperature the probabilities of all these moves may have become 0.
+        priors = priors / priors.sum() if priors.any() else numpy.full_like(priors, 1 / len(kept))
+        self.pool[core.USED_BLOCKS] -= core.blocks_of(known.move_num)
+        core.free_blocks_from(*self.arrays[1:], self.nodes.first[node])
+        numbers = numpy.array([move for move, _ in kept], numpy.uint16)
+        core.add_edges(*self.arrays, node, numbers, priors)
         self.nodes.marks[node] |= core.RESTRICTED
 
     # Memory
@@ -319,6 +431,7 @@ class Tree:
         is_outgrown = len(self._table) < 2 * len(self._nodes)
         if is_outgrown:
             self._table = numpy.zeros(1 << (2 * len(self._nodes)).bit_length(), numpy.int32)
+            self._unlisted = range(1, int(self._pool[core.FRESH_NODE]))
         self.nodes = _NodeFields(*(self._nodes[name].data for name in _NodeFields._fields))
         self.edges = _EdgeFields(*(self._edges[name].data for name in _EdgeFields._fields))
         self.pool = self._pool.data
@@ -327,8 +440,6 @@ class Tree:
         if not IS_COMPILED:
             self.arrays = (self.nodes, self.edges, self.pool)
             self.table = self._table.data
-        if is_outgrown:
-            core.remember_all(self.arrays[0], self.arrays[2], self.table)
 
     def _give_back(self) -> None:
         """Gives the memory of the arrays back, in another thread and in slices.
@@ -351,9 +462,15 @@ class Tree:
         threading.Thread(target=shrink, name="freed tree", daemon=True).start()
 
     def sweep(self) -> None:
-        """Goes through a slice of the dropped nodes, which do not count as used any more."""
+        """Does a slice of the work that would take too long at once.
+
+        Dropped nodes do not count as used any more. Nodes come into a table that has grown.
+        """
         if self.pool[core.GARBAGE]:
             core.sweep(*self.arrays, _SLICE)
+        if self._unlisted:
+            now, self._unlisted = self._unlisted[:_SLICE], self._unlisted[_SLICE:]
+            core.remember_all(self.arrays[0], self.table, now.start, now.stop)
 
 
 def _growth(number: int) -> int:

@@ -20,8 +20,7 @@ __all__ = [
     "UctNode",
 ]
 
-#: Number of nodes that the table can hold. As the result of a search in the table, it means
-#: that there is no such node, or no room for a new one.
+#: Number of nodes that the table can hold. As an index: there is no such node, or no room for it.
 UCT_HASH_SIZE = 4096
 
 #: The search should end when the table holds more nodes than this.
@@ -33,48 +32,28 @@ NOT_EXPANDED = -1
 
 @dataclasses.dataclass
 class NodeHashEntry:
-    """The position of a node.
+    """The position of a node; ``flag`` says whether the entry is in use."""
 
-    Attributes:
-        hash: Zobrist hash of the position.
-        color: Side to move.
-        moves: Number of the move in the game.
-        flag: Whether the entry is in use.
-    """
-
-    hash: int = 0
-    color: int = 0
-    moves: int = 0
+    hash: int = 0  # of the position
+    color: int = 0  # the side to move
+    moves: int = 0  # number of the move in the game
     flag: bool = False
 
 
 @dataclasses.dataclass
 class UctNode:
-    """A node, with the statistics of its children.
+    """A node, with the statistics of its children."""
 
-    Attributes:
-        move_count: Number of visits.
-        win: Sum of the values of the visits.
-        child_num: Number of legal moves.
-        child_move: The legal moves.
-        child_index: Index of the node after each move, or ``NOT_EXPANDED``.
-        child_move_count: Number of visits of each child.
-        child_win: Sum of the values of each child.
-        nnrate: Probability of each move by the policy network.
-        value_win: Value by the value network.
-        evaled: Whether the networks have evaluated the node.
-    """
-
-    move_count: int = 0
-    win: float = 0.0
-    child_num: int = 0
-    child_move: Any = None
-    child_index: Any = None
-    child_move_count: Any = None
-    child_win: Any = None
-    nnrate: Any = None
-    value_win: float = 0.0
-    evaled: bool = False
+    move_count: int = 0  # number of visits
+    win: float = 0.0  # sum of their values
+    child_num: int = 0  # number of legal moves
+    child_move: Any = None  # the legal moves
+    child_index: Any = None  # index of the node after each move, or NOT_EXPANDED
+    child_move_count: Any = None  # number of visits of each child
+    child_win: Any = None  # sum of the values of each child
+    nnrate: Any = None  # probability of each move by the policy
+    value_win: float = 0.0  # value by the network
+    evaled: bool = False  # whether the network has evaluated the node
 
 
 class NodeHash:
@@ -120,11 +99,9 @@ class NodeHash:
         return index
 
     def delete_old_hash(self, board: Any, uct_node: Sequence[UctNode]) -> None:
-        """Removes all positions that the search cannot reach from a position.
+        """Removes all positions that the search cannot reach from a ``shogi.Board``.
 
-        Args:
-            board: The position, a ``shogi.Board``.
-            uct_node: The nodes, by their indices.
+        ``uct_node`` has the nodes by their indices.
         """
         root = self.find_same_hash_index(board.zobrist_hash(), board.turn, board.move_number)
         kept: set[int] = set()

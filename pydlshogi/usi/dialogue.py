@@ -45,15 +45,9 @@ _MOST_COMPLAINTS = 5
 
 
 class Dialogue(abc.ABC):
-    """A USI dialogue. Subclasses say how a player obeys the commands.
+    """A USI dialogue. Subclasses say how a player obeys the commands."""
 
-    Args:
-        output: Receives the answers.
-
-    Attributes:
-        answers_at_once: Whether ``usi`` and ``isready`` may be answered during a search.
-    """
-
+    #: Whether ``usi`` and ``isready`` may be answered during a search.
     answers_at_once = False
 
     def __init__(self, output: Output) -> None:
@@ -128,8 +122,7 @@ class Dialogue(abc.ABC):
     def run(self, lines: Iterable[bytes]) -> bool:
         """Talks until ``quit`` or the end of the input.
 
-        Returns:
-            Whether all commands are done. If not, only the end of the process ends a thread.
+        It says whether all commands are done. If not, only the end of the process ends a thread.
         """
         worker = _start(self._obey_all, "usi")
         replier = _start(self._reply_all, "usi replies")
@@ -287,7 +280,7 @@ class Dialogue(abc.ABC):
         begin = max(signals.time, self._free)
         go = dataclasses.replace(go, stop=signals.stop, ponderhit=signals.ponderhit, time=begin)
         self._signals.begin(self._waits_for_stop(go))
-        answer = f"checkmate {self._mate_answer(go)}" if go.mate else f"bestmove {self._answer(go)}"
+        answer = f"{'checkmate' if go.mate else 'bestmove'} {self._answer(go)}"
         if not signals.stop.is_set():  # after a stop, the clock of the next go is running
             self._free = time.perf_counter()
         if go.mate:
@@ -300,22 +293,14 @@ class Dialogue(abc.ABC):
             self._release()
 
     def _answer(self, go: Go) -> str:
-        """Asks for a move, if there is a position to play."""
+        """Asks for a move or a mate, if there is a position. ``timeout`` claims nothing."""
         if self._no_position:
+            what = "no mate is searched" if go.mate else "resigns"
             self._output.info_string(
-                f"resigns because the last position was refused: {self._no_position}"
+                f"{what} because the last position was refused: {self._no_position}"
             )
-            return "resign"
-        return self._choose(go)
-
-    def _mate_answer(self, go: Go) -> str:
-        """Asks for a mate, if there is a position to search. ``timeout`` claims nothing."""
-        if self._no_position:
-            self._output.info_string(
-                f"no mate is searched because the last position was refused: {self._no_position}"
-            )
-            return "timeout"
-        return self._mate(go)
+            return "timeout" if go.mate else "resign"
+        return self._mate(go) if go.mate else self._choose(go)
 
     def _stop(self, rest: str) -> None:
         self._release()
@@ -356,24 +341,16 @@ class Dialogue(abc.ABC):
 class _Signals:
     """What the reading thread tells a search.
 
-    Attributes:
-        stop: Whether to stop.
-        reason: Why it was stopped, if the GUI has not asked for that.
-        ponderhit: Whether the opponent has played the expected move.
-        time: When the ``go`` was read, by ``time.perf_counter()``.
-        is_done: Whether the search has ended; its move may be held back. The other thread sets it.
-
-    Args:
-        is_go: Whether there is a search: there is none before the first ``go``.
-        is_ponder: Whether ``ponderhit`` makes it a search that ends by itself.
+    Before the first ``go`` there is no search. ``ponderhit`` makes a ``ponder`` a search that ends
+    by itself.
     """
 
     def __init__(self, is_go: bool = False, is_ponder: bool = False) -> None:
         self.stop = threading.Event()
-        self.reason = ""
+        self.reason = ""  # why it was stopped, if the GUI has not asked for that
         self.ponderhit = PonderHit()
-        self.time = time.perf_counter()
-        self.is_done = not is_go
+        self.time = time.perf_counter()  # when the go was read
+        self.is_done = not is_go  # set by the other thread; the move may still be held back
         self._is_ponder = is_ponder
         self._has_begun = self._waits = self._is_superseded = False
         self._answers: list[tuple[bool, Callable[[], None]]] = []
@@ -436,7 +413,7 @@ class _Signals:
 
 def perhaps_without_reader() -> contextlib.suppress:
     """Ignores errors of a write to standard error, which may be closed or have no reader."""
-    return contextlib.suppress(OSError, ValueError)
+    return contextlib.suppress(AttributeError, OSError, ValueError)
 
 
 def _start(target: Callable[[], None], name: str) -> threading.Thread:

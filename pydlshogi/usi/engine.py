@@ -1,21 +1,27 @@
-"""The engine around a player of ours, and what it asks of the player."""
+"""The engine around a player of ours, what it asks of the player, and its process.
+
+Standard input and output of the process are reserved for the protocol.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable
+from typing import BinaryIO, Callable, NoReturn
 
-from pydlshogi.usi.dialogue import Dialogue
+import pydlshogi
+from pydlshogi.errors import missing_package
+from pydlshogi.usi.dialogue import Dialogue, perhaps_without_reader
 from pydlshogi.usi.options import Options
-from pydlshogi.usi.output import DialogueLog, Output
-from pydlshogi.usi.protocol import (
-    CommandError,
-    FatalError,
-    Go,
-    parse_position,
-    parse_setoption,
-)
+from pydlshogi.usi.output import Output
+from pydlshogi.usi.protocol import FatalError, Go, parse_position, parse_setoption
+
+#: Relative paths in options start here: the root of a clone. The GUI chooses the current
+#: folder, so that one is of no use.
+PROGRAM_FOLDER = Path(pydlshogi.__file__).resolve().parent.parent
 
 
 class Player:
@@ -23,16 +29,11 @@ class Player:
 
     The engine calls the methods one at a time, all from one thread. A player that thinks
     for long must look at ``go.stop`` and at the clock meanwhile.
-
-    Attributes:
-        name: Name of the engine, for ``id name``.
-        options: What the GUI can set. The player reads the values at each call.
-        send: Sends one line to the GUI.
     """
 
-    name = "player"
-    options: Options
-    send: Callable[[str], None]
+    name = "player"  # for id name
+    options: Options  # what the GUI can set; the player reads the values at each call
+    send: Callable[[str], None]  # sends one line to the GUI
 
     def prepare(self) -> None:
         """Loads what the player needs, before every game. A UserError ends the engine."""
@@ -41,10 +42,9 @@ class Player:
         """Starts a game."""
 
     def set_position(self, sfen: str | None, moves: list[str]) -> None:
-        """Sets up the position: an sfen, or None for the usual start, and moves in USI notation.
+        """Sets up an sfen, or None for the usual start, and plays moves in USI notation.
 
-        Raises:
-            CommandError: The position or a move is impossible. The position is unchanged.
+        If the position or a move is impossible, it raises CommandError and changes nothing.
         """
         raise NotImplementedError
 
@@ -64,30 +64,16 @@ class Player:
         """Ends what the player has started. The engine calls it once."""
 
 
-def open_log(log: DialogueLog, options: Options, folder: Path) -> None:
-    """Opens the log that the option ``debug_log`` names, or closes it if the option is empty.
-
-    A relative path starts at ``folder``. A log that cannot be written raises CommandError.
-    """
-    path = options["debug_log"]
-    try:
-        log.open(folder / path if path else None)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"debug_log cannot be written: {error}") from None
-
-
 class Engine(Dialogue):
     """A USI engine around a player.
 
     Args:
         name: Shown by the GUI.
-        author: Shown by the GUI.
         options: What the GUI can set; shared with the player.
         make_player: Makes the player, given :meth:`Output.send`. The engine calls it when
             it first needs the player: making one may import for seconds, and ``usi`` must
             be answered at once.
-        output: Receives the answers.
-        log: Receives the dialogue if the option ``debug_log`` names a file.
+        output: Receives the answers, and opens the log that the option ``debug_log`` names.
         folder: Relative paths start here.
     """
 
@@ -96,19 +82,15 @@ class Engine(Dialogue):
     def __init__(
         self,
         name: str,
-        author: str,
         options: Options,
         make_player: Callable[[Callable[[str], None]], Player],
         output: Output,
-        log: DialogueLog,
-        folder: Path,
+        folder: Path = PROGRAM_FOLDER,
     ) -> None:
         super().__init__(output)
-        self.name = name
-        self.author = author
-        self.options = options
+        self._name = name
+        self._options = options
         self._make_player = make_player
-        self._log = log
         self._folder = folder
         self._player: Player | None = None
 
@@ -119,21 +101,19 @@ class Engine(Dialogue):
             try:
                 self._player = self._make_player(self._output.send)
             except ImportError as error:
-                raise FatalError(
-                    f"{sys.executable} cannot import what the player needs ({error}). "
-                    "Install the packages as docs/install.md says, or use the .venv of the clone."
-                ) from error
+                raise FatalError(missing_package(error)) from error
         return self._player
 
     def _usi(self, rest: str) -> None:
-        names = (f"id name {self.name}", f"id author {self.author}")
-        self._output.send_together((*names, *self.options.declarations(), "usiok"))
+        names = (f"id name {self._name}", "id author pydlshogi")
+        self._output.send_together((*names, *self._options.declarations(), "usiok"))
 
     def _setoption(self, rest: str) -> None:
         name, value = parse_setoption(rest)
-        self.options.set(name, value)
+        self._options.set(name, value)
         if name.lower() == "debug_log":
-            open_log(self._log, self.options, self._folder)
+            path = self._options["debug_log"]
+            self._output.open_log(self._folder / path if path else None)
 
     def _prepare(self) -> None:
         self.player.prepare()
@@ -156,3 +136,72 @@ class Engine(Dialogue):
     def _close(self) -> None:
         if self._player:
             self._player.close()
+
+
+def run_engine(
+    name: str, options: Options, make_player: Callable[[Callable[[str], None]], Player]
+) -> NoReturn:
+    """Runs an engine until ``quit`` or the end of the input, and ends the process with status 0.
+
+    The arguments are those of :class:`Engine`. A UserError means that the engine cannot go on,
+    for example without a model; ``program`` turns it into the status 1.
+    """
+    with protocol_streams() as (lines, stream):
+        Engine(name, options, make_player, Output(stream)).run(lines)
+        with perhaps_without_reader():
+            sys.stderr.flush()
+        # A normal exit would wait for all threads: an import, CUDA, a batch of the network. Then
+        # it would free the tree node by node.
+        os._exit(0)
+
+
+@contextlib.contextmanager
+def protocol_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Opens standard input and output for the protocol alone, and yields both."""
+    _open_standard_files()
+    with _input_for_protocol() as lines, _output_for_protocol() as stream:
+        yield lines, stream
+
+
+def _open_standard_files() -> None:
+    """Opens standard input, output and error if the GUI has not: files would take their numbers."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+
+
+@contextlib.contextmanager
+def _input_for_protocol() -> Iterator[BinaryIO]:
+    """Reserves standard input. Everyone else finds it empty.
+
+    On Windows a call about a pipe waits while another thread reads it. Libraries make such calls
+    when they are imported: numpy would wait for the GUI's next line, the GUI for ``readyok``.
+    """
+    own = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    try:
+        with os.fdopen(os.dup(own), "rb") as stream:
+            yield stream
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
+
+
+@contextlib.contextmanager
+def _output_for_protocol() -> Iterator[BinaryIO]:
+    """Reserves standard output. What libraries print meanwhile goes to standard error."""
+    own = os.dup(1)
+    os.dup2(2, 1)
+    stream = os.fdopen(os.dup(own), "wb")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield stream
+    finally:
+        with contextlib.suppress(OSError):  # the GUI is gone, and a line is left over
+            stream.close()
+        os.dup2(own, 1)
+        os.close(own)

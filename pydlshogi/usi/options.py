@@ -22,12 +22,7 @@ SENT_ANYWAY = ("usi_hash", "usi_ponder")
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """Name and default value of an option.
-
-    Attributes:
-        name: As declared to the GUI.
-        default: The first value.
-    """
+    """Name and default value of an option, as declared to the GUI."""
 
     name: str
     default: Any = None
@@ -44,8 +39,7 @@ class Option:
     def parse(self, text: str, value: Any) -> Any:
         """Parses the text behind ``value``, which may be empty; ``value`` is the present value.
 
-        Raises:
-            ValueError: The text is no value of this option. The message says what is.
+        For a wrong text it raises ValueError, whose message says what is right.
         """
         raise NotImplementedError
 
@@ -74,11 +68,7 @@ class Check(Option):
 
 @dataclasses.dataclass(frozen=True)
 class Spin(Option):
-    """A whole number from ``low`` to ``high``.
-
-    Attributes:
-        aliases: Other names that some programs use for the option.
-    """
+    """A whole number from ``low`` to ``high``; some programs use the ``aliases`` of its name."""
 
     low: int = 0
     high: int = 0
@@ -178,12 +168,10 @@ class Options:
         ]
 
     def set(self, name: str, text: str) -> None:
-        """Sets an option by its name or an alias, in any case. An error leaves the value unchanged.
+        """Sets an option by its name or an alias, in any case.
 
-        USI_Hash and USI_Ponder, which every GUI sends, are ignored where they are not declared.
-
-        Raises:
-            CommandError: The option does not exist, or the value is wrong.
+        USI_Hash and USI_Ponder, which every GUI sends, are ignored where they are not declared. An
+        unknown option or a wrong value raises CommandError, and leaves the value unchanged.
         """
         option = self._by_name.get(name.lower())
         if option is None:

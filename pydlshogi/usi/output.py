@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from pydlshogi.usi.protocol import CommandError
+
 #: How many lines are kept for a log that is opened later.
 _EARLY_LINES = 1000
 
@@ -22,10 +24,6 @@ _EARLY_LENGTH = 20_000
 #: How every log begins: a time and a direction.
 _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [<>] ")
 _FIRST_LINE_LENGTH = len("2018-08-24 12:00:00.000 < ")
-
-
-class NoLogError(ValueError):
-    """The file exists and is not a log of this engine."""
 
 
 class DialogueLog:
@@ -42,12 +40,8 @@ class DialogueLog:
     def open(self, path: Path | None) -> None:
         """Opens a new log, or continues an old one; None closes it.
 
-        A GUI's file dialog suggests existing files. Only an empty file or a log of this
-        engine is written to, also behind a symbolic link.
-
-        Raises:
-            OSError: The file cannot be written. No log is open then.
-            ValueError: The name is no file name, or the file is something else than a log.
+        A GUI's file dialog suggests existing files. Only an empty file or a log of this engine is
+        written to. For another one it raises ValueError, or OSError, and no log is open then.
         """
         with self._lock:
             self._close()
@@ -59,9 +53,8 @@ class DialogueLog:
     def write(self, direction: str, text: str) -> OSError | None:
         """Adds a line from the GUI (``<``) or to it (``>``).
 
-        Returns:
-            The error, if the file cannot be written any more. The log is closed then: a
-            full disk must not end a game.
+        It returns the error if the file cannot be written any more, and closes the log: a full
+        disk must not end a game.
         """
         now = datetime.datetime.now().isoformat(sep=" ", timespec="milliseconds")
         with self._lock:
@@ -94,11 +87,11 @@ def _open_log(path: Path) -> BinaryIO:
     file = path.open("a+b", buffering=0)
     try:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise NoLogError(f"{path} is no ordinary file. Choose a new file.")
+            raise ValueError(f"{path} is no ordinary file. Choose a new file.")
         file.seek(0)
         start = file.read(_FIRST_LINE_LENGTH)
         if start and not _FIRST_LINE.fullmatch(start):
-            raise NoLogError(f"{path} exists and is not a log of this engine. Choose a new file.")
+            raise ValueError(f"{path} exists and is not a log of this engine. Choose a new file.")
     except BaseException:
         file.close()
         raise
@@ -108,9 +101,9 @@ def _open_log(path: Path) -> BinaryIO:
 class Output:
     """Writes the engine's lines, each flushed at once, in ASCII: the same in CP932 and in UTF-8."""
 
-    def __init__(self, stream: BinaryIO, log: DialogueLog) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream: BinaryIO | None = stream
-        self._log = log
+        self._log = DialogueLog()
         # Reentrant: if a line cannot be logged, send() sends another line about that.
         self._lock = threading.RLock()
 
@@ -132,6 +125,13 @@ class Output:
         with self._lock:
             for line in lines:
                 self.send(line)
+
+    def open_log(self, path: Path | None) -> None:
+        """Logs the dialogue in a file; None ends that. CommandError: it cannot be written."""
+        try:
+            self._log.open(path)
+        except (OSError, ValueError) as error:
+            raise CommandError(f"debug_log cannot be written: {error}") from None
 
     def log(self, direction: str, text: str) -> None:
         """Adds a line to the log. Tells the GUI if the log fails."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 
 from pydlshogi.errors import UserError
+from pydlshogi.text import decode as decode_text
 
 #: The form of a move in USI. Whether the move is possible is checked on the board.
 MOVE = re.compile(r"[1-9][a-i][1-9][a-i]\+?|[PLNSGBR]\*[1-9][a-i]", re.ASCII)
@@ -28,16 +29,8 @@ class FatalError(UserError):
 
 
 def decode(line: bytes) -> str:
-    """Decodes a line of a GUI: UTF-8, else CP932 (Japanese Windows), without surrounding blanks.
-
-    Bytes that fit neither encoding become U+FFFD.
-    """
-    for encoding in ("utf-8-sig", "cp932"):
-        try:
-            return line.decode(encoding).strip()
-        except UnicodeDecodeError:
-            pass
-    return line.decode("utf-8", "replace").strip()
+    """Decodes a line of a GUI as :func:`pydlshogi.text.decode`, without surrounding blanks."""
+    return decode_text(line).strip()
 
 
 def quote(text: str, most: int = 60) -> str:
@@ -48,11 +41,7 @@ def quote(text: str, most: int = 60) -> str:
 def parse_setoption(text: str) -> tuple[str, str]:
     """Parses ``name N [value V]``; V extends to the end of the line and may contain blanks.
 
-    Returns:
-        Name and value. The value is empty where none is given.
-
-    Raises:
-        CommandError: There is no name.
+    It returns name and value, which may be empty; without a name it raises CommandError.
     """
     start = re.match(r"name\s+(?=\S)", text)
     if not start:
@@ -65,11 +54,8 @@ def parse_setoption(text: str) -> tuple[str, str]:
 def parse_position(text: str) -> tuple[str | None, list[str]]:
     """Parses ``startpos`` or ``sfen B T H [N]``, then optionally ``moves M …``.
 
-    Returns:
-        The sfen, None for ``startpos``; and the moves, unchecked.
-
-    Raises:
-        CommandError: The text begins with neither of the two words.
+    It returns the sfen, None for ``startpos``, and the moves, unchecked. Another text raises
+    CommandError.
     """
     words = text.split()
     end = words.index("moves") if "moves" in words else len(words)
@@ -94,36 +80,22 @@ class Clock:
 class Go:
     """A ``go`` command: the limits of a search, and when the move may be sent.
 
-    Attributes:
-        infinite: The move is held back until ``stop``.
-        ponder: The move is held back until ``ponderhit`` or ``stop``.
-        mate: The GUI asks for a mate, not for a move.
-        mate_ms: Time for the mate search in milliseconds; None for no limit.
-        black: Clock of the first player (``btime``, ``binc``).
-        white: Clock of the second player (``wtime``, ``winc``).
-        moves_to_go: Moves until the clocks get new time (``movestogo``); None or less than 1 if
-            that is unknown.
-        movetime: Time for this move in milliseconds.
-        nodes: Most positions to visit.
-        depth: Most plies to search.
-        searchmoves: Moves to choose from; empty for all.
-        stop: Another thread sets it when the player must answer at once.
-        ponderhit: Another thread sets it when a ``ponder`` becomes a normal search.
-        time: When the command came, by ``time.perf_counter()``; None for the time when the
-            search begins.
+    Times are in milliseconds. Another thread sets ``stop`` when the player must answer at once, and
+    ``ponderhit`` when a ``ponder`` becomes a normal search. ``time`` is when the command came, by
+    ``time.perf_counter()``; None for the time when the search begins.
     """
 
-    infinite: bool = False
-    ponder: bool = False
-    mate: bool = False
-    mate_ms: int | None = None
-    black: Clock = Clock()
+    infinite: bool = False  # the move is held back until stop
+    ponder: bool = False  # the move is held back until ponderhit or stop
+    mate: bool = False  # the GUI asks for a mate, not for a move
+    mate_ms: int | None = None  # for the mate search; None for no limit
+    black: Clock = Clock()  # of the first player (btime, binc)
     white: Clock = Clock()
-    moves_to_go: int | None = None
+    moves_to_go: int | None = None  # until the clocks get new time; less than 1: unknown
     movetime: int | None = None
-    nodes: int | None = None
-    depth: int | None = None
-    searchmoves: tuple[str, ...] = ()
+    nodes: int | None = None  # most positions to visit
+    depth: int | None = None  # most plies to search
+    searchmoves: tuple[str, ...] = ()  # moves to choose from; empty for all
     stop: threading.Event = dataclasses.field(default_factory=threading.Event, compare=False)
     ponderhit: PonderHit = dataclasses.field(default_factory=lambda: PonderHit(), compare=False)
     time: float | None = dataclasses.field(default=None, compare=False)
@@ -147,16 +119,11 @@ class Go:
 
 
 class PonderHit:
-    """The ``ponderhit`` that a ``go ponder`` waits for: the reading thread notes it.
-
-    Attributes:
-        text: Arguments of the command: some GUIs repeat the clock there.
-        time: When the command came, by ``time.perf_counter()``.
-    """
+    """The ``ponderhit`` that a ``go ponder`` waits for: the reading thread notes it."""
 
     def __init__(self) -> None:
-        self.text = ""
-        self.time = 0.0
+        self.text = ""  # arguments of the command: some GUIs repeat the clock there
+        self.time = 0.0  # when the command came, by time.perf_counter()
         self._event = threading.Event()
 
     def set(self, text: str = "") -> None:
@@ -265,12 +232,8 @@ def info(
 ) -> str:
     """Writes an ``info`` line of a search of depth 1.
 
-    Args:
-        pv: Moves; the first is to be played now.
-        score: ``cp N`` or ``mate N``, seen from the side to move; None for no score.
-        time_ms: Milliseconds since ``go``.
-        nodes: Number of evaluated positions.
-        multipv: Rank of the line, from 1.
+    The score is ``cp N`` or ``mate N``, seen from the side to move; None for no score. ``multipv``
+    is the rank of the line, from 1.
     """
     score_words = f"score {score} " if score else ""
     return (

@@ -83,6 +83,7 @@ def test_a_huge_record_is_refused_at_once(client):
     assert "too large" in client.refused("new", start={"record": record, "file": "a.csa"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["../x", "..%2Fgames", "20260101-000000-00000000", "a" * 5000])
 def test_a_game_that_is_not_there_is_refused_with_a_sentence(client, name):
     status, answer = client.send("GET", f"game/{name}/kif")
@@ -175,6 +176,7 @@ def test_a_game_goes_on_from_any_move_of_a_record(client):
     assert len(client.state(first)["moves"]) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "start",
     [
@@ -200,6 +202,7 @@ def test_a_wrong_start_is_one_sentence_and_nothing_starts(client, start):
     assert client.get("games") == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wish",
     [
@@ -239,6 +242,7 @@ def test_a_side_without_time_loses(client):
     assert state["result"]["end_mark"] == "%TIME_UP" and state["result"]["winner"] == shogi.WHITE
 
 
+@pytest.mark.long
 def test_a_pause_stops_the_clock_and_refuses_moves(client):
     name = client.new(clock={"main": 2})
     client.post(f"game/{name}/pause", paused=True)
@@ -309,6 +313,7 @@ def test_an_engine_that_cannot_be_started_is_one_sentence(models, tmp_path):
         assert "cannot be started" in client.until(name, lambda s: s["error"])["error"]
 
 
+@pytest.mark.long
 def test_no_more_engines_run_than_allowed(models, engines, tmp_path):
     with serving(models, engines, tmp_path, Pool(1, delay=30.0)) as client:
         hanging = {"kind": "engine", "number": 2}

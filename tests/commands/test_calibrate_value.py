@@ -34,6 +34,7 @@ def run(capsys, *arguments):
     return status, capsys.readouterr()
 
 
+@pytest.mark.long
 def test_the_corrected_model_is_written_and_fits_better(tmp_path, capsys):
     # Random values predict the results a little, or they do when their signs are changed.
     for factor in (8, -8):

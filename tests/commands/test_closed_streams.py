@@ -31,6 +31,7 @@ def run(name, *words, closed="2>&-", **options):
     return subprocess.run(shell, stdout=subprocess.PIPE, text=True, env=environment, **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_answers_help_without_standard_error(name):
     result = run(name, "--help", stdin=subprocess.DEVNULL)
@@ -38,6 +39,7 @@ def test_every_program_answers_help_without_standard_error(name):
     assert name in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("closed", ["2>&-", "0<&- 2>&-", "0<&- 1>&- 2>&-"])
 def test_programs_that_show_bars_work_with_closed_streams(tmp_path, closed):
     kifu = CLONE / "kifu"
@@ -56,6 +58,7 @@ def test_programs_that_show_bars_work_with_closed_streams(tmp_path, closed):
             assert made in result.stdout
 
 
+@pytest.mark.long
 def test_a_training_without_standard_streams_keeps_its_lines_out_of_its_files(tmp_path):
     games = sorted(str(path) for path in (CLONE / "kifu").rglob("*.csa"))[:2]
     (tmp_path / "list.txt").write_text("\n".join(games))

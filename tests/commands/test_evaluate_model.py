@@ -216,6 +216,7 @@ def test_the_picture_is_written_and_named(folder, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == "new/calibration.png: picture"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "network, output, named",
     [

@@ -24,6 +24,7 @@ def logits(network):
         return network(planes).array
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options, dtype", [([], "float32"), (["--float16"], "float16")])
 def test_its_file_has_exactly_the_26_arrays_of_the_books(tmp_path, options, dtype):
     numpy.random.seed(1)

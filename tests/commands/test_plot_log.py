@@ -30,10 +30,10 @@ def write_log(path, *runs):
         lines += [log.READ_START, log.START]
         for iteration in iterations:
             epoch = (iteration - 1) // 10 + 1
-            lines += log.format_progress(log.ProgressPoint(epoch, iteration, 8 / iteration, 0.1))
+            lines += log.format_point(log.ProgressPoint(epoch, iteration, 8 / iteration, 0.1))
             if iteration % 10 == 0:
                 point = log.EpochPoint(epoch, iteration, 4 / iteration, 0.2, 3 / iteration)
-                lines += [log.VALIDATE, *log.format_epoch(point)]
+                lines += [log.VALIDATE, *log.format_point(point)]
     path.write_text("".join(f"2024/01/01 00:00:00\tINFO\t{line}\n" for line in lines))
     return path
 
@@ -110,7 +110,7 @@ def test_the_legend_of_several_logs_hides_no_curve(tmp_path):
 @pytest.mark.parametrize("count", [2, 8, 20])
 def test_many_logs_of_two_heads_fit_into_the_picture(tmp_path, monkeypatch, name, count):
     points = [log.ProgressPoint(1, n, 4 / n, 0.1, 3 / n, 0.6, 0.6) for n in (1, 2)]
-    (curve,) = log.read_log([log.READ_START, *itertools.chain(*map(log.format_progress, points))])
+    (curve,) = log.read_log([log.READ_START, *itertools.chain(*map(log.format_point, points))])
     figures = []
     monkeypatch.setattr(plot, "save_figure", lambda figure, output: figures.append(figure))
     with warnings.catch_warnings():
@@ -213,8 +213,8 @@ def test_values_have_axes_of_their_own(tmp_path):
     path = tmp_path / "log"
     lines = [log.READ_START]
     for iteration in (5, 10):
-        lines += log.format_progress(log.ProgressPoint(1, iteration, 8.7, 0.1, 8.0, 0.7, 0.5))
-    lines += log.format_epoch(log.EpochPoint(1, 10, 8.75, 0.2, 7.625, 8, 0.75, 7, 0.625, 0.25))
+        lines += log.format_point(log.ProgressPoint(1, iteration, 8.7, 0.1, 8.0, 0.7, 0.5))
+    lines += log.format_point(log.EpochPoint(1, 10, 8.75, 0.2, 7.625, 8, 0.75, 7, 0.625, 0.25))
     path.write_text("".join(f"{line}\n" for line in lines))
     axes = drawn(path, write_log(tmp_path / "policy", [5, 10]))
     assert [len(lines) for lines in axes] == [6, 4, 3, 2]

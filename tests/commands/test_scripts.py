@@ -190,6 +190,7 @@ def test_all_scripts_have_one_shape(path):
     assert text.isascii()  # for Python 2.7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
 def test_each_script_answers_help_from_another_folder(path, tmp_path):
     result = run([sys.executable, ROOT / path, "--help"], cwd=tmp_path)

@@ -44,6 +44,7 @@ def test_a_position_becomes_a_picture(position, model, tmp_path):
     assert "<svg" in output.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_without_model_the_shipped_one_with_a_value_is_asked(tmp_path):
     output = tmp_path / "a.svg"
     assert show_position.main(["startpos", "-o", str(output), "-g", "-1"]) == 0
@@ -111,6 +112,7 @@ SFEN = "4k4/9/4P4/9/9/9/9/9/4K4 b 2G 1"
 CSA_PROBLEM = "P-51OU\nP+53FU59OU\nP+00KI00KI\n+\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, text", [("a.kif", PROBLEM), ("a.csa", CSA_PROBLEM)])
 def test_a_mating_problem_without_moves_is_shown(tmp_path, monkeypatch, capsys, name, text):
     monkeypatch.chdir(tmp_path)
@@ -141,7 +143,7 @@ def test_a_folder_may_have_the_name_of_a_start(tmp_path, monkeypatch):
     assert show_position.main(["startpos", "--board", "-o", "a.png"]) == 0
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("language", ["en", pytest.param("ja", marks=pytest.mark.long)])
 def test_a_game_becomes_kif_graph_and_page(language, model, tmp_path, capsys):
     arguments = [str(GAME), "-m", model, "-o", str(tmp_path / "new"), "--language", language]
     assert analyze_kifu.main([*arguments, "--seconds", "0"]) == 0
@@ -177,6 +179,7 @@ def test_results_of_records_with_one_name_are_told_apart_and_earlier_ones_kept(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--seconds", "0.2"]])
 def test_a_game_is_analyzed_by_a_search(options, model, tmp_path):
     game = game_of("7g7f", "3c3d")
@@ -233,6 +236,7 @@ def test_a_handicap_game_keeps_its_handicap_sides_and_times(model, tmp_path):
     assert (again.handicap, again.winner, again.names) == ("二枚落ち", shogi.BLACK, ("甲", "乙"))
 
 
+@pytest.mark.long
 def test_an_even_game_has_no_warning_about_handicaps(model, tmp_path):
     assert analyze_kifu.main([str(GAME), "-m", model, "-o", str(tmp_path), "--seconds", "0"]) == 0
     page = (tmp_path / "02027_analysis.html").read_text(encoding="utf-8")
@@ -245,6 +249,7 @@ def test_a_policy_model_cannot_search(tmp_path, capsys):
     assert "cannot search: that needs a policy and a value" in line
 
 
+@pytest.mark.long
 def test_a_policy_model_analyzes_without_values(tmp_path, capsys):
     model = save_small(tmp_path / "policy", "policy")
     (tmp_path / "02027_analysis.kif").write_bytes(b"with comments of a person")
@@ -283,6 +288,7 @@ def test_openvino_analyzes_alike_and_is_named_if_it_is_missing(
     assert "backend openvino_float32 cannot be used: the package openvino is not installed" in line
 
 
+@pytest.mark.long
 def test_auto_names_the_backend_that_it_chose(model, tmp_path, capsys):
     options = ["-m", model, "--backend", "auto", "-o", str(tmp_path), "--seconds", "0"]
     assert analyze_kifu.main([str(GAME), *options]) == 0
@@ -296,6 +302,7 @@ def test_a_backend_without_effect_is_refused(model, capsys):
     assert "--backend has no effect with --convolution chainer" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--dlshogi"]])
 def test_a_model_becomes_onnx(options, model, tmp_path, capsys):
     pytest.importorskip("onnxruntime")

@@ -2,13 +2,14 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy
 import pytest
 
 from pydlshogi.commands import plot_log, train_policy, train_policy_value
-from pydlshogi.commands.train_kifu import RECIPES, main
+from pydlshogi.commands.train_kifu import PRESETS, main
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +83,19 @@ def test_the_shipped_games_are_trained_by_the_best_recipe(trainings, capsys):
     assert "python -m pydlshogi train_policy " in output
     assert str(Path("run/train/model_policy").resolve()) in output
     model = os.path.join("run", "train", "model_policy")
-    assert output.splitlines()[-1].endswith(f"python -m pydlshogi play --model {model}")
+    play = output.splitlines()[-1]
+    assert play.endswith(f" -m pydlshogi play --model {model}")
+    assert sys.executable in play
+
+
+def test_the_command_to_play_names_a_python_of_the_clone_by_a_short_path(
+    trainings, capsys, monkeypatch
+):
+    python = Path.cwd() / ".venv" / "bin" / "python"
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert main([]) == 0
+    words = capsys.readouterr().out.splitlines()[-1].split()
+    assert words[words.index("-m") - 1] == os.path.join(".venv", "bin", "python")
 
 
 def test_the_books_recipe_is_the_default_of_the_training(trainings):
@@ -101,10 +114,10 @@ def test_the_value_recipe_trains_both_heads(trainings):
 
 
 def test_the_recipes_do_not_share_a_folder(trainings, folder):
-    for recipe in RECIPES:
+    for recipe in PRESETS:
         assert main(["--recipe", recipe]) == 0
         assert main([str(folder), "--recipe", recipe]) == 0
-    assert len({options.model for options in trainings}) == 2 * len(RECIPES)
+    assert len({options.model for options in trainings}) == 2 * len(PRESETS)
 
 
 def test_records_of_the_user_become_lists_and_a_run_of_their_name(trainings, folder):
@@ -244,12 +257,21 @@ def test_without_the_shipped_games_a_folder_must_be_named(trainings, tmp_path, c
     )
 
 
+def set_stage(state, stage):
+    with numpy.load(state) as file:
+        arrays = {key: file[key] for key in file if not key.endswith("place/stage")}
+    if stage:
+        arrays["pydlshogi/place/stage"] = numpy.array(stage)
+    with open(state, "wb") as file:
+        numpy.savez(file, **arrays)
+
+
 def test_an_interrupted_training_is_continued_to_its_last_epoch(folder, monkeypatch, capsys):
     """The whole program, with a small network."""
-    tiny = RECIPES["best"]._replace(
+    tiny = PRESETS["best"]._replace(
         options="--network policy --channels 2 --batchsize 64 --eval_interval 1000 --seed 1"
     )
-    monkeypatch.setitem(RECIPES, "best", tiny)
+    monkeypatch.setitem(PRESETS, "best", tiny)
     monkeypatch.setattr("pydlshogi.commands.train_kifu._MANY_GAMES", 2 * 2)
     words = [str(folder), "--output", "out"]
     assert main(words) == 0
@@ -258,10 +280,7 @@ def test_an_interrupted_training_is_continued_to_its_last_epoch(folder, monkeypa
     # As if only the first two of three epochs had been trained.
     monkeypatch.setattr("pydlshogi.commands.train_kifu._MANY_GAMES", 3 * 2)
     Path("out/finished").unlink()
-    with numpy.load("out/state_policy") as file:
-        arrays = {key: file[key] for key in file if not key.endswith("place/stage")}
-    with open("out/state_policy", "wb") as file:
-        numpy.savez(file, **arrays)
+    set_stage("out/state_policy", "")
     assert main(words) == 0
     log = Path("out/log.txt").read_text(encoding="utf-8")
     assert "epoch = 3" in log and "epoch = 4" not in log
@@ -269,3 +288,10 @@ def test_an_interrupted_training_is_continued_to_its_last_epoch(folder, monkeypa
     Path("out/finished").unlink()
     assert main(words) == 0
     assert Path("out/log.txt").read_text(encoding="utf-8") == log
+    # As if a signal had ended the last validation.
+    Path("out/finished").unlink()
+    set_stage("out/state_policy", "validation")
+    assert main(words) == 0
+    added = Path("out/log.txt").read_text(encoding="utf-8").removeprefix(log)
+    assert added.count("epoch = 3") == log.count("epoch = 3")
+    assert Path("out/finished").exists()

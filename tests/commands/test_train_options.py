@@ -6,6 +6,7 @@ from pydlshogi.commands.model_options import apply_computation
 from pydlshogi.commands.train_options import TRAIN_PROGRAMS, build_parser, options_of
 from pydlshogi.commands.train_policy import main
 from pydlshogi.layers.convolution import CONVOLUTIONS
+from pydlshogi.layers.gpu import cudnn
 from pydlshogi.layers.gpu.products import PRECISIONS, get_precision, set_precision
 
 LISTS = ["train.txt", "test.txt"]
@@ -45,6 +46,7 @@ def test_every_convolution_can_be_chosen():
 
 def test_every_precision_can_be_chosen_and_is_set(monkeypatch):
     monkeypatch.delenv("CUPY_TF32", raising=False)
+    monkeypatch.setattr(cudnn, "require", lambda device, convolution: None)
     for name in PRECISIONS:
         args = build_parser().parse_args([*LISTS, "--precision", name])
         try:
@@ -58,7 +60,7 @@ def test_every_precision_can_be_chosen_and_is_set(monkeypatch):
 @pytest.mark.parametrize(
     "words",
     [
-        "--precision bfloat16",
+        "--precision int8",
         "--batchsize 0",
         "--batchsize -3",
         "--test_batchsize 0",

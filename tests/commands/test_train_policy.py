@@ -251,6 +251,7 @@ def test_a_size_that_is_not_the_models_is_told(folder, capsys):
     assert "model file m has 4 channels, not 8. Give the same channels, or none." in error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("before", [None, "--channels 8 --blocks 1"])
 def test_a_first_save_killed_before_its_last_step_is_continued(folder, before):
     # The file at the model's path may be missing, or an earlier model of other sizes.
@@ -287,6 +288,7 @@ def interrupt(monkeypatch):
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "end, number, added",
     [
@@ -354,6 +356,7 @@ def test_what_cannot_be_resumed_and_what_differs_is_told_before_records_are_read
     assert told < messages().index("read kifu start")
 
 
+@pytest.mark.long
 def test_a_run_that_is_resumed_needs_no_layer_for_its_first_weights(folder, capsys):
     words = "--network policy_value_small --iterations 1 -b 2 --test_batchsize 2 --dirac"
     words = f"{words} --model m --state s"
@@ -656,6 +659,7 @@ def test_sigterm_while_records_are_read_removes_what_was_unpacked(folder, monkey
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, number, status):
     words = "train.txt test.txt --gpu -1 -b 2 -i 1 --test_batchsize 1 --model m --state s"
+    words += " --channels 8"
     process = subprocess.Popen(
         program(*words.split()),
         stderr=subprocess.PIPE,
@@ -675,6 +679,7 @@ def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, numb
     call("--iterations 1 --model m --state s -m m -r s")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="no such terminals on Windows")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("log", ["", "--log log"])

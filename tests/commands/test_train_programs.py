@@ -46,7 +46,7 @@ def call(name, options):
 
 
 def test_a_program_trains_its_network_with_the_books_files_and_lines(folder, name):
-    messages = call(name, "--iterations 2")
+    messages = call(name, "--iterations 2 --channels 16")
     _, accuracy, arrays = PROGRAMS[name]
     kind = name[len("train_") :]
     assert name_of(load_network(f"model/model_{kind}")) == kind
@@ -62,6 +62,7 @@ def test_a_program_trains_its_network_with_the_books_files_and_lines(folder, nam
     assert [point.iteration for point in curve.progress] == [1, 2]
 
 
+@pytest.mark.long
 def test_a_program_resumes_to_the_last_bit(folder, name):
     call(name, "--channels 16 --iterations 2 --model whole --state whole.s")
     call(name, "--channels 16 --iterations 1 --model m --state s")
@@ -69,6 +70,7 @@ def test_a_program_resumes_to_the_last_bit(folder, name):
     assert_same_files("whole", "m")
 
 
+@pytest.mark.long
 def test_the_number_of_blocks_is_that_of_the_model_to_start_from(folder):
     call("train_policy_value_resnet", "--channels 16 --iterations 1 --model m --state s")
     main = importlib.import_module("pydlshogi.commands.train_policy_value_resnet").main
@@ -84,6 +86,7 @@ def test_the_number_of_blocks_is_that_of_the_model_to_start_from(folder):
     assert load_network("m").blocks == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name, sizes",
     [

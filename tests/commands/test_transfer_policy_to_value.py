@@ -87,6 +87,7 @@ def test_a_relative_is_folded_to_the_books_trunk_first(source):
     numpy.testing.assert_allclose(outputs(two)[0], outputs(policy)[0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["policy_value", "value"])
 def test_a_relative_that_is_folded_keeps_its_value_head(target):
     model = make("policy_value_hand1x1_bn")
@@ -186,6 +187,7 @@ def test_every_choice_is_a_network_of_this_package():
     assert set(TARGETS) < set(NETWORKS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", UNFOLDABLE)
 def test_a_folded_model_gets_its_normalization_back(name):
     save_model("plain", make("policy_value", channels=8))

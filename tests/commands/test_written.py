@@ -25,6 +25,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("main", [fold, transfer_policy_to_value.main], ids=["fold_bn", "transfer"])
 def test_a_model_that_is_replaced_is_kept(folder, capsys, main):
     save_model("policy", make_network("policy"))
@@ -79,7 +80,7 @@ def test_lists_that_are_replaced_are_kept(folder, capsys):
 def test_plot_log_names_its_picture(folder, capsys):
     pytest.importorskip("matplotlib")
     point = log.ProgressPoint(1, 5, 8.0, 0.1)
-    (folder / "log.txt").write_text("\n".join([log.START, *log.format_progress(point)]))
+    (folder / "log.txt").write_text("\n".join([log.START, *log.format_point(point)]))
     assert plot_log.main(["log.txt", "-o", "curve.svg"]) == 0
     assert capsys.readouterr().out == "curve.svg: picture of log.txt\n"
 

@@ -118,6 +118,7 @@ def board_of(dom):
     return re.findall(r">([^<])</text>", svg), svg.count('fill="#174a8b" stroke="#fff"')
 
 
+@pytest.mark.long
 @needs_chromium
 def test_the_start_position_has_forty_pieces_and_the_models_arrow(tmp_path):
     dom = in_browser(written(make_page(), tmp_path), "", tmp_path)
@@ -145,6 +146,7 @@ def test_a_click_or_a_key_shows_the_next_position(script, tmp_path):
     assert dom.count('fill="#ffe680"') == 2
 
 
+@pytest.mark.long
 @needs_chromium
 def test_the_turned_board_has_white_below(tmp_path):
     script = "document.querySelector('[data-go=flip]').click()"
@@ -154,6 +156,7 @@ def test_the_turned_board_has_white_below(tmp_path):
     assert float(king[2]) > 8
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_page_without_values_has_neither_graph_nor_bar(tmp_path):
     board = shogi.Board()
@@ -194,6 +197,7 @@ def test_the_page_opens_before_the_first_mistake_and_lists_it(tmp_path):
     assert re.search('id="mistakes"><li class="">なし', without)
 
 
+@pytest.mark.long
 @needs_chromium
 def test_the_graph_has_axes_with_percentages_and_move_numbers(tmp_path):
     dom = in_browser(written(make_game_page("bad"), tmp_path), "", tmp_path)
@@ -207,6 +211,7 @@ def test_the_graph_has_axes_with_percentages_and_move_numbers(tmp_path):
     ]
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize(
     "script, shown",
@@ -230,6 +235,7 @@ def test_a_candidate_plays_on_the_board(script, shown, tmp_path):
     assert board_in(dom).count('fill="#ffe680"') == 2
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_line_is_left_for_the_game(tmp_path):
     script = (
@@ -241,6 +247,7 @@ def test_a_line_is_left_for_the_game(tmp_path):
     assert "本譜に戻る</button>" not in dom
 
 
+@pytest.mark.long
 @needs_chromium
 def test_the_page_plays_moves_as_python_shogi_does(tmp_path):
     """Random games with captures, promotions and drops."""

@@ -44,6 +44,7 @@ def centers(polygons):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sfen", [shogi.STARTING_SFEN, MIDDLE_GAME])
 def test_every_piece_stands_on_its_square_and_points_to_the_other_side(sfen):
     board = shogi.Board(sfen)
@@ -75,6 +76,7 @@ def test_the_arrow_of_a_drop_comes_from_the_hand():
     assert arrow[3] == pytest.approx((4.5, 4.5))
 
 
+@pytest.mark.long
 def test_svg_has_outlines_in_place_of_text_and_is_the_same_each_time(tmp_path):
     diagram = Diagram(shogi.Board(), "題 $x$", black_win=0.5)
     for name in ("a.svg", "b.svg"):
@@ -85,6 +87,7 @@ def test_svg_has_outlines_in_place_of_text_and_is_the_same_each_time(tmp_path):
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_last_move_the_heat_and_the_value_change_the_picture(tmp_path):
     board = shogi.Board()
     board.push_usi("7g7f")
@@ -123,6 +126,7 @@ def test_the_labels_of_planes_name_what_is_in_them():
             assert squares.tolist() == expected
 
 
+@pytest.mark.long
 def test_pictures_of_planes_differ_with_the_planes(tmp_path):
     pictures = []
     for sfen in (shogi.STARTING_SFEN, MIDDLE_GAME):

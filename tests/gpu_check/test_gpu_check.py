@@ -8,7 +8,9 @@ import sys
 import time
 from pathlib import Path
 
+import gpu
 import gpu_check
+import numpy
 import pytest
 from gpu_check import ChecksFailed, check
 from gpu_parts import parts
@@ -16,7 +18,7 @@ from gpu_parts.job import Job, PartError, Request, pairs
 from gpu_parts.process import Ended
 from gpu_parts.table import Row, Table, claim
 
-from pydlshogi.commands.train_kifu import RECIPES
+from pydlshogi.commands.train_kifu import PRESETS
 from pydlshogi.commands.train_options import build_parser as training_parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -252,8 +254,9 @@ def tsv(loss, accuracy):
 
 @pytest.mark.parametrize(("accuracy", "good"), [(0.4, True), (0.41, False)])
 def test_an_evaluation_that_differs_from_the_cpus_fails(request_of, accuracy, good):
-    outputs = dict.fromkeys(("cpu", "chainer"), tsv(2.0, 0.4))
-    outputs["tf32"] = outputs["float16"] = tsv(2.1, 0.5)  # reported only
+    outputs = dict.fromkeys(("cpu", "chainer", "cudnn"), tsv(2.0, 0.4))
+    rough = dict.fromkeys(("tf32", "float16", "bfloat16"), tsv(2.1, 0.5))  # reported only
+    outputs.update(rough)
     job = FakeJob("evaluation", request_of(gpu=0), {**outputs, "float32": tsv(2.0, accuracy)})
     if good:
         parts.evaluation(job)
@@ -297,10 +300,46 @@ def test_the_engine_must_play_the_moves_of_the_cpu(request_of):
         parts.engine(job)
 
 
-def test_figures_of_a_benchmark_are_grouped_by_task_and_batch():
-    lines = ["train\t32\tchainer float32\t10", "train\t32\tours tf32\tout of memory"]
-    assert parts._by_task(lines) == [
-        ("train, batch 32, positions a second", "chainer float32 10; ours tf32 out of memory")
+class FakeSides(FakeJob):
+    """Writes the lines of a benchmark."""
+
+    def __init__(self, name, request, lines, status=0):
+        super().__init__(name, request, {"": (status, ["the last line"])})
+        self.lines = ["task\tbatch\tside\tresult", *lines]
+
+    def run(self, label, *command, **options):
+        tsv = Path(command[command.index("--tsv") + 1])
+        tsv.write_text("\n".join(self.lines) + "\n")
+        return super().run(label, *command, **options)
+
+
+FIGURES = ["train\t32\tchainer float32\t10", "train\t32\tours tf32\tout of memory"]
+
+
+def test_figures_of_a_benchmark_are_grouped_by_task_and_batch(request_of):
+    job = FakeSides("benchmark", request_of(gpu=0), FIGURES)
+    parts.benchmark(job)
+    assert results(job) == {
+        "train, batch 32, positions a second": "chainer float32 10; ours tf32 out of memory"
+    }
+    job = FakeSides("benchmark", request_of(gpu=0), FIGURES[:1], 1)
+    with pytest.raises(PartError, match="the last line"):
+        parts.benchmark(job)
+    assert results(job) == {"train, batch 32, until it failed": "chainer float32 10"}
+
+
+@pytest.mark.parametrize("end", ["", "; DIFFERENT"])
+def test_losses_beyond_the_noise_fail(request_of, end):
+    lines = ["losses\t64\tours float32\t6.1 at the end", f"losses\t64\tcudnn tf32\t6.2{end}"]
+    job = FakeSides("losses", request_of(gpu=0), lines)
+    if end:
+        with pytest.raises(PartError, match="not those of float32: cudnn tf32$"):
+            parts.losses(job)
+    else:
+        parts.losses(job)
+    assert [row.result for row in job.rows] == [
+        "ours float32 6.1 at the end",
+        f"cudnn tf32 6.2{end}",
     ]
 
 
@@ -344,7 +383,7 @@ def test_a_long_validation_leaves_time_for_iterations(request_of):
 
 
 def test_the_trainings_are_the_recipes_of_make_train_and_of_the_book(request_of):
-    best = RECIPES["best"].options.split()
+    best = PRESETS["best"].options.split()
     expected = vars(training_parser().parse_args(["a", "b", *best]))
     book = vars(training_parser().parse_args(["a", "b"]))
     for name, other in (("train_best", expected), ("train_published", book)):
@@ -472,3 +511,25 @@ def test_all_parts_run_on_the_cpu_as_a_rehearsal(tmp_path, capsys):
         assert (tmp_path / name.partition("_")[2] / file).stat().st_size
     assert (tmp_path / "best" / "model").exists()
     assert (tmp_path / "two_heads" / "model").exists()
+
+
+def test_losses_are_compared_with_those_of_float32_and_with_unrecorded_ones():
+    random = numpy.random.RandomState(0)
+    reference = (6 - numpy.arange(500) / 500 + 0.2 * random.standard_normal(500)).tolist()
+    curves = {
+        gpu.REFERENCE: reference,
+        "cudnn tf32": [loss + 0.001 for loss in reference],
+        "cudnn-recorded tf32": [loss + 0.0015 for loss in reference],
+        "torch tf32": reference[:450] + [loss + 0.2 for loss in reference[450:]],
+        "cudnn bfloat16": [float("nan")] * 500,
+        "ours float16": "out of memory",
+    }
+    texts = {label: gpu.difference(label, curves) for label in curves}
+    assert "at most 0.0000 from ours float32, noise 0.0" in texts[gpu.REFERENCE]
+    assert "at most 0.0010 from" in texts["cudnn tf32"]
+    assert texts["cudnn-recorded tf32"].endswith("; at most 0.0005 from unrecorded")
+    different = [label for label, text in texts.items() if text.endswith("; DIFFERENT")]
+    assert different == ["torch tf32", "cudnn bfloat16"]
+    assert texts["ours float16"] == "out of memory"
+    curves[gpu.REFERENCE] = "out of memory"
+    assert gpu.difference("cudnn tf32", curves) == "no losses of ours float32: out of memory"

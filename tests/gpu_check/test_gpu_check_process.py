@@ -55,6 +55,7 @@ def test_a_command_without_output_has_a_reason_too(call):
     assert call("import sys; sys.exit(3)").reason == "exit status 3: no output"
 
 
+@pytest.mark.long
 @POSIX_ONLY
 def test_at_the_limit_a_command_may_save_its_work(call):
     ended = call(WAITING, 8)
@@ -63,6 +64,7 @@ def test_at_the_limit_a_command_may_save_its_work(call):
     assert "time limit" in ended.reason
 
 
+@pytest.mark.long
 @POSIX_ONLY
 def test_a_command_that_ignores_ctrl_c_is_killed_with_its_children(call):
     ended = call(DEAF, 6)

@@ -2,6 +2,7 @@
 
 import ctypes
 import importlib.machinery
+import subprocess
 import sys
 import threading
 import types
@@ -183,6 +184,19 @@ def test_a_processor_without_bfloat16_is_told(monkeypatch):
     assert make_forward(AUTO, folded(), CPU)[0] == OPENVINO_INT8  # it needs no bfloat16
 
 
+def test_openvino_is_loaded_without_its_reports_over_the_internet():
+    pytest.importorskip("openvino_telemetry")
+    program = """
+import sys
+from pydlshogi.inference.openvino_program import OpenVINOProgram
+from pydlshogi.network import registry
+OpenVINOProgram(registry.make_network('policy', channels=16))
+print(*(bool(sys.modules.get(name)) for name in ('openvino', 'openvino_telemetry')))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert found.stdout.split() == [b"True", b"False"]
+
+
 @pytest.mark.parametrize("package", ["openvino", "onnx"])
 def test_without_its_packages_auto_is_own_and_openvino_says_what_to_install(monkeypatch, package):
     pytest.importorskip("openvino")
@@ -245,6 +259,7 @@ def test_a_kind_of_value_of_the_user_is_computed():
     assert_equal_outputs(OpenVINOProgram(network)(planes), outputs(network, planes))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", [OPENVINO_FLOAT32, OPENVINO_BFLOAT16, OPENVINO_INT8])
 @pytest.mark.parametrize(
     "change", [lambda a: 1.01 * a, lambda a: a * numpy.nan, lambda a: a[:, :1]]
@@ -282,6 +297,7 @@ def test_values_that_are_all_zero_are_right():
     assert (OpenVINOProgram(network)(some_planes(2))[1] == 0).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", [OPENVINO_FLOAT32, OPENVINO_INT8])
 @pytest.mark.parametrize(("layer", "array"), [("l5", "W"), ("l5", "b"), ("l15_v", "b")])
 def test_openvino_refuses_numbers_that_are_not_finite_and_auto_leaves_them_to_the_player(
@@ -379,6 +395,7 @@ def test_auto_chooses_a_faster_openvino(monkeypatch):
     assert type(forward) is OpenVINOProgram
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NETWORKS)
 def test_int8_is_near_to_float32_and_is_not_float32(name):
     pytest.importorskip("openvino")
@@ -390,6 +407,7 @@ def test_int8_is_near_to_float32_and_is_not_float32(name):
         assert 1e-4 < difference < 0.15
 
 
+@pytest.mark.long
 def test_int8_predicts_the_moves_and_the_values_of_the_shipped_model():
     pytest.importorskip("openvino")
     path = shipped_model("model_policy_value")
@@ -448,6 +466,7 @@ def test_a_network_that_int8_cannot_compute_exactly_is_refused(monkeypatch):
     assert make_forward(AUTO, network, CPU)[0] != OPENVINO_INT8
 
 
+@pytest.mark.long
 def test_int8_needs_a_convolution_after_a_relu():
     pytest.importorskip("openvino")
 

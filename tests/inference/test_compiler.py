@@ -53,6 +53,7 @@ def test_a_program_computes_the_outputs_of_its_network(name, threads):
             numpy.testing.assert_allclose(one, other, atol=1e-4 * abs(other).max())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("channels", [7, 70, 200])
 def test_layers_of_several_blocks_of_any_width_are_computed(channels, threads):
@@ -140,6 +141,7 @@ class Random(Network):
         return F.reshape(self.last(values[-1]), (-1, LABEL_NUM))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(40))
 def test_a_network_of_random_functions_gets_a_program(seed):
     network = Random(seed)
@@ -162,6 +164,7 @@ def test_results_are_not_used_again():
             numpy.testing.assert_array_equal(array, copy)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", [1, 2])
 def test_programs_in_several_threads_do_not_disturb_one_another(threads):
     set_threads(threads)

@@ -51,6 +51,7 @@ def test_the_evaluation_is_the_output_of_the_network(tmp_path, device, boards, n
         assert evaluation.wins is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["policy_value_resnet", "policy_value_history_resnet"])
 def test_a_network_of_90_blocks_is_loaded_and_gets_a_program(tmp_path, boards, name):
     network = make_deep(name)

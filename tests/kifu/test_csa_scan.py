@@ -94,6 +94,7 @@ def test_records_of_a_server_are_read_together():
     assert assert_scan_agrees(TEXTS).all()
 
 
+@pytest.mark.long
 def test_evaluations_are_read_alike_in_hundreds_of_games():
     assert len(EVALUATED) == 230
     assert assert_scan_agrees(EVALUATED).all()

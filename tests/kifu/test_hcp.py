@@ -107,6 +107,7 @@ def test_no_boards_give_no_boards(code):
     assert [len(array) for array in pack(boards.placements, boards.turns, code)] == [0, 0]
 
 
+@pytest.mark.long
 @CODES
 @hypothesis.given(data=strategies.data())
 def test_damaged_boards_are_refused_or_mean_what_packing_them_again_means(code, games, data):

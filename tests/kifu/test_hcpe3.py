@@ -290,6 +290,7 @@ def check_position(decoded, row, placement, numbers, visits):
     assert list(zip(part.labels.tolist(), part.counts.tolist())) == visits
 
 
+@pytest.mark.long
 def test_mutated_files_are_read_right_or_left_out(content):
     check_mutations(content, 40, 1)
 

@@ -1,10 +1,12 @@
 """Kifu lists to positions: python-shogi's reading, bad input, options and the cache."""
 
 import codecs
+import functools
 import os
 import sys
 import tarfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kifu_reference
@@ -17,9 +19,10 @@ from hypothesis import strategies as st
 from kifu_lists import EVEN, GAME, write_list
 
 from pydlshogi.features import make_features
-from pydlshogi.kifu import reading
+from pydlshogi.kifu import reading, stopping
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.reading import read_positions
+from pydlshogi.kifu.record_batch import File, read_batch
 from pydlshogi.kifu.report import Note
 from pydlshogi.kifu.sources import KifuError
 from pydlshogi.positions import DRAW, LOSS, NO_EVALUATION, POSITION, UNKNOWN, WIN
@@ -39,6 +42,7 @@ def judged(path):
 # --- equality -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["kifulist_train.txt", "kifulist_test.txt"])
 def test_embedded_games_equal_python_shogi(name):
     kifu_list = KIFU / name
@@ -289,6 +293,60 @@ def test_a_broken_archive_is_left_out(tmp_path):
     )
     assert [note.file for note in report.excluded] == ["cut.zip", "b.zip", "c.7z"]
     assert report.games == 1
+
+
+@pytest.mark.parametrize("suffix", ["zip", "7z"])
+def test_an_archive_that_is_far_smaller_than_its_content_is_not_unpacked(tmp_path, suffix):
+    content = GAME + "'\n" * (40 << 20)
+    if suffix == "zip":
+        with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.csa", content)
+    else:
+        py7zr = pytest.importorskip("py7zr")
+        with py7zr.SevenZipFile(tmp_path / "bomb.7z", "w") as archive:
+            archive.writestr(content, "a.csa")
+    (tmp_path / "good.csa").write_text(GAME)
+    (tmp_path / "list.txt").write_text(f"bomb.{suffix}\ngood.csa\n")
+    _, report = read_positions(tmp_path / "list.txt")
+    (note,) = report.excluded
+    assert (note.file, report.games) == (f"bomb.{suffix}", 1)
+    assert "would unpack to 83,886,1" in note.reason and "name their folder" in note.reason
+
+
+def test_an_archive_of_many_similar_games_is_read(tmp_path):
+    with zipfile.ZipFile(tmp_path / "games.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csa", "/\n".join([GAME] * 2000))
+    (tmp_path / "list.txt").write_text("games.zip\n")
+    assert read_positions(tmp_path / "list.txt")[1].games == 2000
+
+
+class StopAtCheck:
+    """An event that is set after some questions whether it is."""
+
+    def __init__(self, checks):
+        self.left = checks
+
+    def is_set(self):
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "unit"),
+    [
+        ("a.csa", "PI\n+\n+7776FU\n", "'** 1234567\n"),
+        ("a.csa", GAME, "'s\n"),
+        ("a.csa", "PI,+\n+7776FU\n", "T1\n"),
+        ("a.csa", "PI\n+\n+7776FU\n", "T1,"),
+        ("a.kif", "手合割：平手\n   1 ７六歩(77)\n", "*\n"),
+        ("a.ki2", "手合割：平手\n▲７六歩 ", "() "),
+    ],
+)
+def test_reading_can_be_stopped_within_one_long_record(name, start, unit):
+    data = (start + unit * 20_000).encode()
+    job = functools.partial(read_batch, [File(name, len(data), "", data)])
+    with ThreadPoolExecutor(1) as pool, pytest.raises(stopping.Stopped):
+        pool.submit(stopping.run, job, StopAtCheck(50)).result()
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

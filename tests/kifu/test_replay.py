@@ -60,6 +60,7 @@ def takes_king(board, move):
     return board.piece_type_at(move.to_square) == shogi.KING
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sfen", SFENS[::8])
 def test_possible_moves_are_the_pseudo_legal_ones(sfen):
     """Tries every origin, target and piece there is."""
@@ -175,6 +176,7 @@ def test_a_claimed_piece_must_be_the_one_that_stands_there():
     assert not replay(Games.of([Game(moves=[Move(54, 45, 1, 1, 1)])]))[1]
 
 
+@pytest.mark.long
 def test_a_game_too_long_to_be_numbered_is_refused():
     # Both golds move up and down again and again.
     moves = [

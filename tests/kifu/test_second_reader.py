@@ -166,6 +166,7 @@ ENDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("end", sorted(ENDS))
 def test_generated_games_come_back_from_rsshogi(form, end):

@@ -218,6 +218,7 @@ def test_shards_of_another_version_are_not_continued(
     assert content(Path("out")) == read_positions(kifu_list)[0].tobytes()
 
 
+@pytest.mark.long
 def test_shards_smaller_than_a_record_are_cut_from_one_copy(kifu_list, monkeypatch):
     joined = []
     join = sharding._join

@@ -26,6 +26,7 @@ def arrays(network):
     return {path: parameter.array for path, parameter in network.namedparams()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NETWORKS)
 def test_layers_that_keep_the_number_of_planes_are_changed_and_no_others(name):
     before, network = arrays(first(name)), first(name)
@@ -61,6 +62,7 @@ def test_a_layer_gives_as_much_as_without_the_identity():
     assert summed.var() == pytest.approx(x[inner].var(), rel=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["policy", "policy_bn"])
 def test_more_of_the_input_reaches_the_last_hidden_layer(name):
     """Measured by the correlation of the first hidden layer's output with the last one's."""

@@ -7,7 +7,8 @@ import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.layers.convolution import convolution_2d
-from pydlshogi.layers.gpu import convolve as convolution
+from pydlshogi.layers.gpu import im2col as convolution
+from pydlshogi.layers.gpu.convolve import Convolution
 from pydlshogi.layers.gpu.kernels import Kernel
 from pydlshogi.layers.gpu.products import get_precision, product, set_precision
 
@@ -61,8 +62,8 @@ def test_the_precision_follows_the_choice_the_variable_and_the_mode(
 
 def test_an_unknown_precision_is_refused_and_nothing_changes():
     set_precision("tf32")
-    with pytest.raises(ValueError, match="'bfloat16' is unknown; choose from auto, float32, tf32"):
-        set_precision("bfloat16")
+    with pytest.raises(ValueError, match="'int8' is unknown; choose from auto, float32, tf32"):
+        set_precision("int8")
     assert get_precision() == "tf32"
 
 
@@ -147,7 +148,7 @@ def test_a_number_beyond_float16_is_cut_off_and_nan_stays(gpu):
 def test_only_the_gradients_that_are_used_are_computed(gpu):
     x, W, gy = map(gpu.send, random_arrays((2, 4, 9, 9), (3, 4, 3, 3), (2, 3, 9, 9)))
     for indexes in ((0,), (1, 2), (0, 1)):
-        found = convolution.backward(x, W, None, gy, indexes)
+        found = Convolution("winograd").backward(x, W, None, gy, indexes)
         assert [n for n, array in enumerate(found) if array is not None] == list(indexes)
 
 

@@ -38,7 +38,8 @@ def test_batches_of_all_sizes_get_the_outputs_of_the_network(monkeypatch, name):
         found = in_play(ours, planes)
         assert [len(output) for output in found] == [count] * len(found)
         for one, other in zip(found, outputs(network, planes)):
-            numpy.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+            # Other batch sizes are computed in another order: relative to the outputs' spread.
+            numpy.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4 * max(1, other.std()))
 
 
 class Refused:
@@ -106,7 +107,7 @@ def test_a_gpu_repeats_a_recorded_forward_pass(device, name, precision):
             found = in_play(ours, planes)
             expected = [output.get() for output in outputs(network, device.send(planes))]
             assert_equal_outputs(found, expected)
-        used_again = [ours._recorded[size, precision].recording for size in (3, 6)]
+        used_again = [ours._recorded[size, precision][1] for size in (3, 6)]
         assert all(recording.is_recorded == must_record() for recording in used_again)
     finally:
         set_precision("auto" if before == "float32" else before)

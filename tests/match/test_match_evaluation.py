@@ -75,6 +75,7 @@ def test_a_record_has_the_evaluations_and_training_reads_them(game, tmp_path):
     assert found == [NO_EVALUATION, NO_EVALUATION, 40, 25, EVALUATION_MAX]
 
 
+@pytest.mark.long
 def test_a_page_shows_the_probability_of_winning(game, tmp_path):
     path = tmp_path / "game.html"
     record = format_record(["a", "b"], "test", [], game)

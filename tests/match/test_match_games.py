@@ -20,11 +20,11 @@ from pydlshogi.lock import lock_outputs
 from pydlshogi.match import series
 from pydlshogi.match.engine_spec import Limit, parse_engine
 from pydlshogi.match.openings import draw_openings
+from pydlshogi.match.play import Workers
 from pydlshogi.match.record import read_outcome
+from pydlshogi.match.series import Tournament
 from pydlshogi.match.table import Row
-from pydlshogi.match.tournament import Tournament
 from pydlshogi.match.usi_client import UsiClient
-from pydlshogi.match.workers import Workers
 from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.policy import PolicyNetwork
 
@@ -166,6 +166,7 @@ def lines(files, number):
     return "\n".join(files[Path(f"a_b/000{number}.csa")])
 
 
+@pytest.mark.long
 def test_cshogi_reads_the_same_from_the_records(finished):
     cshogi = pytest.importorskip("cshogi")
     pytest.importorskip("cshogi.CSA")
@@ -244,6 +245,7 @@ def test_an_interrupted_match_goes_on(finished, tmp_path):
     assert {path: records(output)[path] for path in expected} == expected
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_a_second_interrupt_gives_up_the_games_under_way(fake, tmp_path):
     output = tmp_path / "match"
@@ -337,6 +339,7 @@ def test_an_engine_that_fails_loses_and_the_match_goes_on(
     assert capsys.readouterr().err.count(words or "sane - fake, game") == faults
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("behaviour", ["floods at isready", "never ends its line at isready"])
 def test_what_an_engine_writes_is_not_kept_without_limit(fake, behaviour, monkeypatch):
     monkeypatch.setattr("pydlshogi.match.usi_client._QUIT_GRACE", 0.1)
@@ -406,6 +409,7 @@ for line in sys.stdin:
         assert client.best_move([], Limit("nodes", 1)).move == "3g3f"
 
 
+@pytest.mark.long
 def test_a_page_names_the_winner(fake, tmp_path):
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
     assert run(tmp_path, *arguments) == 0
@@ -435,6 +439,7 @@ def test_an_engine_that_cannot_be_restarted_stops_the_match(fake, tmp_path, caps
     assert row(output)["games"] == str(len(faults))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "engine, words",
     [
@@ -476,6 +481,7 @@ def test_an_engine_that_cannot_play_stops_the_match_before_it_begins(
     assert not output.exists()
 
 
+@pytest.mark.long
 def test_a_number_outside_the_declared_range_is_sent_if_the_user_insists(fake, tmp_path):
     engines = ("--engine", fake("resign") + ";Level=7!", "--opponent", fake("resign", "b"))
     assert run(tmp_path / "match", *engines, "--games", 2) == 0
@@ -508,6 +514,7 @@ def test_a_record_names_no_limit_that_neither_engine_has(fake, tmp_path):
     assert all("go depth 2" in record and "go depth 3" in record for record in records)
 
 
+@pytest.mark.long
 def test_options_reach_the_engine(fake, tmp_path):
     spec = fake("resign") + ";level=-5;style=Very wild;Book=false;USI_Hash=1"
     assert run(tmp_path / "match", "--engine", "random", "--opponent", spec, "--games", 2) == 0
@@ -570,6 +577,7 @@ def test_a_match_does_not_join_one_that_began_after_its_check(
     assert settings["limit"] == {"kind": "nodes", "value": 50}
 
 
+@pytest.mark.long
 def test_a_folder_without_games_takes_other_conditions(fake, tmp_path):
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
     assert run(tmp_path, *arguments) == 0
@@ -593,6 +601,7 @@ def test_options_are_sent_in_utf_8_whatever_the_system_writes(fake, tmp_path, mo
     assert run(tmp_path / "match", "--engine", "random", "--opponent", engine, "--games", 2) == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="paths are texts there")
 def test_a_value_with_other_bytes_than_utf_8_is_sent(tmp_path):
     log = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.log")
@@ -602,6 +611,7 @@ def test_a_value_with_other_bytes_than_utf_8_is_sent(tmp_path):
     assert list(tmp_path.glob("*.log"))
 
 
+@pytest.mark.long
 def test_a_time_longer_than_the_system_can_wait_is_no_error(fake, tmp_path):
     engines = ["--engine", "random", "--opponent", fake("resign"), "--games", 2]
     assert run(tmp_path / "match", *engines, "--timeout", 10**11) == 0
@@ -649,6 +659,7 @@ def test_the_tables_keep_what_other_commands_have_played(fake, tmp_path, capsys)
     assert "settings.json should describe the games beside it" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_smaller_number_of_games_hides_none_in_the_table(fake, tmp_path, capsys):
     arguments = ("--engine", "random", "--opponent", fake("resign"))
     for games in (4, 2):
@@ -656,6 +667,7 @@ def test_a_smaller_number_of_games_hides_none_in_the_table(fake, tmp_path, capsy
         assert row(tmp_path)["games"] == "4"
 
 
+@pytest.mark.long
 def test_a_game_does_not_begin_otherwise_than_the_stored_game_of_its_pair(fake, tmp_path, capsys):
     games = Path(__file__).resolve().parents[2] / "kifu" / "test"
     first, second = [sorted(games.glob("*.csa"))[:3], sorted(games.glob("*.csa"))[3:6]]
@@ -675,6 +687,7 @@ def test_a_game_does_not_begin_otherwise_than_the_stored_game_of_its_pair(fake, 
     assert lost.exists()
 
 
+@pytest.mark.long
 def test_games_that_another_match_has_played_meanwhile_are_kept(fake, tmp_path):
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
     assert run(tmp_path, *arguments) == 0
@@ -685,6 +698,7 @@ def test_games_that_another_match_has_played_meanwhile_are_kept(fake, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.csa")} == before
 
 
+@pytest.mark.long
 def test_a_broken_record_is_named(fake, tmp_path, capsys):
     output = tmp_path / "match"
     arguments = ("--engine", "random", "--opponent", fake("resign"), "--games", 2)
@@ -788,6 +802,7 @@ def test_the_hyphenated_spelling_works_and_is_hidden(tmp_path, capsys):
     assert "--max-plies" not in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_two_matches_do_not_play_the_same_games(tmp_path, fake, capsys):
     output = tmp_path / "out"
     series = output / "fake_random"

@@ -4,8 +4,7 @@ import pytest
 import shogi
 
 from pydlshogi.kifu.csa import parse_game
-from pydlshogi.match.play import PlayedGame
-from pydlshogi.match.record import format_record
+from pydlshogi.match.record import PlayedGame, format_record
 from pydlshogi.match.referee import Verdict
 from pydlshogi.positions import NO_EVALUATION
 

@@ -128,6 +128,7 @@ def test_the_limit_of_moves_is_a_draw(Referee):
     assert play(Referee(3), "7g7f 3c3d 2g2f") == (None, "%JISHOGI", "drawn after 3 moves")
 
 
+@pytest.mark.long
 def test_both_boards_say_the_same_of_random_games():
     pytest.importorskip("cshogi")
     generator = random.Random(1)

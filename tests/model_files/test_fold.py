@@ -30,6 +30,7 @@ def normalizations(network):
     return [link for link in network.links() if isinstance(link, chainer.links.BatchNormalization)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_folded_for_play_computes_the_same_without_normalization(name):
     network = make_trained(name, **narrow(name, 16))
@@ -92,6 +93,7 @@ def test_a_folded_network_computes_on_a_device(device):
     assert_equal_outputs([chainer.backends.cuda.to_cpu(array) for array in found], expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WITH_NORMALIZATION)
 def test_the_evaluator_plays_without_normalization(tmp_path, monkeypatch, name):
     save_model(tmp_path / "model", make_trained(name, channels=16))

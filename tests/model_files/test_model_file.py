@@ -137,6 +137,7 @@ def test_a_missing_file_and_a_folder(tmp_path):
         model_file.load_model(tmp_path, Small())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, blocks", [("policy", 0), ("policy_value_resnet", 2_000)])
 def test_a_file_that_claims_a_huge_network_takes_no_memory_for_it(tmp_path, name, blocks):
     arrays = arrays_of(make_network(name, channels=2))

@@ -46,6 +46,7 @@ def test_chainer_loads_every_file_and_the_books_have_no_mark(tmp_path, name):
         assert set(npz.files) - set(arrays(network)) == (set() if name in BOOK else {MARK})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_arrays_of_a_file_without_a_mark_tell_the_network(tmp_path, name):
     network = make_network(name, **narrow(name))
@@ -55,6 +56,7 @@ def test_the_arrays_of_a_file_without_a_mark_tell_the_network(tmp_path, name):
     assert same(arrays(loaded), arrays(network))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_file_of_half_the_size_holds_the_same_network_rounded(tmp_path, name):
     network = make_network(name, **narrow(name, 64))  # names take little of such a file

@@ -36,6 +36,7 @@ def test_every_array_is_read(tmp_path, content):
         assert arrays[key].dtype == array.dtype
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", FILES)
 @pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
 def test_a_damaged_byte_anywhere_raises_nothing_but_its_own_error(tmp_path, content, bits):

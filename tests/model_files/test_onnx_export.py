@@ -14,12 +14,11 @@ import onnx
 
 from pydlshogi.compat import chainer
 from pydlshogi.features import make_input_features_from_board, make_output_label
-from pydlshogi.model_files import onnx_check
-from pydlshogi.model_files.agreement import largest_difference
+from pydlshogi.model_files import agreement
+from pydlshogi.model_files.agreement import TOLERANCE, largest_difference
 from pydlshogi.model_files.onnx_dlshogi import export_dlshogi, label_numbers, to_dlshogi
 from pydlshogi.model_files.onnx_export import (
     OPSET,
-    TOLERANCE,
     ExportError,
     export,
     run,
@@ -275,8 +274,8 @@ def test_dlshogi_needs_both_heads(name):
 @pytest.mark.parametrize("make", [export, export_dlshogi])
 def test_the_check_compares_and_notices_a_difference(make):
     network, other = small("policy_value"), small("policy_value", seed=2)
-    differences = onnx_check.check(make(network), network)
+    differences = agreement.check_onnx(make(network), network)
     assert len(differences) == 2
     assert max(differences.values()) < TOLERANCE
     with pytest.raises(ExportError, match="computes another .*policy.* Nothing was written"):
-        onnx_check.check(make(other), network)
+        agreement.check_onnx(make(other), network)

@@ -24,6 +24,7 @@ def test_a_mark_that_the_arrays_would_tell_too_is_accepted(tmp_path, name):
         numpy.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.long
 def test_every_network_is_recognized_by_its_names():
     for name in NETWORKS:
         assert recognize(chainer.serializers.npz.serialize(make_network(name))) == form_of(name)

@@ -6,7 +6,7 @@ from network_helpers import assert_equal_outputs, make_trained, outputs, some_pl
 
 from pydlshogi.compat import chainer
 from pydlshogi.model_files.fold import FoldError, fold
-from pydlshogi.model_files.unfold import unfold
+from pydlshogi.model_files.transfer import unfold
 from pydlshogi.network.registry import UNFOLDABLE, make_network, name_of
 
 SIZES = {"channels": 16}

@@ -34,6 +34,7 @@ def shapes(network):
     return {key: numpy.shape(array) for key, array in arrays.items()}
 
 
+@pytest.mark.long
 def test_the_registry_knows_the_five_classes():
     assert set(BOOK) == set(OURS) == set(BOOKS)
     for name, network_class in OURS.items():
@@ -49,11 +50,13 @@ def test_star_imports_give_the_names_of_the_book():
     assert (names["ch"], names["fcl"]) == (192, 256)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BOOK)
 def test_the_arrays_are_the_books(name):
     assert shapes(OURS[name]()) == shapes(BOOKS[name]())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BOOK)
 def test_the_same_seed_gives_the_initial_weights_of_chainers_links(name):
     networks = []
@@ -79,6 +82,7 @@ def test_a_file_of_the_book_loads_by_its_arrays_and_computes_the_same(tmp_path, 
     assert_equal_outputs(outputs(given, planes), expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BOOK)
 def test_chainer_loads_our_file_into_the_books_class(tmp_path, name):
     network, planes = make_trained(name), some_planes(5)
@@ -90,6 +94,7 @@ def test_chainer_loads_our_file_into_the_books_class(tmp_path, name):
     assert_equal_outputs(outputs(book, planes), outputs(network, planes))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("blocks", [1, 2, 8])
 def test_the_number_of_residual_blocks_is_told_by_the_arrays(tmp_path, blocks):
     book, planes = make_books("policy_value_resnet", blocks=blocks), some_planes(6)

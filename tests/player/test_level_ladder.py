@@ -83,6 +83,7 @@ def test_only_games_that_were_not_played_with_these_numbers_are_missing():
     assert len(ladder.missing([changed], [line], 3)) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["1", "8", "visits=4,temperature=1", "visits=4"])
 def test_a_pair_of_games_is_played_to_the_end_and_can_be_repeated(evaluations, name):
     players = ladder.read_player("random"), ladder.read_player(name)

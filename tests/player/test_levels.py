@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from pydlshogi.player.engine_options import FULL_LEVEL, mcts_options
+from pydlshogi.player.engine_options import FULL_LEVEL, POLICY_LEVEL, mcts_options
 from pydlshogi.player.levels import LEVELS, Level, shares
 from pydlshogi.player.strategy import softmax
 from pydlshogi.uct.settings import Settings
@@ -65,6 +65,8 @@ def test_there_is_a_level_for_each_value_of_the_option_but_the_last():
     option = next(line for line in mcts_options().declarations() if " Level " in line)
     assert option == f"option name Level type spin default {FULL_LEVEL} min 1 max {FULL_LEVEL}"
     assert [*LEVELS, FULL_LEVEL] == list(range(1, 21))
+    without_search = [number for number, level in LEVELS.items() if level.visits == 1]
+    assert without_search == list(range(1, POLICY_LEVEL + 1))
 
 
 def test_levels_up_to_10_do_not_search_and_the_others_search_more_and_more():

@@ -27,12 +27,11 @@ from pydlshogi.player.parallel_mcts_player import ParallelMCTSPlayer
 from pydlshogi.player.search_end import is_settled
 from pydlshogi.player.search_info import Reports, info_lines, why_unknown
 from pydlshogi.uct import boards
-from pydlshogi.uct.core import EDGE, USED_BLOCKS, add_child
+from pydlshogi.uct.core import DRAW, EDGE, LOSS, USED_BLOCKS, WIN, Proof, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import Candidate, Line, best_lines, candidates
 from pydlshogi.uct.move import from_usi, to_usi
-from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.tree import BLOCK_BYTES
 from pydlshogi.usi.protocol import Clock, FatalError, Go
@@ -482,6 +481,7 @@ def test_the_first_lines_come_early_and_late_ones_on_time():
     assert Reports(timer, 0.05, print)._due == 0.05
 
 
+@pytest.mark.long
 def test_nodes_never_decrease_when_a_batch_is_given_up():
     player = make_player(PV_Interval=20, batch_size=128, fake={"seconds": 0.1})
     player.choose(Go(nodes=1500))  # batches are large from the start
@@ -765,6 +765,7 @@ def test_an_analysis_does_not_use_the_trees_of_a_game():
     assert player._search.root.visits <= 2
 
 
+@pytest.mark.long
 def test_a_full_hash_ends_a_game_move_and_is_told():
     player = make_player(USI_Hash=16, PV_Interval=0)
     fill(player._search.tree, 15.9e6)

@@ -10,8 +10,7 @@ from cshogi import CSA
 
 from pydlshogi.commands import convert_positions
 from pydlshogi.commands.make_opening_book import main
-from pydlshogi.player.opening_book import book_key, read_book
-from pydlshogi.player.opening_maker import make_opening_book
+from pydlshogi.player.opening_book import book_key, make_opening_book, read_book
 from pydlshogi.read_kifu import read_kifu
 
 KIFU = Path(__file__).resolve().parents[2] / "kifu"

@@ -339,6 +339,7 @@ def test_a_go_before_isready_loads(monkeypatch):
     assert rules.is_legal(player.board, shogi.Move.from_usi(player.choose(Go())))
 
 
+@pytest.mark.long
 def test_after_a_model_was_refused_the_earlier_one_is_loaded_again(monkeypatch, tmp_path):
     monkeypatch.setattr(evaluator, "load_network", lambda path: make_network(path.name, channels=8))
     player = MCTSPlayer()

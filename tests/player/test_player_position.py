@@ -114,6 +114,7 @@ def walk(moves, length, rng):
     return moves
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6))
 def test_changing_moves_is_setting_the_board_up_anew(seed):

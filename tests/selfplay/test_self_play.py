@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import cshogi
+import cshogi.CSA
 import numpy
 import pytest
 
@@ -15,7 +16,11 @@ from pydlshogi.commands.self_play import main
 from pydlshogi.kifu.hcpe3 import decode_games, scan
 from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network
+from pydlshogi.selfplay import generate
 from pydlshogi.selfplay.folder import GameFolder, Tables
+
+if os.name != "nt":
+    import resource
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -69,11 +74,11 @@ def replayed(data):
     return games
 
 
-def check(folder, games):
+def check(folder, games, exactly=True):
     """Checks that the folder has exactly some games, all readable by cshogi and by us."""
     files = Tables(folder).of_files()
     rows = [row for found in files.values() for row in found]
-    assert sorted(row.game for row in rows) == list(range(1, games + 1))
+    assert not exactly or sorted(row.game for row in rows) == list(range(1, games + 1))
     for path, found in files.items():
         data = path.read_bytes()
         assert len(data) == found[-1].end_byte
@@ -105,12 +110,99 @@ def test_games_are_read_by_the_training(model, tmp_path):
     assert len(decoded.visits.labels) >= len(decoded.positions) > 0
 
 
+#: The records of dlshogi's files, as its cppshogi.h declares them.
+GAME = numpy.dtype(
+    [("hcp", "u1", 32), ("moveNum", "<u2"), ("result", "u1"), ("opponent", "u1")]
+)  # fmt: skip
+MOVE = numpy.dtype([("selectedMove16", "<u2"), ("eval", "<i2"), ("candidateNum", "<u2")])
+VISITS = numpy.dtype([("move16", "<u2"), ("visitNum", "<u2")])
+
+
+def test_the_files_have_the_fields_of_dlshogi(model, tmp_path):
+    options = ["--games", "4", "--random_plies", "4", "--full_share", "0.5"]
+    play(model, tmp_path / "games", *options)
+    (path,) = (tmp_path / "games").glob("*.hcpe3")
+    data, place, targets, cheap = path.read_bytes(), 0, 0, 0
+
+    def take(kind, count=1):
+        nonlocal place
+        found = numpy.frombuffer(data, kind, count, place)
+        place += found.nbytes
+        return found
+
+    for _ in range(4):
+        game, board = take(GAME)[0], cshogi.Board()
+        board.set_hcp(game["hcp"].copy())
+        assert game["result"] < 16 and game["result"] & 3 < 3 and game["opponent"] == 0
+        for _ in range(game["moveNum"]):
+            move = take(MOVE)[0]
+            candidates = take(VISITS, move["candidateNum"])
+            assert abs(int(move["eval"])) < 32767
+            assert len({*candidates["move16"].tolist()}) == len(candidates) <= 593
+            assert (
+                not len(candidates)
+                or 9000 < candidates["visitNum"].sum() < 11000
+                or (
+                    len(candidates) == 1 == candidates["visitNum"][0]  # a mate
+                )
+            )
+            targets, cheap = targets + bool(len(candidates)), cheap + (not len(candidates))
+            move = board.move_from_move16(int(move["selectedMove16"]))
+            assert board.is_legal(move)
+            board.push(move)
+    assert place == len(data) and targets and cheap
+
+
+def test_some_games_are_also_records_with_a_page(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(generate, "RECORD_EVERY", 2)
+    folder = tmp_path / "games"
+    play(model, folder, "--games", "6", "--handicap_share", "0.5", "--handicaps", "two")
+    files = Tables(folder).of_files()
+    rows = {row.game: row for found in files.values() for row in found}
+    moves = {
+        row.game: [move for move, _, _ in layout.moves]
+        for path, found in files.items()
+        for row, layout in zip(found, scan(path.read_bytes()))
+    }
+    records = sorted((folder / "records").glob("*.csa"))
+    assert [record.name for record in records] == ["000001.csa", "000003.csa", "000005.csa"]
+    for record in records:
+        game, number = cshogi.CSA.Parser.parse_file(str(record))[0], int(record.stem)
+        assert [cshogi.move16(move) for move in game.moves] == moves[number]
+        assert game.win == {"draw": 0, "black": 1, "white": 2}[rows[number].winner]
+        assert f"game {number}" in record.read_text(encoding="utf-8")
+        page = record.with_suffix(".html").read_text(encoding="utf-8")
+        assert rows[number].end in page and "<svg" in page
+    starts = {rows[int(record.stem)].start for record in records}
+    assert starts <= {"even", "two"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such limit")
+def test_a_full_disk_ends_with_one_sentence_and_loses_no_game(model, tmp_path):
+    folder, limit = tmp_path / "games", 20_000
+    process = subprocess.run(
+        command(model, folder, "--games", "40", "--games_a_file", "40"), cwd=REPOSITORY,
+        capture_output=True, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )  # fmt: skip
+    assert process.returncode == 1
+    (line,) = process.stderr.splitlines()
+    assert line.startswith("self_play: error:")
+    rows = Tables(folder).rows()
+    assert rows and rows[-1].end_byte <= limit
+    check(folder, 0, exactly=False)
+    games = max(row.game for row in rows)
+    assert play(model, folder, "--games", str(games)) == 0
+    check(folder, games)
+
+
 def test_the_same_command_plays_only_missing_games(model, tmp_path):
     for games in (3, 3, 5):
         assert play(model, tmp_path / "games", "--games", str(games)) == 0
         check(tmp_path / "games", games)
 
 
+@pytest.mark.long
 def test_seed_and_number_determine_the_start(model, tmp_path):
     firsts = []
     for name in ("a", "b"):
@@ -123,6 +215,7 @@ def test_seed_and_number_determine_the_start(model, tmp_path):
     assert common and all(firsts[0][number] == firsts[1][number] for number in common)
 
 
+@pytest.mark.long
 def test_kill_loses_only_games_in_flight(model, tmp_path):
     folder = tmp_path / "games"
     kept = 0
@@ -155,6 +248,7 @@ def test_two_processes_share_a_folder(model, tmp_path):
     check(folder, 24)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
 def test_an_interrupted_run_leaves_whole_files(model, tmp_path):
     folder = tmp_path / "games"

@@ -48,6 +48,7 @@ def call(recipes, options="--held_out 1"):
     return main([*SMALL.split(), *options.split()])
 
 
+@pytest.mark.long
 def test_recipes_are_trained_and_their_table_written(folder, capsys, monkeypatch):
     sets = []
 
@@ -109,6 +110,7 @@ def test_what_was_trained_otherwise_is_refused(folder, capsys):
         assert "holds the results of other settings" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_interrupted_it_goes_on_and_ends_the_same(folder, monkeypatch):
     recipe = "one --lr_schedule cosine --momentum 0.9"
     assert call(recipe, "--held_out 1 -o whole") == 0
@@ -229,6 +231,7 @@ def test_options_of_the_command_line_and_of_a_line_are_checked_together(folder, 
     assert "recipes.txt, line 1: error: --nesterov needs --momentum" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_records_left_out_are_named(folder, capsys):
     with open("train.txt", "a", encoding="utf-8") as kifulist:
         kifulist.write("missing.csa\n")
@@ -439,6 +442,7 @@ def test_damaged_files_are_told_in_words_of_this_program(folder, capsys, name, c
     assert f". Delete {damaged.parent} to train it again." in line
 
 
+@pytest.mark.long
 def test_a_recipe_without_its_targets_and_a_known_test_set_are_told(folder, capsys):
     games = Path("train.txt").read_text(encoding="utf-8").split()
     for number, game in enumerate(games):

@@ -16,7 +16,7 @@ from pydlshogi.kifu.reading import read_positions
 from pydlshogi.kifu.shards import Shard, ShardError, write_shard
 from pydlshogi.training import order
 from pydlshogi.training.checkpoint import load_pair
-from pydlshogi.training.parallel import ALONE, MPIRanks
+from pydlshogi.training.parallel import ALONE, Ranks
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.trainer import Settings, Task, make_trainer, train
 
@@ -50,7 +50,7 @@ def test_shards_train_the_model_of_the_positions(tmp_path):
 
 def a_rank(rank, size):
     own = {"rank": rank, "size": size, "intra_rank": rank, "intra_size": size}
-    return MPIRanks(SimpleNamespace(mpi_comm=None, **own))
+    return Ranks(SimpleNamespace(mpi_comm=None, **own))
 
 
 @pytest.mark.parametrize("target", ["played", "visits"])

@@ -26,14 +26,14 @@ def test_published_lines_are_written_and_read():
     (curve,) = log.read_log([f"2017/11/26 14:11:02\tINFO\t{progress}\n", epoch])
     assert curve.progress == [log.ProgressPoint(1, 100, 7.6466594, 0.005859375)]
     assert curve.epochs == [log.EpochPoint(1, 59132, 3.755527, 0.29243502)]
-    assert log.format_progress(curve.progress[0]) == [progress]
-    assert log.format_epoch(curve.epochs[0]) == [epoch]
+    assert log.format_point(curve.progress[0]) == [progress]
+    assert log.format_point(curve.epochs[0]) == [epoch]
 
 
 @given(counts, counts, numbers, numbers)
 def test_a_progress_line_is_read_as_it_was(epoch, iteration, loss, accuracy):
     point = log.ProgressPoint(epoch, iteration, loss, accuracy)
-    (curve,) = log.read_log(log.format_progress(point))
+    (curve,) = log.read_log(log.format_point(point))
     (read,) = curve.progress
     assert (read.epoch, read.iteration) == (epoch, iteration)
     assert numpy.float32(read.loss) == numpy.float32(loss)
@@ -43,21 +43,21 @@ def test_a_progress_line_is_read_as_it_was(epoch, iteration, loss, accuracy):
 @given(counts, counts, numbers, numbers, numbers)
 def test_validation_lines_are_read_as_they_were(epoch, iteration, loss, accuracy, test_loss):
     point = log.EpochPoint(epoch, iteration, loss, accuracy, test_loss)
-    lines = log.format_epoch(point)
+    lines = log.format_point(point)
     assert len(lines) == 2
     (curve,) = log.read_log(lines)
-    assert log.format_epoch(curve.epochs[0]) == lines
+    assert log.format_point(curve.epochs[0]) == lines
 
 
 @given(counts, counts, st.tuples(*[numbers] * 5), st.tuples(*[numbers] * 8))
 def test_lines_of_two_heads_are_read_as_they_were(epoch, iteration, progress, validation):
-    on_the_way = log.format_progress(log.ProgressPoint(epoch, iteration, *progress))
-    at_the_end = log.format_epoch(log.EpochPoint(epoch, iteration, *validation))
+    on_the_way = log.format_point(log.ProgressPoint(epoch, iteration, *progress))
+    at_the_end = log.format_point(log.EpochPoint(epoch, iteration, *validation))
     place = f"epoch = {epoch}, iteration = {iteration}, "
     assert [line.startswith(place) for line in on_the_way + at_the_end] == [True] * 5
     (curve,) = log.read_log(on_the_way + at_the_end)
-    assert log.format_progress(curve.progress[0]) == on_the_way
-    assert log.format_epoch(curve.epochs[0]) == at_the_end
+    assert log.format_point(curve.progress[0]) == on_the_way
+    assert log.format_point(curve.epochs[0]) == at_the_end
 
 
 def test_the_books_lines_of_two_heads_are_read():
@@ -66,8 +66,8 @@ def test_the_books_lines_of_two_heads_are_read():
     (curve,) = log.read_log([progress, epoch])
     assert curve.progress == [log.ProgressPoint(1, 100, 8.25, 0.25, value_accuracy=0.625)]
     assert curve.epochs == [log.EpochPoint(1, 200, 7.5, 0.5, test_value_accuracy=0.75)]
-    assert log.format_progress(curve.progress[0]) == [progress]
-    assert log.format_epoch(curve.epochs[0]) == [epoch]
+    assert log.format_point(curve.progress[0]) == [progress]
+    assert log.format_point(curve.epochs[0]) == [epoch]
 
 
 def test_without_a_known_result_the_total_is_the_policy_loss():
@@ -78,7 +78,7 @@ def test_without_a_known_result_the_total_is_the_policy_loss():
 
 def test_a_line_of_values_without_its_point_is_ignored():
     point = log.ProgressPoint(1, 5, 1.5, 0.5, 1.0, 0.5, 0.6)
-    agreed, losses = log.format_progress(point)
+    agreed, losses = log.format_point(point)
     assert log.read_log([losses]) == []
     (curve,) = log.read_log([agreed, losses.replace("iteration = 5", "iteration = 6")])
     assert curve.progress == [log.ProgressPoint(1, 5, 1.5, 0.5, value_accuracy=0.6)]
@@ -107,7 +107,7 @@ def test_a_line_cut_short_is_passed_over(line):
 
 
 def points(*iterations):
-    return [log.format_progress(log.ProgressPoint(1, i, i / 10, 0.0))[0] for i in iterations]
+    return [log.format_point(log.ProgressPoint(1, i, i / 10, 0.0))[0] for i in iterations]
 
 
 def iterations(curve):
@@ -263,7 +263,7 @@ def positions(curve):
 
 
 def test_positions_are_counted_where_the_log_tells_the_batch_size():
-    end = log.format_epoch(log.EpochPoint(1, 25, 1.5, 0.5))
+    end = log.format_point(log.EpochPoint(1, 25, 1.5, 0.5))
     (curve,) = log.read_log([*READ, recipe(64), log.START, *points(10, 20), *end])
     assert (curve.network, positions(curve)) == ("policy", [640, 1280, 1600])
 
@@ -315,8 +315,8 @@ def test_the_positions_of_an_old_log_stay_unknown():
 
 def test_loss_and_accuracy_are_shown_while_they_go_to_the_file(tmp_path, capsys):
     lines = [
-        *log.format_progress(log.ProgressPoint(1, 5, 1.5, 0.5)),
-        *log.format_epoch(log.EpochPoint(1, 7, 1.5, 0.5, 1.25)),
+        *log.format_point(log.ProgressPoint(1, 5, 1.5, 0.5)),
+        *log.format_point(log.EpochPoint(1, 7, 1.5, 0.5, 1.25)),
     ]
     with log_to(tmp_path / "log.txt"):
         for line in ["train position num = 7", *lines]:

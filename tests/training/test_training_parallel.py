@@ -22,7 +22,6 @@ from pydlshogi.layers.cpu.normalize import Normalization
 from pydlshogi.model_files.npz import read_npz
 from pydlshogi.training.parallel import (
     ALONE,
-    MPIRanks,
     ParallelError,
     Ranks,
     join,
@@ -70,7 +69,7 @@ def test_a_rank_has_the_gpu_of_its_place_and_never_the_cpu_in_place_of_a_named_o
     on_gpu, gpu, expected
 ):
     communicator = SimpleNamespace(mpi_comm=None, rank=7, size=8, intra_rank=3, intra_size=4)
-    assert MPIRanks(communicator, on_gpu).gpu(gpu) == expected
+    assert Ranks(communicator, on_gpu).gpu(gpu) == expected
 
 
 def assert_equal_runs(one, other, tolerance=1e-6):
@@ -337,6 +336,19 @@ def test_sigterm_to_mpiexec_saves_and_ends_all_ranks(folder):
     assert process.returncode == 128 + signal.SIGTERM, errors
     assert "; saved" in (folder / "log").read_text()
     assert (folder / "m").exists()
+    assert (folder / "s").exists()
+
+
+@with_mpi
+@pytest.mark.long
+def test_caches_that_are_cut_during_a_training_do_no_harm(folder):
+    process = start(2, folder, "-b", "2", "--model", "m", "--state", "s", "--iterations", "1000")
+    for name in ("train.pickle", "test.pickle"):
+        os.truncate(folder / name, 0)
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, errors
     assert (folder / "s").exists()
 
 

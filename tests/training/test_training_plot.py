@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pydlshogi.commands.plot_log import main
 from pydlshogi.training import log, plot
 
-LINES = [log.START, *log.format_progress(log.ProgressPoint(1, 5, 8.0, 0.1))]
+LINES = [log.START, *log.format_point(log.ProgressPoint(1, 5, 8.0, 0.1))]
 
 
 @pytest.mark.parametrize("output", ["log", "./log", "other"])
@@ -116,10 +116,10 @@ def test_the_levels_are_not_those_of_a_value_head_alone():
 @pytest.mark.parametrize("head", [True, False])
 def test_runs_that_train_a_value_alone_are_drawn_beside_the_values_of_others(head):
     both = log.ProgressPoint(1, 5, 3.0, 0.3, policy_loss=2.5, value_loss=0.5, value_accuracy=0.6)
-    two_heads = [log.RECIPE % ("policy_value", 32), log.START, *log.format_progress(both)]
+    two_heads = [log.RECIPE % ("policy_value", 32), log.START, *log.format_point(both)]
     alone = [log.RECIPE % ("policy_value" if head else "value", 32)]
     alone += [log.VALUE_HEAD_ONLY] if head else []
-    value = [*alone, log.START, *log.format_progress(log.ProgressPoint(1, 5, 0.7, 0.55))]
+    value = [*alone, log.START, *log.format_point(log.ProgressPoint(1, 5, 0.7, 0.55))]
     curves = {}
     for name, lines in (("two heads", two_heads), ("value", value)):
         (curves[name],) = log.read_log([log.READ_START, *lines])

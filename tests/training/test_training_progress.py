@@ -9,8 +9,8 @@ import pytest
 from training_helpers import run
 
 from pydlshogi.compat import chainer
-from pydlshogi.training import progress
-from pydlshogi.training.progress import ShownIterator, bar_stream
+from pydlshogi.training import extensions as progress
+from pydlshogi.training.extensions import ShownIterator, bar_stream
 
 
 class Terminal(io.StringIO):

@@ -160,6 +160,7 @@ def test_how_often_is_evaluated_does_not_change_what_is_learned(tmp_path):
         assert_same_parameters(networks[0], network)
 
 
+@pytest.mark.long
 def test_the_seed_repeats_a_run_and_another_one_does_not(tmp_path, messages):
     logs, networks = [], []
     for seed in (1, 1, 2):

@@ -10,11 +10,9 @@ from pydlshogi.layers.convolution import using_convolution
 from pydlshogi.layers.gpu.recording import VARIABLE
 from pydlshogi.network.registry import make_network
 from pydlshogi.training import trainer
-from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.optimizer import make_optimizer, trained_part
 from pydlshogi.training.recipe import Recipe
-from pydlshogi.training.trainer import Settings, Task, make_trainer
-from pydlshogi.training.updater import RecordedUpdater
-from pydlshogi.training.value_head import trained_part
+from pydlshogi.training.trainer import RecordedUpdater, Settings, Task, make_trainer
 
 #: Batches of 8, 8, 8, 8, 8 and 5 positions in each epoch.
 SIZE, BATCH, EPOCHS = 45, 8, 3

@@ -16,10 +16,9 @@ from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import NETWORKS, make_network
 from pydlshogi.training import log
 from pydlshogi.training.loss import Loss
-from pydlshogi.training.optimizer import make_optimizer
+from pydlshogi.training.optimizer import ValueHead, make_optimizer
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.trainer import Settings, Task, train
-from pydlshogi.training.value_head import ValueHead
 
 GAMES = sorted((REPOSITORY / "kifu" / "train").glob("*.csa"))
 WITH_VALUE = sorted(name for name in NETWORKS if "value" in name)
@@ -50,6 +49,7 @@ def arrays(network):
     return {name: numpy.array(a) for name, a in chainer.serializers.npz.serialize(network).items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WITH_VALUE)
 def test_only_the_arrays_of_the_value_head_change(name, positions, device, tmp_path):
     network = small(name)

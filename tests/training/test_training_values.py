@@ -96,6 +96,7 @@ def test_a_batch_without_a_known_result_has_a_value_loss_of_nothing(device, netw
     assert network.policy.W.grad.any()
 
 
+@pytest.mark.long
 def test_a_drawn_game_is_learned_as_even(device):
     network = TwoHeads().to_device(device)
     batch = PlanesConverter(positions_with([DRAW] * 8))(range(8), device)
@@ -170,6 +171,7 @@ def test_without_a_winner_in_the_test_set_its_accuracy_is_unknown(tmp_path, curv
     assert numpy.isnan(found.epochs[0].test_value_accuracy)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", [1, 4, 6, 7, 11])
 def test_resumed_a_run_goes_on_the_same(tmp_path, curve, stop):
     positions = positions_with(numpy.arange(45) % 4)

@@ -7,7 +7,7 @@ from network_helpers import make_trained
 from pydlshogi.compat import chainer
 from pydlshogi.network.network import Network
 from pydlshogi.network.value_kind import WinLogit
-from pydlshogi.training.value_scale import (
+from pydlshogi.training.calibration import (
     ValueScale,
     ValueScaleError,
     apply_value_scale,

@@ -56,6 +56,7 @@ def real_sfens(count):
     return itertools.islice(everything, 0, None, max(1, 25000 // count))
 
 
+@pytest.mark.long
 def test_all_boards_agree_on_random_positions():
     for sfen in random_sfens(500):
         compare(sfen)
@@ -66,12 +67,14 @@ def test_all_boards_agree_on_positions_of_games():
         compare(sfen)
 
 
+@pytest.mark.long
 def test_all_boards_agree_on_the_positions_of_the_fuzz_tests():
     labels = Path(__file__).parents[1] / "data" / "labels.json"
     for sfen in {entry["sfen"] for entry in json.loads(labels.read_text(encoding="utf-8"))}:
         compare(sfen)
 
 
+@pytest.mark.long
 def test_fast_boards_agree_on_more_positions_and_on_their_keys():
     keys = [{} for _ in FAST_BOARDS[1:]]
     for sfen in itertools.chain(random_sfens(1700, seed=7), endgames(300)):
@@ -91,6 +94,7 @@ def test_a_mate_by_a_distant_check_is_one_in_one_ply(board):
         assert board(sfen).mate(plies) == Mate(from_usi("3d3a"), 1)
 
 
+@pytest.mark.long
 def test_a_mate_is_told_from_a_check_on_python_shogis_board():
     found = set()
     for sfen in itertools.chain(random_sfens(60, seed=5), endgames(60, plies=3)):

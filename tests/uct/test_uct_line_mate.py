@@ -3,16 +3,15 @@
 import cshogi
 import numpy
 import pytest
-from uct_helpers import BOARDS, make_search, run
+from uct_helpers import BOARDS, add_moves, make_search, run
 
 from pydlshogi.player.search_info import score_words
-from pydlshogi.uct.core import add_child, add_edge
+from pydlshogi.uct.core import LOSS, WIN, Proof, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.line import best_lines
-from pydlshogi.uct.line_mate import LineMate
+from pydlshogi.uct.mate import LineMate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.proof import LOSS, WIN, Proof
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Tree
 
@@ -129,7 +128,7 @@ def test_every_move_is_checked_that_may_be_played():
     tree = expanded_tree(game.board.moves()[:3].tolist(), visits=[2, 6, 4])
     node, children = tree.root, tree.root.children
     for child in children:
-        add_edge(*tree.arrays, child.index, 0, 1, 1.0)
+        add_moves(tree, child.index, [1])
     searched = []
 
     def search_mate(nodes, plies):
@@ -200,9 +199,7 @@ def expanded_tree(moves, visits):
     """Makes a tree of a root with a child after each move."""
     tree = Tree()
     tree.reserve(10, 10)
-    edge = 0
-    for move in moves:
-        edge = add_edge(*tree.arrays, tree.root_index, edge, move, 1 / len(moves))
+    add_moves(tree, tree.root_index, moves)
     for edge, number in zip(list(tree.root.edges()), visits):
         tree.nodes.visits[add_child(*tree.arrays, tree.root_index, edge)] = number
     return tree

@@ -187,6 +187,7 @@ def test_the_librarys_no_is_no_proof(monkeypatch):
 LONG = "3+R1gknl/4+B1s2/6pp1/5p3/8p/9/9/9/9 b RSNPb3g2s2n3l13p 1"
 
 
+@pytest.mark.long
 def test_a_long_mate_is_found_in_a_process_of_its_own():
     end = time.monotonic() + 60
     search = MateSearch(CshogiBoard(LONG))

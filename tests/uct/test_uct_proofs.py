@@ -2,13 +2,12 @@
 
 import cshogi
 import pytest
-from uct_helpers import endgames, make_search, nodes_of, run, searched
+from uct_helpers import add_moves, endgames, make_search, nodes_of, run, searched
 
-from pydlshogi.uct.core import add_child, add_edge
+from pydlshogi.uct.core import DRAW, LOSS, WIN, Proof, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.line import best_lines
-from pydlshogi.uct.proof import DRAW, LOSS, WIN, Proof
 from pydlshogi.uct.tree import Tree
 
 WINS = (Proof(LOSS, 4), Proof(LOSS, 2), Proof(WIN, 1), None)
@@ -18,9 +17,9 @@ def combine(proofs, all_moves):
     """Returns the result of a node whose children have certain results."""
     tree = Tree()
     tree.reserve(100, 100)
-    root, edge = tree.root_index, 0
-    for number in range(len(proofs) + (not all_moves)):
-        edge = add_edge(*tree.arrays, root, edge, number, 0.5)
+    root, number = tree.root_index, len(proofs) + (not all_moves)
+    if number:
+        add_moves(tree, root, range(number))
     for edge, proof in zip(list(tree.root.edges()), proofs):
         child = add_child(*tree.arrays, root, edge)
         if proof:

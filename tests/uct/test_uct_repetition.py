@@ -3,11 +3,10 @@
 import pytest
 from uct_helpers import BOARDS, FakeNetwork, make_search, shape
 
-from pydlshogi.uct.core import find
+from pydlshogi.uct.core import DRAW, LOSS, WIN, find
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game, Repetition
 from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.proof import DRAW, LOSS, WIN
 
 SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"]
 #: White's king runs from the checks of Black's rook, and back.
@@ -76,6 +75,7 @@ def visit_all_moves(moves, sfen=None, **settings):
     return search_after(moves, 600, sfen, c_init_root=500, temperature=10, **settings)
 
 
+@pytest.mark.long
 def test_in_a_game_the_second_occurrence_is_worth_a_draw_and_proves_nothing():
     node = child(visit_all_moves(SHUFFLE[:3]), "7b8b")
     assert not node.is_expanded

@@ -16,12 +16,11 @@ from uct_helpers import (
     shape,
 )
 
-from pydlshogi.uct.core import select
+from pydlshogi.uct.core import WIN, select
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.evaluation import Evaluations
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import from_usi
-from pydlshogi.uct.proof import WIN
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.tree import Tree
@@ -62,6 +61,7 @@ def test_the_sums_are_right_with_several_pending_batches(batches):
     assert search.root.visits == 500
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batches", [1, 2])
 def test_with_two_batches_the_next_is_collected_while_the_network_computes(monkeypatch, batches):
     begun = threading.Semaphore(0)

@@ -1,15 +1,16 @@
 """The tree follows the game, keeps what it knows and stays within its memory."""
 
-import pytest
-from uct_helpers import FakeNetwork, make_search, nodes_of, run, shape
+import time
 
-from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, add_edge, blocks_of, reclaim
+import numpy
+import pytest
+from uct_helpers import FakeNetwork, add_moves, make_search, nodes_of, run, shape
+
+from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, WIN, Proof, blocks_of, reclaim
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import to_usi
-from pydlshogi.uct.node import Node
-from pydlshogi.uct.proof import WIN, Proof
-from pydlshogi.uct.tree import BLOCK_BYTES, NODE_BYTES, Tree
+from pydlshogi.uct.tree import BLOCK_BYTES, NODE_BYTES, Node, Tree
 
 
 def searched_tree(visits=600, **settings):
@@ -37,6 +38,7 @@ def sweep(tree):
         tree.sweep()
 
 
+@pytest.mark.long
 def test_a_reused_tree_is_the_subtree_that_it_came_from():
     search = searched_tree()
     first, child = best(search.root)
@@ -214,9 +216,7 @@ def test_dropped_nodes_are_remembered_until_their_room_is_needed():
 def test_restricted_moves_give_their_room_back():
     tree = Tree()
     tree.reserve(1, 30)
-    edge = 0
-    for move in range(1, 101):
-        edge = add_edge(*tree.arrays, tree.root_index, edge, move, 0.01)
+    add_moves(tree, tree.root_index, range(1, 101))
     tree.restrict(tree.root_index, frozenset(range(50, 60)))
     assert tree.root.moves == list(range(50, 60))
     assert sum(tree.root.priors) == pytest.approx(1)
@@ -280,3 +280,43 @@ def test_a_full_tree_drops_what_ponder_has_kept():
     assert search.root.visits > visits
     sweep(search.tree)
     assert search.tree.size == all_bytes(search.tree)
+
+
+@pytest.mark.slow
+def test_with_a_million_evaluations_nothing_takes_long():
+    """Neither growing, moving the root, dropping nor freeing. A busy machine does not count."""
+    rng = numpy.random.default_rng(1)
+    logits = 2 * rng.standard_normal((128, 2187), numpy.float32)
+    wins = rng.uniform(0.3, 0.7, 128).astype(numpy.float32)
+
+    def evaluate(planes):
+        first = rng.integers(0, 64)
+        return logits[first : first + len(planes)], wins[first : first + len(planes)]
+
+    seconds = {}
+
+    def timed(name, call, *arguments):
+        start = time.thread_time()
+        call(*arguments)
+        seconds[name] = max(time.thread_time() - start, seconds.get(name, 0))
+
+    search = make_search(
+        evaluate, batch_size=64, megabytes=4096, mate_plies=1, root_mate=False, line_mate=False
+    )
+    tree = search.tree
+    tree.move_to("start", [])
+    search.begin(Game(CshogiBoard()))
+    while search.evaluations < 1_000_000:
+        timed("step", search.step, 10**9)
+    search.finish()
+    first, child = best(tree.root)
+    second, _ = best(child)
+    timed("move", tree.move_to, "start", [first, second])
+    while tree.pool[GARBAGE]:
+        timed("sweep", tree.sweep)
+    guess, _ = best(tree.root)
+    timed("ponder", tree.move_to, "start", [first, second, guess], True)
+    timed("clear", tree.clear)
+    timed("forget", search.forget)
+    print({name: f"{1000 * spent:.1f} ms" for name, spent in seconds.items()})
+    assert max(seconds.values()) < 0.05

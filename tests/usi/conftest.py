@@ -15,7 +15,7 @@ import pytest
 from pydlshogi.player.engine_options import policy_options
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import DialogueLog, Output
+from pydlshogi.usi.output import Output
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "policy_player_usi.py"
@@ -199,17 +199,9 @@ def dialogue(tmp_path):
 
     def run(*lines, player=ToyPlayer):
         stream = io.BytesIO()
-        log = DialogueLog()
         options = policy_options()
-        engine = Engine(
-            "toy",
-            "tests",
-            options,
-            lambda send: player(options, send),
-            Output(stream, log),
-            log,
-            tmp_path,
-        )
+        output = Output(stream)
+        engine = Engine("toy", options, lambda send: player(options, send), output, tmp_path)
 
         def written():
             for line in lines:

@@ -140,6 +140,7 @@ def test_the_players_run_through_the_books_loop(start, two_heads):
     assert program.leave("quit") == 0
 
 
+@pytest.mark.long
 def test_openvino_computes_the_network_if_the_option_says_so(start, two_heads):
     pytest.importorskip("openvino")
     program = start([sys.executable, PROGRAM])
@@ -156,6 +157,7 @@ def test_openvino_computes_the_network_if_the_option_says_so(start, two_heads):
     assert program.stderr == b""
 
 
+@pytest.mark.long
 def test_openvino_that_is_not_installed_is_named(start, two_heads):
     code = (
         "import sys; sys.modules['openvino'] = None;"
@@ -186,6 +188,7 @@ def test_every_line_is_one_of_usi(engine):
     assert engine.stderr == b""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("position", ["position startpos", MATED, STALEMATE, MATE, MOST_MOVES])
 @pytest.mark.parametrize("go", ["go infinite", "go ponder byoyomi 100", "go ponder"])
 def test_a_held_move_waits_also_when_the_search_is_done(shared_engine, position, go):
@@ -243,6 +246,7 @@ def test_go_mate(shared_engine):
     assert engine.ask("go mate 100", "checkmate")[1:] == ["checkmate nomate"]
 
 
+@pytest.mark.long
 def test_an_isready_that_ends_a_mate_search_says_why(engine):
     engine.send(LONG_MATE_SEARCH, "go mate infinite")
     engine.until("info time")
@@ -311,6 +315,7 @@ def test_win_is_declared_only_where_it_holds_and_is_allowed(engine):
     assert bestmoves(engine.ask("go byoyomi 500", "bestmove")) != ["win"]
 
 
+@pytest.mark.long
 def test_positions_with_moves_behind_an_sfen_and_wrong_ones(engine):
     sfen = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -"
     engine.send(f"position sfen {sfen} moves 7g7f 3c3d 8h2b+")
@@ -375,6 +380,7 @@ def test_isready_during_a_search_does_not_stop_it(shared_engine, go):
     assert engine.until("readyok") == ["readyok"]
 
 
+@pytest.mark.long
 def test_isready_after_ponderhit_does_not_wait_for_the_search(shared_engine):
     engine = shared_engine
     engine.send("position startpos", "go ponder btime 0 wtime 0 byoyomi 3000")
@@ -393,6 +399,7 @@ def test_isready_does_not_release_a_move_that_waits_for_stop(shared_engine):
     assert engine.ask("stop", "bestmove") == ["bestmove resign"]
 
 
+@pytest.mark.long
 def test_isready_after_a_changed_option_ends_the_search_and_loads(engine):
     engine.send("position startpos", "go infinite")
     engine.until("info depth")
@@ -441,6 +448,7 @@ def test_the_next_go_does_not_cut_a_search_that_an_option_ends(engine):
     assert len(bestmoves(answers)) == 2
 
 
+@pytest.mark.long
 def test_one_stop_ends_every_search_before_it(engine):
     engine.send("position startpos", "go", "position startpos moves 7g7f", "go infinite")
     engine.until("info depth")
@@ -461,6 +469,7 @@ def test_a_large_tree_delays_neither_a_new_game_nor_quit(engine):
     assert time.perf_counter() - begin < 2
 
 
+@pytest.mark.long
 def test_a_model_without_values_is_told_once_and_plays(start, no_value):
     program = start([sys.executable, PROGRAM])
     program.send(f"setoption name modelfile value {no_value}", "isready")
@@ -472,6 +481,7 @@ def test_a_model_without_values_is_told_once_and_plays(start, no_value):
     assert all(USI_LINE.fullmatch(line) for line in answers)
 
 
+@pytest.mark.long
 def test_a_diverged_model_is_refused(start, two_heads, tmp_path):
     with numpy.load(two_heads) as npz:
         arrays = {**npz, "l1/b": npz["l1/b"] + numpy.float32("nan")}
@@ -486,6 +496,7 @@ def test_a_diverged_model_is_refused(start, two_heads, tmp_path):
     assert "readyok" not in answers
 
 
+@pytest.mark.long
 def test_a_book_that_is_none_is_named(start, two_heads, tmp_path):
     (tmp_path / "no book").write_text("hello\n")
     program = start([sys.executable, PROGRAM])

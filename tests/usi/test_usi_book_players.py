@@ -494,6 +494,7 @@ def test_a_player_whose_quit_fails_is_named(short):
     assert b"Traceback" not in engine.stderr
 
 
+@pytest.mark.long
 def test_quit_ends_a_player_that_never_answers(short):
     engine = short("def go(self):\n    time.sleep(3600)")
     assert engine.leave("go", "quit") == 0
@@ -540,6 +541,7 @@ def test_a_player_that_is_no_base_player_needs_only_go(reader):
 OURS = {"policy": ("PolicyPlayer", "policy"), "search1": ("Search1Player", "value")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OURS)
 def test_our_players_run_through_usi_as_through_their_programs(reader, start, model_of, name):
     player, network = OURS[name]

@@ -147,13 +147,13 @@ def test_launch_without_standard_input(model_file):
 def test_launch_without_standard_error(start, tmp_path):
     noisy = patched(
         "import os",
-        "from pydlshogi.usi import process",
+        "from pydlshogi.usi import engine",
         "def opened():",
         "    before()",
         # Not earlier: on new Linux systems, ctypes opens a file and would get the number 2.
         "    from pydlshogi.inference import evaluator",
         "    evaluator.load_network = lambda *args: os.write(2, b'noise') + print('noise') / 0",
-        "before, process._open_standard_files = process._open_standard_files, opened",
+        "before, engine._open_standard_files = engine._open_standard_files, opened",
     )
     engine = start(["sh", "-c", 'exec "$@" 2>&-', "sh", *noisy])
     engine.send("isready")
@@ -196,6 +196,7 @@ def test_launch_a_gui_that_goes_away_in_a_search(model_file):
     assert engine.returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="it asks the system how full a pipe is")
 @pytest.mark.parametrize("end", ["quit", "end of input", "SIGTERM"])
 def test_launch_a_gui_that_does_not_read_can_end_the_engine(model_file, end):
@@ -320,6 +321,7 @@ def test_isready_names_a_network_file_that_ends_the_program(start, tmp_path):
     assert said.partition("string ")[2].encode() in engine.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stderr", ["2>&2", "2>&7"], ids=["open", "a broken pipe"])
 @pytest.mark.parametrize("fault", ["sys.exit('no more')", "1 / 0"])
 def test_go_an_internal_error_ends_the_engine_with_a_line(start, fault, stderr):
@@ -536,6 +538,7 @@ def test_info_numbers_are_integers_and_the_line_is_whole(ready):
 # Beyond the checklist
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -599,6 +602,7 @@ def test_a_python_without_chainer_is_named(start):
     assert "docs/install.md" in answers[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["argument", "environment"])
 def test_a_default_model_for_guis_without_file_options(start, environment, model_file, way):
     command, variables = [sys.executable, PROGRAM], dict(environment)
@@ -616,6 +620,7 @@ def test_a_default_model_for_guis_without_file_options(start, environment, model
     assert str(moved) in engine.ask("isready", "info string")[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["utf-8", "cp932"])
 def test_crlf_and_japanese_paths(start, model_file, tmp_path, encoding):
     path = tmp_path / "将棋 モデル" / "表.npz"
@@ -629,6 +634,7 @@ def test_crlf_and_japanese_paths(start, model_file, tmp_path, encoding):
     assert bestmoves(engine.until("bestmove"))
 
 
+@pytest.mark.long
 def test_option_changes_take_effect_at_the_next_go(ready):
     ready.send("position startpos", "setoption name MultiPV value 593")
     assert len([line for line in ready.ask("go", "bestmove") if " pv " in line]) == 30

@@ -17,7 +17,7 @@ from pydlshogi.player.engine_options import policy_options
 from pydlshogi.usi import dialogue as dialogue_module
 from pydlshogi.usi.dialogue import _Signals
 from pydlshogi.usi.engine import Engine
-from pydlshogi.usi.output import DialogueLog, Output
+from pydlshogi.usi.output import Output
 
 COMMANDS = [
     "usi",
@@ -102,6 +102,7 @@ def test_a_ponderhit_that_no_ponder_waits_for_changes_nothing(dialogue, toy_play
     assert count(answers, "bestmove resign") == 1 + (next_command == "go")
 
 
+@pytest.mark.long
 def test_searches_that_have_ended_are_forgotten(dialogue):
     alive = []
 
@@ -253,6 +254,38 @@ def test_an_error_of_ours_does_not_end_the_dialogue(dialogue, toy_player, capsys
     assert "RuntimeError" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("error", "what", "remedy"),
+    [
+        (
+            ModuleNotFoundError("No module named 'shogi.KIF'", name="shogi.KIF"),
+            "the Python package shogi is not installed in",
+            "Install it: python -m pip install python-shogi",
+        ),
+        (
+            ImportError("DLL load failed\nwhile importing it", name="numpy"),
+            "cannot import the Python package numpy (DLL load failed while importing it).",
+            "docs/install.md says, or use the .venv of the clone.",
+        ),
+    ],
+)
+def test_a_package_that_is_missing_or_broken_ends_the_engine_with_one_sentence(
+    tmp_path, monkeypatch, capsys, error, what, remedy
+):
+    def make_player(send):
+        raise error
+
+    ended = []
+    monkeypatch.setattr(Engine, "_die", lambda engine: ended.append(1))
+    stream = io.BytesIO()
+    Engine("toy", policy_options(), make_player, Output(stream), tmp_path).run([b"isready\n"])
+    said = stream.getvalue().decode().splitlines()[0]
+    assert what in said and said.endswith(remedy)
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ") and printed.count("\n") == 1 and what in printed
+    assert ended
+
+
 def test_long_loading_gives_signs_of_life(dialogue, toy_player, monkeypatch):
     told = threading.Event()
     info_string = Output.info_string
@@ -280,14 +313,12 @@ def test_a_quit_before_the_model_is_loaded_is_told(toy_player, tmp_path, monkeyp
         def prepare(self):
             done.wait(10)
 
-    stream, log = io.BytesIO(), DialogueLog()
+    stream = io.BytesIO()
     engine = Engine(
         "toy",
-        "tests",
         policy_options(),
         lambda send: Slow(policy_options(), send),
-        Output(stream, log),
-        log,
+        Output(stream),
         tmp_path,
     )
     assert not engine.run([b"isready\n", b"quit\n"])
@@ -330,6 +361,7 @@ def test_the_clock_of_a_piped_go_starts_after_the_search_before_it(dialogue, toy
     assert begun[1] >= ended[0] and begun[2] >= ended[1]
 
 
+@pytest.mark.long
 def test_the_clock_of_a_go_after_stop_starts_when_it_was_sent(dialogue, toy_player):
     stopped, begun, ended = [], [], []
 

@@ -201,7 +201,7 @@ def test_go_reads_any_text(text):
 @given(st.text())
 def test_output_is_one_line_of_ascii(text):
     stream = io.BytesIO()
-    Output(stream, DialogueLog()).send(text)
+    Output(stream).send(text)
     sent = stream.getvalue().decode("ascii")
     assert sent.count("\n") == 1
     assert sent.endswith("\n")
@@ -210,7 +210,7 @@ def test_output_is_one_line_of_ascii(text):
 
 def test_output_outlives_its_reader():
     stream = io.BytesIO()
-    output = Output(stream, DialogueLog())
+    output = Output(stream)
     stream.close()
     output.send("readyok")
     output.send("bestmove resign")

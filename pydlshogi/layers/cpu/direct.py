@@ -29,17 +29,7 @@ _workspace = Workspace()
 
 
 def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
-    """Convolves boards with 3×3 filters; the padding is one square of zeros.
-
-    Args:
-        x: (n, channels in, 9, 9) float32 in numpy, in any memory order.
-        W: (channels out, channels in, 3, 3) float32, contiguous.
-        b: (channels out,) float32, or None.
-        relu: Whether to apply ReLU to the result.
-
-    Returns:
-        (n, channels out, 9, 9) float32.
-    """
+    """Convolves boards as :func:`pydlshogi.layers.cpu.winograd.forward`; W is contiguous."""
     n, inputs, outputs = x.shape[0], x.shape[1], W.shape[0]
     padded = _workspace("padded", (inputs, n, _LIST + 2 * _ROW + 2))
     padded[:, :, :_ROW] = 0

@@ -10,8 +10,7 @@ Let g be the gradient of y, set to 0 where ReLU gave 0. Then the other gradients
     gβ = Σ g        gγ = Σ g h        gx = γ / √(variance + ε) · (g − gβ / m − h gγ / m)
 
 So forward and backward are two passes over the batch each: sums, then results. Both passes
-work chunk by chunk, and a chunk fits into the cache of the processor. Chainer's numpy code
-passes over the whole batch for each operation, on one thread.
+work chunk by chunk, and a chunk fits into the cache of the processor.
 
 Each chunk's variance is computed around the chunk's own mean. The chunks are combined
 afterwards (Chan, Golub, LeVeque), which is exact enough even for a large mean. The chunks do
@@ -27,7 +26,7 @@ Sample Variances, COMPSTAT 1982.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy
 
@@ -46,15 +45,8 @@ _workspace = Workspace()
 class Normalization(chainer.FunctionNode):
     """Normalization by the statistics of the batch, with ReLU, as one node of the graph.
 
-    Args:
-        eps: ε of the module's docstring.
-        relu: Whether to apply ReLU to the result.
-        ranks: The processes that share the batch; None for one process.
-
-    Attributes:
-        mean: (channels,) float32, known after the forward pass.
-        variance: (channels,) float32, likewise; divided by m, not by m − 1.
-        count: m, likewise.
+    ``eps`` is ε of the module's docstring, ``ranks`` are the processes that share the batch.
+    ``mean`` and ``variance``, (channels,) float32, and ``count`` are known after the forward pass.
     """
 
     def __init__(self, eps: float, relu: bool, ranks: Any = None) -> None:
@@ -62,8 +54,8 @@ class Normalization(chainer.FunctionNode):
         self.relu = relu
         self.ranks = ranks
         self.mean: Any = None
-        self.variance: Any = None
-        self.count = 0
+        self.variance: Any = None  # divided by m, not by m − 1
+        self.count = 0  # m
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any]:
         """Computes the output from the arrays x, gamma and beta."""
@@ -203,26 +195,22 @@ def _chunks(m: int) -> list[slice]:
 
 
 def _in_two_passes(chunks: list[slice], first: Any, between: Any, second: Any) -> None:
-    """Passes over the chunks twice, in threads.
+    """Passes over the chunks twice, in threads; one of them calls ``between`` between the passes.
 
-    Args:
-        chunks: The chunks of the rows.
-        first, second: Functions of a chunk's number and the chunk.
-        between: Function that one thread calls between the passes.
+    ``first`` and ``second`` are functions of a chunk's number and the chunk.
     """
     threads = max(1, min(get_threads(), len(chunks)))
     mine = [range(*share) for share in shares(len(chunks), threads)]
 
-    def go_first(thread: int) -> None:
-        for number in mine[thread]:
-            first(number, chunks[number])
+    def passing(handle: Any) -> Callable[[int], None]:
+        def go(thread: int) -> None:
+            for number in mine[thread]:
+                handle(number, chunks[number])
+
+        return go
 
     def go_between(thread: int) -> None:
         if thread == 0:
             between()
 
-    def go_second(thread: int) -> None:
-        for number in mine[thread]:
-            second(number, chunks[number])
-
-    in_threads(threads, go_first, go_between, go_second)
+    in_threads(threads, passing(first), go_between, passing(second))

@@ -21,16 +21,9 @@ _workspace = Workspace()
 
 
 def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
-    """Convolves boards with 1×1 filters.
+    """Convolves boards of any size with filters (channels out, channels in, 1, 1).
 
-    Args:
-        x: (n, channels in, height, width) float32 in numpy, in any memory order.
-        W: (channels out, channels in, 1, 1) float32.
-        b: (channels out,) float32, or None.
-        relu: Whether to apply ReLU to the result.
-
-    Returns:
-        (n, channels out, height, width) float32, contiguous.
+    Otherwise it is as :func:`pydlshogi.layers.cpu.winograd.forward`; the result is contiguous.
     """
     n, inputs, height, width = x.shape
     x = x.reshape(n, inputs, -1)
@@ -51,18 +44,9 @@ def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
 
 
 def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple[Any, Any, Any]:
-    """Computes the gradients of :func:`forward`.
+    """Computes the gradients as :func:`pydlshogi.layers.cpu.winograd.backward`.
 
-    Args:
-        x: As in :func:`forward`.
-        W: As in :func:`forward`.
-        y: The result of :func:`forward` with ``relu``; None without.
-        gy: Gradient of the result, of the same shape.
-        indexes: The gradients that the caller uses: 0 of x, 1 of W, 2 of b.
-
-    Returns:
-        The gradients of x (memory order row, column, batch, channel), W and b, in float32.
-        Those of x and b are None if the caller does not use them.
+    That of b, too, is None if the caller does not use it.
     """
     n, inputs, height, width = x.shape
     outputs = len(W)

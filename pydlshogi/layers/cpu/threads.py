@@ -28,12 +28,9 @@ _blas: list[Any] | None = None
 
 
 def set_threads(number: int | None) -> None:
-    """Chooses how many threads compute a layer on the CPU; None for the default.
+    """Chooses how many threads, at least 1, compute a layer on the CPU; None for the default.
 
     With the same number, two runs are bitwise equal. With another one, they differ by rounding.
-
-    Raises:
-        ValueError: ``number`` is less than 1.
     """
     global _chosen
     if number is not None and number < 1:
@@ -44,8 +41,7 @@ def set_threads(number: int | None) -> None:
 def get_threads() -> int:
     """Returns the number of :func:`set_threads`, of ``PYDLSHOGI_THREADS``, or of processors.
 
-    Raises:
-        ThreadsError: ``PYDLSHOGI_THREADS`` is not a whole number from 1 to ``MOST_THREADS``.
+    It raises ThreadsError if ``PYDLSHOGI_THREADS`` is no such number.
     """
     return _chosen or threads_of_environment() or processors()
 
@@ -58,9 +54,7 @@ def shares(n: int, number: int) -> list[tuple[int, int]]:
 def plan(n: int, least: int, most: int) -> list[list[tuple[int, int]]]:
     """Divides n boards among the threads: for each, its chunks (start, stop) in order.
 
-    Args:
-        n: Number of boards, at least 1.
-        least, most: Fewest boards of a thread, most boards of a chunk.
+    A thread has ``least`` boards or more, a chunk at most ``most``.
     """
     threads = max(1, min(get_threads(), n // least))
     return [
@@ -70,19 +64,16 @@ def plan(n: int, least: int, most: int) -> list[list[tuple[int, int]]]:
 
 
 def in_threads(threads: int, *steps: Callable[[int], None]) -> None:
-    """Runs steps one after another, each in all threads at once.
+    """Runs steps one after another, each in all threads at once, the calling one included.
 
     BLAS uses one thread in each of them meanwhile. Only one call runs at a time; calls from
-    other threads wait.
+    other threads wait. The error of a step is raised after all threads have stopped.
 
     Args:
-        threads: Number of threads, including the calling one.
+        threads: Number of threads.
         steps: Functions of the thread's number, 0 … ``threads`` - 1. A step starts when all
             threads have finished the step before. A step must not call this function: it
             would wait for itself.
-
-    Raises:
-        Exception: the error of a step, after all threads have stopped.
     """
     barrier = _Barrier(threads)
     errors: list[BaseException] = []

@@ -160,8 +160,7 @@ def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple
     """Computes the gradients of :func:`forward`.
 
     Args:
-        x: As in :func:`forward`.
-        W: As in :func:`forward`.
+        x, W: As in :func:`forward`.
         y: The result of :func:`forward` with ``relu``; None without.
         gy: Gradient of the result, of the same shape.
         indexes: The gradients that the caller uses: 0 of x (about a third of the work), 1 of W,

@@ -1,5 +1,1 @@
-"""The layers on a GPU: kernels of ours and products of cuBLAS.
-
-CuPy 14 does not support cuDNN. With large batches, Chainer's own kernels are 1.8 to 4.6 times
-slower (benchmarks/RESULTS.md).
-"""
+"""The layers on a GPU: kernels of ours, products of cuBLAS and convolutions of cuDNN."""

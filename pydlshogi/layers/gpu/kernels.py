@@ -59,7 +59,7 @@ class Kernel:
 
         Args:
             size: Number of threads, from 1 to 2³¹ − 256.
-            *args: Contiguous float32 or float16 arrays of the GPU, and numbers: an ``int`` is
+            *args: Contiguous arrays of the GPU, float32 or of 16 bits, and numbers: an ``int`` is
                 passed as C++'s int, a ``float`` as its float.
 
         Raises:
@@ -79,7 +79,7 @@ class Kernel:
             return numpy.int32(value)
         if isinstance(value, float):
             return numpy.float32(value)
-        if value.dtype.char not in "fe" or not value.flags.c_contiguous:
+        if value.dtype.char not in "feH" or not value.flags.c_contiguous:
             raise ValueError(f"kernel {self.name}: an array must be float and contiguous")
         return value
 

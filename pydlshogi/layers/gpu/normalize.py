@@ -2,8 +2,8 @@
 
 The formulas are those of :mod:`pydlshogi.layers.cpu.normalize`. Forward and backward read
 the batch twice: for the sums, then for the results. The rows of the batch, one for each square of
-each board, are divided among at most ``_CHUNKS`` sums for each channel; a second kernel adds them
-in a fixed order. So equal batches give equal results.
+each board, are divided among at most ``_CHUNKS`` sums for each channel, which are then added in a
+fixed order. So equal batches give equal results.
 
 Each sum is that of the differences from the first of its rows. The sums are combined by the
 formula of Chan, Golub and LeVeque. So the variance is exact enough even for a large mean.
@@ -115,22 +115,6 @@ _take_gradients = Kernel(
     """,
 )
 
-_merge_gradients = Kernel(
-    "merge_gradients",
-    "const float* sums, float* g_beta, float* g_gamma, const int chunks",
-    """
-    float g_sum = 0;
-    float gh_sum = 0;
-    #pragma unroll 8
-    for (int chunk = 0; chunk < chunks; chunk++) {
-        g_sum += sums[chunk * size + i];
-        gh_sum += sums[(chunks + chunk) * size + i];
-    }
-    g_beta[i] = g_sum;
-    g_gamma[i] = gh_sum;
-    """,
-)
-
 _compute_gradient = Kernel(
     "compute_gradient",
     "const float* x, const float* gy, const float* mean, const float* inverse, "
@@ -199,8 +183,7 @@ class Normalization(chainer.FunctionNode):
         known = rows, g_rows, self._mean, self._inverse, gamma, beta
         sums = xp.empty((2, chunks, channels), numpy.float32)
         _take_gradients(chunks * channels, *known, sums, channels, len(rows), chunk, int(self.relu))
-        g_beta, g_gamma = xp.empty((2, channels), numpy.float32)
-        _merge_gradients(channels, sums, g_beta, g_gamma, chunks)
+        g_beta, g_gamma = sums.sum(axis=1)
         gx = xp.empty_like(rows)
         _compute_gradient(
             rows.size, *known, g_beta, g_gamma, gx, channels, len(rows), int(self.relu)

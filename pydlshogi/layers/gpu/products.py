@@ -1,13 +1,13 @@
-"""Products of matrices on a GPU by cuBLAS, in several precisions.
+"""Products of matrices on a GPU by cuBLAS, and the precisions of convolutions.
 
 - ``float32``: all 24 bits of the factors.
-- ``tf32``: the factors are rounded to 11 bits, and keep the range of float32. GPUs since Ampere
-  (RTX 30, A100) compute it in their matrix units; others compute float32.
-- ``float16``: the factors of 3×3 convolutions are stored as float16, also of 11 bits. GPUs since
-  Volta and Turing (V100, RTX 20, T4) compute it in their matrix units.
+- ``tf32``: the factors are rounded to 11 bits; GPUs before Ampere (RTX 30, A100) compute float32.
+- ``float16``: the factors are stored in 16 bits, 11 of them significant.
+- ``bfloat16``: the factors are stored in 16 bits, 8 of them significant, with the range of float32.
+  Only :mod:`pydlshogi.layers.gpu.cudnn` computes it.
 
-Sums and results are float32 in all of them. Weights, activations and gradients are stored as
-float32, too.
+Sums, results, weights, activations and gradients are float32 in all of them. Our own 1×1
+convolutions compute the last two as tf32.
 """
 
 from __future__ import annotations
@@ -18,10 +18,29 @@ from typing import Any
 import numpy
 
 from pydlshogi.compat import chainer
+from pydlshogi.layers.gpu.kernels import HALF, Kernel
 
 #: The precisions. "auto": tf32 in training, and float32 otherwise. If CuPy's environment variable
 #: CUPY_TF32 is 1 or 0, it decides: tf32 or float32 everywhere.
-PRECISIONS = ("auto", "float32", "tf32", "float16")
+PRECISIONS = ("auto", "float32", "tf32", "float16", "bfloat16")
+
+_to_float16 = Kernel(
+    "to_float16",
+    "const float* x, unsigned short* y, const float scale",
+    "    y[i] = half_of(x[i] * scale);\n",
+    HALF,
+)
+
+# A bfloat16 is the upper half of a float, here rounded to nearest even; nan stays.
+_to_bfloat16 = Kernel(
+    "to_bfloat16",
+    "const unsigned int* x, unsigned short* y",
+    """
+    const unsigned int bits = x[i];
+    const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
+    y[i] = (is_nan ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    """,
+)
 
 #: Numbers of cuBLAS, from its headers ``cublas_api.h`` and ``library_types.h``.
 _NO_TRANSPOSE, _TRANSPOSE = 0, 1
@@ -45,12 +64,41 @@ def set_precision(name: str) -> None:
 
 
 def get_precision() -> str:
-    """Returns the precision of the next product: "float32", "tf32" or "float16"."""
+    """Returns the precision of the next product, which is never "auto"."""
     if _chosen != "auto":
         return _chosen
     wish = os.environ.get("CUPY_TF32")
     tf32 = wish == "1" or (wish != "0" and chainer.config.train)
     return "tf32" if tf32 else "float32"
+
+
+def gradient_scale(n: int) -> float:
+    """Returns the factor of the gradients of a mean loss of n positions while they are float16.
+
+    The format keeps its precision from 6e-5 to 65504. So the gradients of one position may be 1e-6
+    to 1000; larger ones are cut off.
+    """
+    return 64.0 * n
+
+
+def narrow(x: Any, precision: str, scale: float = 1.0) -> Any:
+    """Stores a contiguous float32 array of the GPU in 16 bits.
+
+    Args:
+        x: The array.
+        precision: "float16" or "bfloat16".
+        scale: Factor of the numbers in float16.
+
+    Returns:
+        An array of the same shape: float16, or uint16 with the bits of bfloat16.
+    """
+    xp, is_half = chainer.backend.get_array_module(x), precision == "float16"
+    y = xp.empty(x.shape, numpy.float16 if is_half else numpy.uint16)
+    if is_half:
+        _to_float16(x.size, x, y, scale)
+    else:
+        _to_bfloat16(x.size, x, y)
+    return y
 
 
 def product(a: Any, b: Any, scale: float = 1.0) -> Any:

@@ -26,15 +26,10 @@ _Result = TypeVar("_Result")
 
 
 class Memory:
-    """Memory of recordings. The result of one is valid until another one is called.
+    """Memory of recordings on the current GPU.
 
-    It is memory of the current GPU.
-
-    Attributes:
-        pool: A ``cupy.cuda.MemoryPool``. Nothing else may use it, not even where an array was
-            freed, because a recording will write there again.
-        stream: The ``cupy.cuda.Stream`` that records. CuPy's pool keeps the memory of each stream
-            apart.
+    The result of one is valid until another one is called. Nothing else may use the pool, not even
+    where an array was freed, because a recording will write there again.
     """
 
     def __init__(self) -> None:
@@ -61,9 +56,6 @@ class Recording(Generic[_Result]):
     Args:
         function: The function. Its result contains the arrays that it computes.
         memory: The memory for its arrays.
-
-    Attributes:
-        is_recorded: Whether calls repeat a recording.
     """
 
     def __init__(self, function: Callable[[], _Result], memory: Memory) -> None:
