@@ -33,9 +33,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pydlshogi.commands.arguments import positive_int  # noqa: E402
-from pydlshogi.kifu.convert import convert  # noqa: E402
-from pydlshogi.kifu.fixed import FixedFormat, decode_records, encode_records  # noqa: E402
-from pydlshogi.kifu.parts import FIXED_FORMATS  # noqa: E402
+from pydlshogi.commands.convert_positions import convert  # noqa: E402
+from pydlshogi.kifu.fixed import (  # noqa: E402
+    FIXED_FORMATS,
+    FixedFormat,
+    decode_records,
+    encode_records,
+)
 from pydlshogi.kifu.reading import read_positions  # noqa: E402
 from pydlshogi.kifu.sources import read_list  # noqa: E402
 

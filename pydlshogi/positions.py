@@ -1,4 +1,4 @@
-"""The packed position, and sequences of packed positions.
+"""The packed position, sequences of packed positions, and the visits of a search.
 
 A position is seen from the side to move (:mod:`pydlshogi.common`) and takes 104 bytes:
 
@@ -28,7 +28,9 @@ records give whole games: there a position with ``ply`` > 1 follows its predeces
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy
@@ -145,14 +147,7 @@ def opponents_view(placement: bytes) -> bytes:
 
 
 def placement_of(board: shogi.Board) -> bytes:
-    """Packs the pieces of a python-shogi board, seen from the side to move.
-
-    Args:
-        board: Any position. It is not changed.
-
-    Returns:
-        ``PLACEMENT_SIZE`` bytes, board and hands as in ``POSITION``.
-    """
+    """Packs the pieces of a python-shogi board, seen from the side to move, as a placement."""
     packed = bytearray(PLACEMENT_SIZE)
     for square in shogi.SQUARES:
         piece = board.piece_at(square)
@@ -198,3 +193,69 @@ def _placement_hashes(positions: numpy.ndarray, chunk: int = 16384) -> numpy.nda
             mixed ^= mixed >> numpy.uint64(29)
             total += mixed
     return hashes
+
+
+#: A move that was tried: its label (:mod:`pydlshogi.features`), and its number of visits.
+CANDIDATE = numpy.dtype([("label", "<u2"), ("count", "<u2")])
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The candidates of some positions, which may have different numbers of them.
+
+    The candidates of position ``i`` are ``starts[i]`` … ``starts[i + 1] - 1``.
+
+    Attributes:
+        starts: (n + 1,) int64.
+        candidates: (c,) of :data:`CANDIDATE`.
+    """
+
+    starts: numpy.ndarray
+    candidates: numpy.ndarray
+
+    @classmethod
+    def none(cls, count: int) -> Visits:
+        """Makes the visits of ``count`` positions that were not searched."""
+        return cls(numpy.zeros(count + 1, numpy.int64), numpy.empty(0, CANDIDATE))
+
+    @property
+    def labels(self) -> numpy.ndarray:
+        """Label of each candidate, (c,) uint16."""
+        return self.candidates["label"]
+
+    @property
+    def counts(self) -> numpy.ndarray:
+        """Number of visits of each candidate, (c,) uint16."""
+        return self.candidates["count"]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, rows: Any) -> Visits:
+        """Copies the visits of some positions.
+
+        Args:
+            rows: Numbers of the positions, an array of integers or a slice.
+        """
+        numbers = numpy.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
+        lengths = self.starts[numbers + 1] - self.starts[numbers]
+        starts = _starts_of(lengths)
+        places = numpy.repeat(self.starts[numbers] - starts[:-1], lengths)
+        return Visits(starts, self.candidates[places + numpy.arange(len(places))])
+
+    def checksum(self) -> int:
+        """Computes a CRC-32 of the content."""
+        return zlib.crc32(self.candidates.tobytes(), zlib.crc32(self.starts.tobytes()))
+
+
+def _starts_of(lengths: numpy.ndarray) -> numpy.ndarray:
+    """Turns the numbers of candidates of n positions into ``starts``, (n + 1,) int64."""
+    return numpy.concatenate([[0], numpy.cumsum(lengths, dtype=numpy.int64)])
+
+
+def join_visits(parts: Sequence[Visits]) -> Visits:
+    """Joins the visits of consecutive positions."""
+    if not parts:
+        return Visits.none(0)
+    lengths = numpy.concatenate([numpy.diff(part.starts) for part in parts])
+    return Visits(_starts_of(lengths), numpy.concatenate([part.candidates for part in parts]))

@@ -234,11 +234,8 @@ def can_declare_win(board: shogi.Board, missing: int | None = None) -> bool:
 def missing_points(sfen: str | None) -> int:
     """Counts the pieces that a handicap takes from White, for White's declaration.
 
-    Args:
-        sfen: The start of the game; None for that of an even game.
-
-    Returns:
-        The points; 0 unless the game starts from one of the ten handicaps.
+    They are 0 unless the game starts from one of the ten handicaps. ``sfen`` is its start, None for
+    that of an even game.
     """
     ranks, below, _ = (sfen or "").rpartition(_BELOW)
     return _HANDICAPS.get(ranks, 0) if below else 0

@@ -15,10 +15,10 @@ from training_helpers import SmallNetwork, SmallValueNetwork, TwoHeads, make_pos
 
 from pydlshogi.compat import chainer
 from pydlshogi.kifu.mapped_positions import MappedPositions
-from pydlshogi.kifu.visits import CANDIDATE, Visits
 from pydlshogi.layers.batch_normalization import BatchNormalization
 from pydlshogi.layers.convolution import set_convolution
 from pydlshogi.network.registry import NETWORKS, make_network
+from pydlshogi.positions import CANDIDATE, Visits
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.checkpoint import load_pair
 from pydlshogi.training.log_file import log_to

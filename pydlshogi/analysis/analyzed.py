@@ -45,8 +45,8 @@ class AnalyzedMove:
 
     @property
     def mark(self) -> str:
-        """``bad``, ``doubtful``, or empty."""
-        loss = round(self.loss or 0.0, 3)  # as far as it is shown
+        """``bad``, ``doubtful``, or empty, as for the model's own choice."""
+        loss = 0.0 if self.rank == 1 else round(self.loss or 0.0, 3)  # as far as it is shown
         return "bad" if loss >= BAD else "doubtful" if loss >= DOUBTFUL else ""
 
 

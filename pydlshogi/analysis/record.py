@@ -11,8 +11,7 @@ import shogi
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import plain_file
-from pydlshogi.kifu.details import Details
-from pydlshogi.kifu.formats import is_binary, records_of
+from pydlshogi.kifu.formats import Details, is_binary, records_of
 from pydlshogi.kifu.kif_text import handicap_of
 from pydlshogi.kifu.legality import board_of, possible_move
 from pydlshogi.kifu.parsed_game import DRAW, FOULS, Game, NoMovesError, RecordError

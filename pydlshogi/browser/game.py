@@ -19,12 +19,12 @@ from pydlshogi.drawing.notation import marked_move_text
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa_board import position_lines
-from pydlshogi.kifu.details import Details
+from pydlshogi.kifu.formats import Details
 from pydlshogi.match.referee import Referee, RulesBoard, Verdict
 from pydlshogi.rules import legal_moves
 
 #: Games are drawn after so many moves: far more than people play.
-_MOST_MOVES = 2000
+MOST_MOVES = 2000
 
 _STATE = "'pydlshogi "
 
@@ -73,7 +73,7 @@ class BoardGame:
         self._replay(moves)
 
     def _replay(self, moves: tuple[str, ...]) -> None:
-        self._referee = Referee(_MOST_MOVES, self.start, RulesBoard)
+        self._referee = Referee(MOST_MOVES, self.start, RulesBoard)
         self.positions = [self.board.sfen()]
         self.texts: list[str] = []
         for move in moves:

@@ -15,7 +15,7 @@ from typing import Any
 from pydlshogi.analysis.record import GameRecord, parse_record, read_position
 from pydlshogi.browser.choices import Choices, Player
 from pydlshogi.browser.engines import Pool
-from pydlshogi.browser.game import BoardGame, Clock, GameError, read_state, restored
+from pydlshogi.browser.game import MOST_MOVES, BoardGame, Clock, GameError, read_state, restored
 from pydlshogi.browser.table import THINK, Table
 from pydlshogi.browser.thoughts import Thoughts
 from pydlshogi.kifu.kif_text import handicap_sfen
@@ -33,8 +33,8 @@ _NAME = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}", re.ASCII)
 #: Saved games in the list of the page, and the most seconds of a clock.
 _LISTED, _MOST_SECONDS = 30, 86400.0
 
-#: The longest text of a position.
-_LONGEST_SFEN = 20000
+#: The longest text of a position, and the largest record in bytes: a move takes fewer than 50.
+_LONGEST_SFEN, _LONGEST_RECORD = 20000, 100 * MOST_MOVES
 
 
 class Hall:
@@ -152,6 +152,8 @@ class Hall:
                 data = base64.b64decode(str(wish["record"]), validate=True)
             except (binascii.Error, ValueError):
                 raise GameError("The record is damaged.") from None
+            if len(data) > _LONGEST_RECORD:
+                raise GameError(f"A record of more than {_LONGEST_RECORD} bytes is too large.")
             return _game_of(parse_record(name, data, needs_moves=False), ply)
         if "game" in wish:
             other = self.table(str(wish["game"]))

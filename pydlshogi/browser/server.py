@@ -190,7 +190,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Checks where a request comes from; returns the parts of its path and the query."""
         if not self.server.knows(self.headers.get("Host", "")):
             raise Refusal(HTTPStatus.FORBIDDEN, "This host is unknown.")
-        url = urllib.parse.urlsplit(self.path)
+        try:
+            url = urllib.parse.urlsplit(self.path)
+        except ValueError:
+            raise Refusal(HTTPStatus.NOT_FOUND) from None
         _, token, *parts = url.path.split("/")[:6] + [""]
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             raise Refusal(HTTPStatus.NOT_FOUND, "Open the address that pydlshogi has printed.")

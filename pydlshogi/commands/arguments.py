@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
@@ -57,11 +58,6 @@ def engine_spec(text: str) -> EngineSpec:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def positive_int(text: str) -> int:
-    """Reads a whole number of at least 1; the ``type`` of an option."""
-    return whole_number(text, 1)
-
-
 def whole_number(text: str, least: int, most: int | None = None) -> int:
     """Reads a whole number from ``least`` to ``most``, or raises ``ArgumentTypeError``."""
     wanted = f"a whole number of at least {least}"
@@ -76,51 +72,6 @@ def whole_number(text: str, least: int, most: int | None = None) -> int:
     return value
 
 
-def non_negative_int(text: str) -> int:
-    """Reads a whole number of at least 0."""
-    return whole_number(text, 0)
-
-
-def seed_number(text: str) -> int:
-    """Reads a seed of numpy's RandomState, 0..2**32-1."""
-    return whole_number(text, 0, 2**32 - 1)
-
-
-def thread_number(text: str) -> int:
-    """Reads a number of threads."""
-    return whole_number(text, 1, MOST_THREADS)
-
-
-def gpu_number(text: str) -> int:
-    """Reads the number of a GPU, or -1 for the CPU."""
-    return whole_number(text, -1)
-
-
-def positive_ints(text: str) -> tuple[int, ...]:
-    """Reads whole numbers of at least 1, separated by commas."""
-    return tuple(positive_int(part) for part in text.split(","))
-
-
-def non_negative_number(text: str) -> float:
-    """Reads a finite number of at least 0."""
-    return _number(text, "a number of at least 0", lambda value: 0 <= value < math.inf)
-
-
-def positive_number(text: str) -> float:
-    """Reads a finite number above 0."""
-    return _number(text, "a number above 0", lambda value: 0 < value < math.inf)
-
-
-def share(text: str) -> float:
-    """Reads a number from 0 to below 1."""
-    return _number(text, "a number from 0 to below 1", lambda value: 0 <= value < 1)
-
-
-def proportion(text: str) -> float:
-    """Reads a number from 0 to 1."""
-    return _number(text, "a number from 0 to 1", lambda value: 0 <= value <= 1)
-
-
 def _number(text: str, wanted: str, fits: Callable[[float], bool]) -> float:
     try:
         value = float(text)
@@ -129,6 +80,28 @@ def _number(text: str, wanted: str, fits: Callable[[float], bool]) -> float:
     if not fits(value):
         raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
     return value
+
+
+# Functions of the text of an option, for its ``type``. A seed is one of numpy's RandomState; the
+# GPU -1 is the CPU.
+positive_int = partial(whole_number, least=1)
+non_negative_int = partial(whole_number, least=0)
+seed_number = partial(whole_number, least=0, most=2**32 - 1)
+thread_number = partial(whole_number, least=1, most=MOST_THREADS)
+gpu_number = partial(whole_number, least=-1)
+non_negative_number = partial(
+    _number, wanted="a number of at least 0", fits=lambda value: 0 <= value < math.inf
+)
+positive_number = partial(
+    _number, wanted="a number above 0", fits=lambda value: 0 < value < math.inf
+)
+share = partial(_number, wanted="a number from 0 to below 1", fits=lambda value: 0 <= value < 1)
+proportion = partial(_number, wanted="a number from 0 to 1", fits=lambda value: 0 <= value <= 1)
+
+
+def positive_ints(text: str) -> tuple[int, ...]:
+    """Reads whole numbers of at least 1, separated by commas."""
+    return tuple(positive_int(part) for part in text.split(","))
 
 
 def file_name(text: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +14,27 @@ from pydlshogi.commands.program import program
 from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
-    from pydlshogi.kifu.convert import Conversion
     from pydlshogi.kifu.fixed import FixedFormat
+    from pydlshogi.kifu.report import Report
     from pydlshogi.kifu.sources import Source
+
+
+@dataclass
+class Conversion:
+    """What a conversion has read and written.
+
+    Attributes:
+        report: What was read and what was left out.
+        written: Number of positions written.
+        not_written: Numbers of positions that the format cannot hold, by reason.
+        without_evaluation: Number of positions written that have no evaluation. The formats
+            cannot say so: their evaluation is written as 0.
+    """
+
+    report: Report
+    written: int = 0
+    not_written: Counter[str] = field(default_factory=Counter)
+    without_evaluation: int = 0
 
 
 def build_parser() -> ArgumentParser:
@@ -65,7 +86,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     # numpy is imported after the options have been checked.
     from pydlshogi.commands.written import keep
-    from pydlshogi.kifu.convert import convert
     from pydlshogi.lock import lock_outputs
     from pydlshogi.outputs import check_report, prepare_outputs
 
@@ -97,11 +117,10 @@ def output_format(output: Path, name: str | None) -> FixedFormat:
     Raises:
         UserError: neither the option nor the suffix names one, or the suffix is another format's.
     """
-    from pydlshogi.kifu.convert import format_named
+    from pydlshogi.kifu.fixed import fixed_format
     from pydlshogi.kifu.formats import RECORD_SUFFIXES
-    from pydlshogi.kifu.parts import fixed_format
 
-    found = format_named(name) if name else fixed_format(output.name)
+    found = fixed_format(f".{name}" if name else output.name)
     of_another = output.name.lower().endswith(RECORD_SUFFIXES)
     if name and of_another and fixed_format(output.name) is not found:
         raise UserError(
@@ -131,6 +150,66 @@ def find_sources(path: Path) -> list[Source]:
     if path.is_dir() or is_readable_name(path.name):
         return find_path(str(path))
     return read_list(path)
+
+
+def convert(
+    sources: list[Source],
+    output: Path,
+    format_: FixedFormat,
+    *,
+    unknown_as_draw: bool = False,
+    strict: bool = False,
+    before_replacing: Callable[[], None] = lambda: None,
+) -> Conversion:
+    """Converts files to positions of one format.
+
+    Args:
+        sources: The files to read, of any format.
+        output: The file to make or replace, atomically.
+        format_: Its format.
+        unknown_as_draw: Write positions with an unknown result as draws. Otherwise they
+            are left out.
+        strict: Also leave out games and records with an illegal move.
+        before_replacing: Called when all is written and ``output`` is about to be replaced.
+
+    Raises:
+        UserError: ``output`` is one of the files to read, or no position can be written.
+        OSError: ``output`` cannot be written.
+    """
+    from pydlshogi.files import remove_leftovers, write_beside
+    from pydlshogi.kifu.fixed import encode_records
+    from pydlshogi.kifu.reading import stream
+    from pydlshogi.kifu.report import Report
+    from pydlshogi.positions import DRAW, NO_EVALUATION, UNKNOWN
+
+    for source in sources:
+        if source.path and os.path.realpath(source.path) == os.path.realpath(output):
+            raise UserError(f"{output} is one of the files to read. Name another output file.")
+    conversion = Conversion(Report())
+    remove_leftovers(output)
+    with write_beside(output) as file:
+        batches = stream(sources, conversion.report, strict=strict, drop_duplicates=False)
+        for batch in batches:
+            positions, turns = batch.positions, batch.turns
+            if unknown_as_draw:
+                results = positions["result"]
+                results[results == UNKNOWN] = DRAW
+            records, left_out = encode_records(positions, turns, format_)
+            file.write(records.tobytes())
+            conversion.written += len(records)
+            conversion.not_written.update(record.reason for record in left_out)
+            missing = positions["evaluation"] == NO_EVALUATION
+            missing[[record.number for record in left_out]] = False
+            conversion.without_evaluation += int(missing.sum())
+        if not conversion.written:
+            reasons = [
+                *(f"{n} positions: {why}" for why, n in conversion.not_written.most_common(1)),
+                *map(str, conversion.report.excluded[:1]),
+                "the input has no positions",
+            ]
+            raise UserError(f"no position can be written to {output}: {reasons[0]}.")
+        before_replacing()
+    return conversion
 
 
 def print_summary(conversion: Conversion, output: Path) -> None:

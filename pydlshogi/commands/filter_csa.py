@@ -123,6 +123,7 @@ def build_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit status."""
     from pydlshogi.kifu.filter import Criteria, select
+    from pydlshogi.kifu.sources import is_readable_name
     from pydlshogi.outputs import check_report, prepare_outputs
 
     parser = build_parser()
@@ -140,7 +141,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Examining the files takes minutes, so that mistakes in paths are found before it.
     report, kifu_list = ("" if path is None else str(path) for path in (args.report, args.list))
     check_report(report, _REPORT_TITLES)
-    _check_list(kifu_list)
+    if is_readable_name(kifu_list):
+        raise UserError(
+            f"--list {kifu_list} has the name of a record or an archive. Choose a name such as "
+            "list.txt."
+        )
     prepare_outputs({"--report": report, "--list": kifu_list}, {})
     selection = select(files, criteria)
     print_summary(selection)
@@ -160,16 +165,6 @@ def _check_limits(parser: ArgumentParser, args: argparse.Namespace) -> None:
         low, high = getattr(args, least), getattr(args, most)
         if high is not None and low > high:
             parser.error(f"--{least} {low:g} is above --{most} {high:g}, so no game fits")
-
-
-def _check_list(path: str) -> None:
-    """Checks that ``--list`` does not replace a record."""
-    from pydlshogi.kifu.sources import is_readable_name
-
-    if is_readable_name(path):
-        raise UserError(
-            f"--list {path} has the name of a record or an archive. Choose a name such as list.txt."
-        )
 
 
 def find_files(folder: Path, copy_to: Path | None) -> list[Path]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import (
@@ -51,14 +51,9 @@ def build_parser() -> ArgumentParser:
     return parser
 
 
-def _opening_length(text: str) -> int:
-    """Reads the number of moves of an opening."""
-    return whole_number(text, 1, _MOST_OPENING_MOVES)
-
-
-def _limit(text: str) -> int:
-    """Reads a limit of a move."""
-    return whole_number(text, 1, MOST)
+# The types of options: the number of moves of an opening, and a limit of a move.
+_opening_length = functools.partial(whole_number, least=1, most=_MOST_OPENING_MOVES)
+_limit = functools.partial(whole_number, least=1, most=MOST)
 
 
 def _add_engines(parser: argparse.ArgumentParser) -> None:
@@ -157,7 +152,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.plies = _GAME_MOVES if args.openings else _RANDOM_MOVES
     opponents = args.opponent or [parse_engine(text) for text in USUAL_OPPONENTS]
     _check(parser, args, opponents)
-    _check_output(args.output)
     tournament = _tournament(args, opponents)
     tournament.check()
     print(_play_all(tournament, args.concurrency), end="")
@@ -168,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _check(
     parser: ArgumentParser, args: argparse.Namespace, opponents: Sequence[EngineSpec]
 ) -> None:
-    """Refuses options that do not fit each other."""
+    """Refuses options that do not fit each other, and an output that is a file."""
     if args.games % 2:
         parser.error(f"--games {args.games} is odd; the engines change sides after each game")
     if args.max_plies <= args.plies:
@@ -181,12 +175,10 @@ def _check(
     for spec in opponents:
         if specs_by_name.get(spec.name, spec) != spec:
             parser.error(f"--engine and --opponent give the name {spec.name!r} to two engines")
-
-
-def _check_output(output: Path) -> None:
-    """Refuses an output that is a file."""
-    if output.exists() and not output.is_dir():
-        raise UserError(f"--output {output} is a file. Name a folder; it is made if it is missing.")
+    if args.output.exists() and not args.output.is_dir():
+        raise UserError(
+            f"--output {args.output} is a file. Name a folder; it is made if it is missing."
+        )
 
 
 def _tournament(args: argparse.Namespace, opponents: Sequence[EngineSpec]) -> Tournament:

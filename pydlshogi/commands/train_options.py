@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from pydlshogi.commands import arguments
@@ -165,10 +166,6 @@ def _missing_heads(
     ]
 
 
-def _channels(text: str) -> int:
-    return whole_number(text, 1, MOST_CHANNELS)
-
-
 def _wrong_size(network: str, size: str) -> tuple[bool, str]:
     """Checks that a network has a size. The sizes of a file of the user are not known yet."""
     having = ", ".join(name for name in NETWORKS if size in sizes_of(name))
@@ -315,7 +312,7 @@ def add_network(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None
     )
     parser.add_argument(
         "--channels",
-        type=_channels,
+        type=partial(whole_number, least=1, most=MOST_CHANNELS),
         metavar="N",
         help="number of filters of each hidden layer (default: that of --initmodel, or 192 as in "
         "the book)",

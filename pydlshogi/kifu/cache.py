@@ -125,7 +125,8 @@ def load_cache(path: Path, mark: str) -> Cached:
     """
     try:
         with open(path, "rb") as file:
-            return _read_cache(file, mark)
+            count, checksum, report = _read_fields(file, mark)
+            return Cached(_read_positions(file, count, checksum), report)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -143,11 +144,6 @@ def from_pickle(header: bytes, content: bytes) -> Positions:
     if zlib.crc32(content) != checksum:
         raise UserError("the cache of positions is damaged; delete it and read the records again")
     return positions
-
-
-def _read_cache(file: BinaryIO, mark: str) -> Cached:
-    count, checksum, report = _read_fields(file, mark)
-    return Cached(_read_positions(file, count, checksum), report)
 
 
 def _read_fields(file: BinaryIO, mark: str) -> tuple[int, int, dict[str, Any]]:

@@ -97,9 +97,6 @@ def evaluation_of(comment: str) -> int | None:
 def split_records(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Splits a file at its ``/`` lines.
 
-    Args:
-        data: The whole file.
-
     Yields:
         The number of lines before each record, and its bytes. Blank text after a ``/`` is not a
         record. A file of blanks and ``/`` is one record.

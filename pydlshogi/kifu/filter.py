@@ -55,46 +55,25 @@ class Criteria:
     players: frozenset[str] = frozenset()
 
     def objection(self, game: Game) -> str | None:
-        """Says why a game does not fit.
-
-        Returns:
-            The first reason, in the same words for every game; None if the game fits.
-        """
-        return (
-            self._player_objection(game)
-            or self._rating_objection(game)
-            or self._length_objection(game)
-            or self._result(game)
-        )
-
-    def _player_objection(self, game: Game) -> str | None:
+        """Says why a game does not fit, in the same words for every game; None if it fits."""
         names = {_plain_name(name) for name in game.names}
-        if not self.players or names & set(map(_plain_name, self.players)):
-            return None
-        return f"not a game of {' or '.join(sorted(self.players))}"
-
-    def _rating_objection(self, game: Game) -> str | None:
         ratings = [rating for rating in game.ratings if rating is not None]
+        mark = (game.end_mark or NO_END_MARK).lstrip("%")
+        if self.players and not names & set(map(_plain_name, self.players)):
+            return f"not a game of {' or '.join(sorted(self.players))}"
         if self.min_rating and len(ratings) < 2:
             return "a player has no rating"
         if any(rating < self.min_rating for rating in ratings):
             return f"a player is rated below {self.min_rating:g}"
         if self.max_rating is not None and any(rating > self.max_rating for rating in ratings):
             return f"a player is rated above {self.max_rating:g}"
-        return None
-
-    def _length_objection(self, game: Game) -> str | None:
         if len(game.moves) < self.min_moves:
             return f"fewer than {self.min_moves} moves"
         if self.max_moves is not None and len(game.moves) > self.max_moves:
             return f"more than {self.max_moves} moves"
+        if not self.results & {ANY_END_MARK, mark}:
+            return f"ended by {game.end_mark}" if game.end_mark else "no end mark"
         return None
-
-    def _result(self, game: Game) -> str | None:
-        result = (game.end_mark or NO_END_MARK).lstrip("%")
-        if ANY_END_MARK in self.results or result in self.results:
-            return None
-        return f"ended by {game.end_mark}" if game.end_mark else "no end mark"
 
 
 def _plain_name(name: str) -> str:

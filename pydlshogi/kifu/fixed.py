@@ -29,7 +29,6 @@ YaneuraOu's ``extra/sfen_packer.cpp``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy
@@ -67,25 +66,6 @@ NO_RESULT = 255
 _CHUNK = 8192
 
 
-class Columns(NamedTuple):
-    """The fields of records.
-
-    Attributes:
-        packed: Packed boards, (n, 32) uint8.
-        evaluations: Centipawns for the side to move, (n,) int16.
-        moves: (n,) uint16.
-        results: The result for the side to move, (n,) uint8; ``NO_RESULT`` where the
-            record's is not valid.
-        plies: Number of the move, from 1; 0 where the format does not say it, (n,) uint16.
-    """
-
-    packed: numpy.ndarray
-    evaluations: numpy.ndarray
-    moves: numpy.ndarray
-    results: numpy.ndarray
-    plies: numpy.ndarray
-
-
 class FixedFormat(NamedTuple):
     """A format.
 
@@ -95,8 +75,11 @@ class FixedFormat(NamedTuple):
         record: Type of a record.
         code: Format of the boards.
         layout: Format of the moves.
-        split: Takes the fields out of records.
-        join: Makes records of fields and the sides to move.
+        board, evaluation, move, result: Names of the fields of a record.
+        results: Our result by the file's number, (256,) uint8; ``NO_RESULT`` for other numbers.
+        numbers: The file's number of our ``LOSS``, ``WIN`` and ``DRAW``.
+        for_black: Whether the file has Black's results, not those of the side to move.
+        ply: Name of the field with the number of the move; empty if there is none.
     """
 
     name: str
@@ -104,8 +87,14 @@ class FixedFormat(NamedTuple):
     record: numpy.dtype
     code: Code
     layout: Layout
-    split: Callable[[numpy.ndarray], Columns]
-    join: Callable[[Columns, numpy.ndarray], numpy.ndarray]
+    board: str
+    evaluation: str
+    move: str
+    result: str
+    results: numpy.ndarray
+    numbers: tuple[int, int, int]
+    for_black: bool
+    ply: str = ""
 
 
 class LeftOut(NamedTuple):
@@ -137,12 +126,9 @@ class Decoded(NamedTuple):
 
 
 def decode_records(data: bytes | memoryview, format_: FixedFormat, strict: bool = False) -> Decoded:
-    """Decodes records.
+    """Decodes records; bytes after the last whole record are ignored.
 
-    Args:
-        data: Whole records. Bytes after the last whole record are ignored.
-        format_: Their format.
-        strict: Also leave out records with an illegal move. Much slower.
+    ``strict`` also leaves out records with an illegal move, and is much slower.
     """
     count = len(data) // format_.record.itemsize
     records = numpy.frombuffer(data, format_.record, count)
@@ -161,26 +147,33 @@ def decode_records(data: bytes | memoryview, format_: FixedFormat, strict: bool 
 
 def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bool) -> Decoded:
     """Decodes some records, whose first has the number ``first``."""
-    columns = format_.split(records)
-    boards = unpack(columns.packed, format_.code)
+    boards = unpack(records[format_.board], format_.code)
+    packed_moves = records[format_.move]
+    results = format_.results[records[format_.result]]
+    if format_.for_black:
+        results = seen_by_mover(results, boards.turns)
     positions = numpy.empty(len(records), POSITION)
     raw_bytes(positions)[:, :PLACEMENT_SIZE] = boards.placements
-    positions["result"] = columns.results
-    positions["evaluation"] = columns.evaluations
+    positions["result"] = results
+    positions["evaluation"] = records[format_.evaluation]
     positions["recent"] = 0  # the formats have single positions
     # For explain_fault, ply 0 means a game with too many moves.
     positions["ply"] = 1
     turns = boards.turns.astype(numpy.intp)
-    moves, well_formed = unpack_moves(columns.moves, boards.placements, turns, format_.layout)
+    moves, well_formed = unpack_moves(packed_moves, boards.placements, turns, format_.layout)
     possible, positions["label"] = check_moves(moves, positions)
-    good = possible & (boards.faults == 0) & (columns.results != NO_RESULT)
+    good = possible & (boards.faults == 0) & (results != NO_RESULT)
     reasons = {
-        row: _reason(row, columns, boards, moves, well_formed, positions)
+        row: _reason(row, packed_moves, boards, moves, well_formed, positions)
         for row in numpy.flatnonzero(~good).tolist()
     }
     if strict:
-        reasons.update(dict.fromkeys(_illegal(good, boards, moves), "its move is not legal"))
-    positions["ply"] = columns.plies
+        for row in numpy.flatnonzero(good).tolist():
+            move = int(moves.origin[row]), int(moves.target[row]), int(moves.piece[row])
+            board = boards.placements[row].tobytes(), int(boards.turns[row])
+            if first_illegal(*board, [move]) == 0:
+                reasons[row] = "its move is not legal"
+    positions["ply"] = records[format_.ply] if format_.ply else 0
     good[list(reasons)] = False
     if reasons:
         positions, turns = positions[good], turns[good]
@@ -191,7 +184,7 @@ def _decode(records: numpy.ndarray, first: int, format_: FixedFormat, strict: bo
 
 def _reason(
     row: int,
-    columns: Columns,
+    packed_moves: numpy.ndarray,
     boards: Boards,
     moves: Moves,
     well_formed: numpy.ndarray,
@@ -200,21 +193,13 @@ def _reason(
     """Says why a record cannot be used."""
     if boards.faults[row]:
         return FAULTS[boards.faults[row]]
-    if columns.results[row] == NO_RESULT:
+    if positions["result"][row] == NO_RESULT:
         return "its result is not one of the format"
-    if not columns.moves[row]:
+    if not packed_moves[row]:
         return "it has no move"
     if not well_formed[row]:
-        return f"its move, 0x{columns.moves[row]:04x}, is not one of the format"
+        return f"its move, 0x{packed_moves[row]:04x}, is not one of the format"
     return f"its move is not possible: {explain_fault(moves, positions, row)}"
-
-
-def _illegal(good: numpy.ndarray, boards: Boards, moves: Moves) -> Iterator[int]:
-    """Finds the good records with an illegal move."""
-    for row in numpy.flatnonzero(good).tolist():
-        move = int(moves.origin[row]), int(moves.target[row]), int(moves.piece[row])
-        if first_illegal(boards.placements[row].tobytes(), int(boards.turns[row]), [move]) == 0:
-            yield row
 
 
 def limit_evaluations(positions: numpy.ndarray) -> None:
@@ -231,16 +216,12 @@ def limit_evaluations(positions: numpy.ndarray) -> None:
 def encode_records(
     positions: numpy.ndarray, turns: numpy.ndarray, format_: FixedFormat
 ) -> tuple[numpy.ndarray, list[LeftOut]]:
-    """Encodes positions.
-
-    Args:
-        positions: ``POSITION`` array, (n,). Unknown evaluations become 0.
-        turns: Side to move, (n,).
-        format_: The format.
+    """Encodes ``POSITION`` records (n,) with their sides to move, (n,).
 
     Returns:
-        The records, (m,) of ``format_.record``; and the positions that the format cannot
-        hold: those with an unknown result, or with pieces that are no part of a set.
+        The records, (m,) of ``format_.record``, where unknown evaluations are 0; and the positions
+        that the format cannot hold: those with an unknown result, or with pieces that are no part
+        of a set.
     """
     placements = raw_bytes(positions)[:, :PLACEMENT_SIZE]
     packed, faults = pack(placements, turns, format_.code)
@@ -252,14 +233,17 @@ def encode_records(
     good = (faults == 0) & ~unknown
     positions, turns, placements = positions[good], turns[good], placements[good]
     evaluations = positions["evaluation"]
-    columns = Columns(
-        packed[good],
-        numpy.where(evaluations == NO_EVALUATION, 0, evaluations),
-        pack_moves(positions["label"], placements, turns, format_.layout),
-        positions["result"],
-        positions["ply"],
-    )
-    return format_.join(columns, turns), left_out
+    records = numpy.zeros(len(positions), format_.record)
+    records[format_.board] = packed[good]
+    records[format_.evaluation] = numpy.where(evaluations == NO_EVALUATION, 0, evaluations)
+    records[format_.move] = pack_moves(positions["label"], placements, turns, format_.layout)
+    results = positions["result"]
+    if format_.for_black:
+        results = seen_by_mover(results, turns)
+    records[format_.result] = numpy.array(format_.numbers)[results]
+    if format_.ply:
+        records[format_.ply] = positions["ply"]
+    return records, left_out
 
 
 # The same result for the other side, by number.
@@ -292,32 +276,21 @@ HCPE_RESULTS = numpy.full(256, NO_RESULT, numpy.uint8)
 for _ending in range(0, 32, 4):
     HCPE_RESULTS[_ending : _ending + 3] = DRAW, WIN, LOSS
 HCPE_RESULTS[_TOO_MANY_MOVES] = DRAW
-# The file's number by our result for Black.
-_HCPE_NUMBERS = numpy.zeros(4, numpy.uint8)
-_HCPE_NUMBERS[[DRAW, WIN, LOSS]] = 0, 1, 2
 
-
-def _split_hcpe(records: numpy.ndarray) -> Columns:
-    turns = records["hcp"][:, 0] & 1
-    return Columns(
-        packed=records["hcp"],
-        evaluations=records["eval"],
-        moves=records["bestMove16"],
-        results=seen_by_mover(HCPE_RESULTS[records["gameResult"]], turns),
-        plies=numpy.zeros(len(records), numpy.uint16),
-    )
-
-
-def _join_hcpe(columns: Columns, turns: numpy.ndarray) -> numpy.ndarray:
-    records = numpy.zeros(len(turns), HCPE_RECORD)
-    records["hcp"] = columns.packed
-    records["eval"] = columns.evaluations
-    records["bestMove16"] = columns.moves
-    records["gameResult"] = _HCPE_NUMBERS[seen_by_mover(columns.results, turns)]
-    return records
-
-
-HCPE = FixedFormat("HCPE", (".hcpe",), HCPE_RECORD, HCP, APERY, _split_hcpe, _join_hcpe)
+HCPE = FixedFormat(
+    "HCPE",
+    (".hcpe",),
+    HCPE_RECORD,
+    HCP,
+    APERY,
+    board="hcp",
+    evaluation="eval",
+    move="bestMove16",
+    result="gameResult",
+    results=HCPE_RESULTS,
+    numbers=(2, 1, 0),
+    for_black=True,
+)
 
 PSV_RECORD = numpy.dtype(
     [
@@ -331,33 +304,31 @@ PSV_RECORD = numpy.dtype(
 )
 assert PSV_RECORD.itemsize == 40
 
-# Our result by the file's number; -1 is the last one.
 _PSV_RESULTS = numpy.full(256, NO_RESULT, numpy.uint8)
 _PSV_RESULTS[[0, 1, -1]] = DRAW, WIN, LOSS
-_PSV_NUMBERS = numpy.zeros(4, numpy.int8)
-_PSV_NUMBERS[[DRAW, WIN, LOSS]] = 0, 1, -1
-
-
-def _split_psv(records: numpy.ndarray) -> Columns:
-    return Columns(
-        packed=records["sfen"],
-        evaluations=records["score"],
-        moves=records["move"],
-        results=_PSV_RESULTS[records["game_result"]],
-        plies=records["gamePly"],
-    )
-
-
-def _join_psv(columns: Columns, turns: numpy.ndarray) -> numpy.ndarray:
-    records = numpy.zeros(len(turns), PSV_RECORD)
-    records["sfen"] = columns.packed
-    records["score"] = columns.evaluations
-    records["move"] = columns.moves
-    records["gamePly"] = columns.plies
-    records["game_result"] = _PSV_NUMBERS[columns.results]
-    return records
-
 
 PSV = FixedFormat(
-    "PSV", (".psv", ".bin"), PSV_RECORD, PACKED_SFEN, YANEURAOU, _split_psv, _join_psv
+    "PSV",
+    (".psv", ".bin"),
+    PSV_RECORD,
+    PACKED_SFEN,
+    YANEURAOU,
+    board="sfen",
+    evaluation="score",
+    move="move",
+    result="game_result",
+    results=_PSV_RESULTS,
+    numbers=(-1, 1, 0),
+    for_black=False,
+    ply="gamePly",
 )
+
+FIXED_FORMATS = (HCPE, PSV)
+
+
+def fixed_format(name: str) -> FixedFormat | None:
+    """Finds the format of fixed records that a file name stands for; None for HCPE3."""
+    for format_ in FIXED_FORMATS:
+        if name.lower().endswith(format_.suffixes):
+            return format_
+    return None

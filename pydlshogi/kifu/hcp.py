@@ -96,12 +96,9 @@ class Boards(NamedTuple):
 
 
 def unpack(packed: numpy.ndarray, code: Code, chunk: int = 4096) -> Boards:
-    """Unpacks boards.
+    """Unpacks boards, (n, 32) uint8, of a format, :data:`HCP` or :data:`PACKED_SFEN`.
 
-    Args:
-        packed: (n, 32) uint8.
-        code: Their format, :data:`HCP` or :data:`PACKED_SFEN`.
-        chunk: Boards that are unpacked together. The default fits in the CPU's caches.
+    So many are unpacked together as fit in the CPU's caches, ``chunk``.
     """
     count = len(packed)
     boards = Boards(
@@ -196,15 +193,9 @@ def _sum_of_squares(eights: numpy.ndarray, needed: numpy.ndarray) -> numpy.ndarr
 def _place_squares(
     squares: numpy.ndarray, turns: numpy.ndarray, kings: numpy.ndarray
 ) -> numpy.ndarray:
-    """Puts squares in our order, seen from the side to move, and the kings among them.
+    """Puts ``_Codes.squares`` in our order, seen from the side to move, and the kings among them.
 
-    Args:
-        squares: As in ``_Codes``.
-        turns: Side to move, (n,).
-        kings: Squares of Black's and White's king in the order of the file, (2, n).
-
-    Returns:
-        (n, 81) uint8.
+    ``kings`` has the file's numbers of Black's and White's squares, (2, n). Returns (n, 81) uint8.
     """
     order = file_squares()[turns]
     low, high = kings.min(axis=0), kings.max(axis=0)
@@ -235,8 +226,7 @@ def file_squares() -> numpy.ndarray:
 def _has_stuck(ranks: numpy.ndarray) -> numpy.ndarray:
     """Says whether a pawn, lance or knight of either side could never move again.
 
-    Args:
-        ranks: Codes by rank, file and board, (9, 9, n) uint8.
+    ``ranks`` has codes by rank, file and board, (9, 9, n) uint8.
     """
     first, last = ranks[:2], ranks[:-3:-1]
     stuck = numpy.zeros(ranks.shape[2], bool)

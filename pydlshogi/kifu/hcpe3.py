@@ -29,17 +29,18 @@ import numpy
 
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu.fixed import HCPE_RESULTS, NO_RESULT, LeftOut
-from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, our_squares, unpack
+from pydlshogi.kifu.hcp import FAULTS, HCP, PACKED_SIZE, Boards, our_squares, unpack
 from pydlshogi.kifu.legality import illegal_moves
 from pydlshogi.kifu.move16 import APERY, DROP_PIECES, unpack_moves
 from pydlshogi.kifu.movement import check_moves
 from pydlshogi.kifu.replay import Games, replay
-from pydlshogi.kifu.visits import CANDIDATE, Visits
 from pydlshogi.positions import (
+    CANDIDATE,
     PIECE_NUM,
     PLACEMENT_SIZE,
     POSITION,
     PROMOTED,
+    Visits,
     raw_bytes,
 )
 
@@ -61,12 +62,8 @@ REPETITION, DECLARATION = 4, 8
 def encode(
     hcp: bytes, result: int, moves: Sequence[tuple[int, int, Sequence[tuple[int, int]]]]
 ) -> bytes:
-    """Encodes a game.
-
-    Args:
-        hcp: The first board.
-        result: The byte ``result`` of the table above.
-        moves: The move played, the evaluation and the candidates with their visits, of each move.
+    """Encodes a game: its first board, the byte ``result`` of the table above, and of each move the
+    move played, the evaluation, and the candidates with their visits.
     """
     parts = [_GAME.pack(hcp, len(moves), result, 0)]
     for move, evaluation, candidates in moves:
@@ -110,10 +107,7 @@ class Broken(Exception):
 
 
 def scan(data: bytes | memoryview) -> Iterator[Layout]:
-    """Finds games and moves.
-
-    Args:
-        data: The content of a file from the start of a game on.
+    """Finds games and moves in the content of a file from the start of a game on.
 
     Raises:
         Broken: the end of a game cannot be found.
@@ -130,7 +124,12 @@ def scan(data: bytes | memoryview) -> Iterator[Layout]:
             for _ in range(head[1]):
                 move = _MOVE.unpack_from(data, end)
                 if move[2] > _MOST_CANDIDATES:
-                    raise Broken(start, _too_many(len(moves) + 1, move[2]), final=True)
+                    reason = (
+                        f"move {len(moves) + 1} has {move[2]} candidates, but no position has more "
+                        f"than {_MOST_CANDIDATES} moves; the rest of the file cannot be read; "
+                        "copy it again"
+                    )
+                    raise Broken(start, reason, final=True)
                 end += _MOVE.size
                 moves.append(move)
                 candidates.append(end)
@@ -144,19 +143,8 @@ def scan(data: bytes | memoryview) -> Iterator[Layout]:
         number += 1
 
 
-def _too_many(move: int, candidates: int) -> str:
-    return (
-        f"move {move} has {candidates} candidates, but no position has more than "
-        f"{_MOST_CANDIDATES} moves; the rest of the file cannot be read; copy it again"
-    )
-
-
 def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, int, bytes]]:
-    """Cuts a file into blocks of whole games.
-
-    Args:
-        file: An open file.
-        size: Number of bytes to read at once.
+    """Cuts an open file, of which it reads ``size`` bytes at once, into blocks of whole games.
 
     Yields:
         Offset of each block, number of its first game from 0, and its bytes. If the file
@@ -186,32 +174,29 @@ class DecodedGames(NamedTuple):
     """The positions of some games.
 
     Attributes:
+        left_out: The games that cannot be used, in order.
         positions: Searched positions, ``POSITION`` array (n,), game by game.
         turns: Side to move, (n,) uint8.
         lengths: Number of searched positions of each game that is used, (games,) int64.
         results: The result of each of these games for Black, (games,) uint8.
         visits: The candidates of the positions.
         not_searched: Number of moves of these games without candidates.
-        left_out: The games that cannot be used, in order.
     """
 
-    positions: numpy.ndarray
-    turns: numpy.ndarray
-    lengths: numpy.ndarray
-    results: numpy.ndarray
-    visits: Visits
-    not_searched: int
     left_out: list[LeftOut]
+    positions: numpy.ndarray = numpy.empty(0, POSITION)
+    turns: numpy.ndarray = numpy.empty(0, numpy.uint8)
+    lengths: numpy.ndarray = numpy.empty(0, numpy.int64)
+    results: numpy.ndarray = numpy.empty(0, numpy.uint8)
+    visits: Visits = Visits.none(0)
+    not_searched: int = 0
 
 
 def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames:
-    """Decodes games.
+    """Decodes whole games, such as a block of :func:`blocks`.
 
-    A game is left out completely if its board, result, a move or a candidate is wrong.
-
-    Args:
-        data: Whole games, such as a block of :func:`blocks`.
-        strict: Also leave out games with an illegal move.
+    A game is left out completely if its board, result, a move or a candidate is wrong; with
+    ``strict``, also if a move is illegal.
     """
     left_out: list[LeftOut] = []
     layouts: list[Layout] = []
@@ -221,19 +206,12 @@ def decode_games(data: bytes | memoryview, strict: bool = False) -> DecodedGames
     except Broken as broken:
         left_out.append(LeftOut(len(layouts), broken.start, broken.reason))
     layouts, boards = _sound_layouts(layouts, left_out)
-    decoded = _play(data, layouts, boards, left_out, strict) if layouts else _nothing(left_out)
+    decoded = _play(data, layouts, boards, left_out, strict) if layouts else DecodedGames(left_out)
     left_out.sort()
     return decoded
 
 
-class _Boards(NamedTuple):
-    """First boards of games: ``placements`` (n, PLACEMENT_SIZE) and ``turns`` (n,)."""
-
-    placements: numpy.ndarray
-    turns: numpy.ndarray
-
-
-def _sound_layouts(layouts: list[Layout], left_out: list[LeftOut]) -> tuple[list[Layout], _Boards]:
+def _sound_layouts(layouts: list[Layout], left_out: list[LeftOut]) -> tuple[list[Layout], Boards]:
     """Keeps the games that have a board, a result and moves."""
     packed = numpy.frombuffer(b"".join(layout.head[0] for layout in layouts), numpy.uint8)
     boards = unpack(packed.reshape(-1, PACKED_SIZE), HCP)
@@ -248,20 +226,7 @@ def _sound_layouts(layouts: list[Layout], left_out: list[LeftOut]) -> tuple[list
             left_out.append(LeftOut(layout.number, layout.start, reason))
         else:
             good.append(row)
-    kept = _Boards(boards.placements[good], boards.turns[good])
-    return [layouts[row] for row in good], kept
-
-
-def _nothing(left_out: list[LeftOut]) -> DecodedGames:
-    return DecodedGames(
-        numpy.empty(0, POSITION),
-        numpy.empty(0, numpy.uint8),
-        numpy.empty(0, numpy.int64),
-        numpy.empty(0, numpy.uint8),
-        Visits.none(0),
-        0,
-        left_out,
-    )
+    return [layouts[row] for row in good], Boards(*(column[good] for column in boards))
 
 
 class _Played(NamedTuple):
@@ -293,7 +258,7 @@ class _Played(NamedTuple):
 def _play(
     data: bytes | memoryview,
     layouts: list[Layout],
-    boards: _Boards,
+    boards: Boards,
     left_out: list[LeftOut],
     strict: bool,
 ) -> DecodedGames:
@@ -303,6 +268,8 @@ def _play(
     candidates = _candidates(data, layouts, counts)
     moves = candidates["move16"]
     possible, labels = _check_candidates(moves, played.positions, played.turns, counts)
+    searched = numpy.empty(len(labels), CANDIDATE)
+    searched["label"], searched["count"] = labels, candidates["visits"]
     row = numpy.repeat(numpy.arange(len(counts)), counts)
     played.refuse(row[~possible], "a candidate of move {move} is not possible there")
     left_out.extend(
@@ -317,20 +284,13 @@ def _play(
         turns=played.turns[kept],
         lengths=numpy.bincount(played.game[kept], minlength=len(layouts))[used],
         results=played.games.results[used],
-        visits=_visits(labels, candidates["visits"], counts)[numpy.flatnonzero(kept)],
+        visits=Visits(numpy.append(0, numpy.cumsum(counts)), searched)[numpy.flatnonzero(kept)],
         not_searched=int((used[played.game] & (counts == 0)).sum()),
         left_out=left_out,
     )
 
 
-def _visits(labels: numpy.ndarray, visits: numpy.ndarray, counts: numpy.ndarray) -> Visits:
-    """Makes the visits of positions with ``counts`` candidates each."""
-    candidates = numpy.empty(len(labels), CANDIDATE)
-    candidates["label"], candidates["count"] = labels, visits
-    return Visits(numpy.concatenate([[0], numpy.cumsum(counts)]), candidates)
-
-
-def _replay(layouts: list[Layout], boards: _Boards, strict: bool) -> _Played:
+def _replay(layouts: list[Layout], boards: Boards, strict: bool) -> _Played:
     """Replays games and checks the moves played."""
     games = _games(layouts, boards)
     positions, faults = replay(games)
@@ -354,7 +314,7 @@ def _replay(layouts: list[Layout], boards: _Boards, strict: bool) -> _Played:
     return played
 
 
-def _games(layouts: list[Layout], boards: _Boards) -> Games:
+def _games(layouts: list[Layout], boards: Boards) -> Games:
     """Makes columns of the moves of games, not checked."""
     moves = numpy.array([move[0] for layout in layouts for move in layout.moves])
     evaluations = [move[1] for layout in layouts for move in layout.moves]
@@ -376,7 +336,7 @@ def _games(layouts: list[Layout], boards: _Boards) -> Games:
     )
 
 
-def _pieces_before(layouts: list[Layout], boards: _Boards) -> Iterator[int]:
+def _pieces_before(layouts: list[Layout], boards: Boards) -> Iterator[int]:
     """Yields the piece (1..14) that each move of each game moves, 0 for none or a drop."""
     order = our_squares()
     for layout, placement, turn in zip(layouts, boards.placements, boards.turns):

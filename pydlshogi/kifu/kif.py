@@ -44,7 +44,7 @@ from pydlshogi.kifu.kif_text import (
     lines_of,
     square_of,
 )
-from pydlshogi.kifu.legality import first_illegal
+from pydlshogi.kifu.legality import board_of, possible_move
 from pydlshogi.kifu.movement import origins, placement_after
 from pydlshogi.kifu.parsed_game import Game, Move, NoMovesError, RecordError
 from pydlshogi.positions import HAND_NUM, PLY_MAX, PROMOTED, UNKNOWN
@@ -62,7 +62,7 @@ _ORIGIN = rf"[(（]([{''.join(DIGITS)}])([{''.join(DIGITS)}])[)）]"
 _NUMBER = rf"[{BLANKS}]*([0-9０-９]+)(?![0-9０-９])(?:手目|[.．:：)）、])?[{BLANKS}]*"
 _MOVE = (
     rf"(?:[{_MARKS}][{BLANKS}]*)?{TARGET_AND_PIECE}[{BLANKS}]*"
-    rf"(?:打[{BLANKS}]*(?:[(（]00[)）])?|(?:(不?成|生)[{BLANKS}]*)?{_ORIGIN})"
+    rf"(?:打(?:[{BLANKS}]*[(（]00[)）])?|(?:(不?成|生)[{BLANKS}]*)?{_ORIGIN})"
 )
 # Text after a move of KIF: its times, + if a variation begins, a comment.
 _TIME = r"[(（\[][ 　/／:：.,，\-0-9０-９時間分秒]*[)）\]]"
@@ -421,15 +421,17 @@ class _Ki2Reader(_Reader):
         code = CODES[name]
         target = self._target(file, rank)
         after = self._after(code, promotion)
-        may_be_drop = not (side or motion or promotion or origin[0]) and self._can_drop(
-            code, target
-        )
+        in_hand = code <= HAND_NUM and self._placement[SQUARE_NUM + code - 1] > 0
+        named = side or motion or promotion or origin[0]
+        may_be_drop = in_hand and not (named or self._placement[target])
         squares = [] if drop else origins(self._placement, code, target)
         if origin[0] and origin[1]:
             squares = [s for s in squares if s == self._square(origin[0], origin[1])]
         if len(squares) + may_be_drop > 1:
             # Some writers do not count a piece that may not move, because it protects its king.
-            legal = [square for square in squares if self._is_legal(square, target, after)]
+            board = board_of(self._placement, shogi.BLACK)
+            moves = [Move(square, target, after, code, self._line) for square in squares]
+            legal = [move.origin for move in moves if possible_move(board, move) is not None]
             squares = legal if legal or may_be_drop else squares
         squares = _of_side(_of_motion(squares, target, motion), target, side)
         if len(squares) > 1:
@@ -439,13 +441,6 @@ class _Ki2Reader(_Reader):
         square = squares[0] if squares else SQUARE_NUM + code - 1
         self._add(square, target, after, code if squares else 0)
         self._placement = placement_after(self._placement, square, target, after)
-
-    def _can_drop(self, code: int, target: int) -> bool:
-        in_hand = code <= HAND_NUM and self._placement[SQUARE_NUM + code - 1] > 0
-        return in_hand and not self._placement[target]
-
-    def _is_legal(self, origin: int, target: int, after: int) -> bool:
-        return first_illegal(self._placement, 0, [(origin, target, after)]) is None
 
 
 def _of_side(squares: list[int], target: int, side: str | None) -> list[int]:

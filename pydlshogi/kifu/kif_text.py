@@ -34,24 +34,9 @@ from pydlshogi.positions import (
 )
 from pydlshogi.text import UTF_16_REASON, is_utf_16, looks_like_utf_16, without_end_of_file
 
-_NAMES_BY_CODE = {
-    1: ("歩",),
-    2: ("香",),
-    3: ("桂",),
-    4: ("銀",),
-    5: ("金",),
-    6: ("角",),
-    7: ("飛",),
-    8: ("玉", "王"),
-    9: ("と",),
-    10: ("成香", "杏"),
-    11: ("成桂", "圭"),
-    12: ("成銀", "全"),
-    13: ("馬",),
-    14: ("龍", "竜"),
-}
+_NAMES = "歩 香 桂 銀 金 角 飛 玉/王 と 成香/杏 成桂/圭 成銀/全 馬 龍/竜"
 #: Codes of the pieces, 1..14, by their names.
-CODES = {name: code for code, names in _NAMES_BY_CODE.items() for name in names}
+CODES = {name: code for code, names in enumerate(_NAMES.split(), 1) for name in names.split("/")}
 _NUMBERS = {name: number for number, name in enumerate("一二三四五六七八九十", 1)}
 _NUMBERS.update({f"十{name}": 10 + number for name, number in _NUMBERS.items() if number <= 8})
 #: Numbers of files and ranks, by the digits that writers use.

@@ -5,7 +5,7 @@ A game that a foul decided may end with the move that was the foul. It is no mov
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy
 import shogi
@@ -19,14 +19,9 @@ from pydlshogi.rules import is_legal, is_possible
 
 
 def board_of(placement: bytes, turn: int) -> shogi.Board:
-    """Unpacks a placement to a python-shogi board.
+    """Makes a python-shogi board, without a history.
 
-    Args:
-        placement: Board and hands as in ``POSITION``, seen from the side to move.
-        turn: That side, ``shogi.BLACK`` or ``shogi.WHITE``.
-
-    Returns:
-        The board, without a history.
+    ``placement`` is board and hands as in ``POSITION``, seen from ``turn``, the side to move.
     """
     if turn == shogi.WHITE:
         placement = opponents_view(placement)
@@ -44,29 +39,21 @@ def board_of(placement: bytes, turn: int) -> shogi.Board:
     return board
 
 
-def first_illegal(start: bytes, turn: int, moves: list[tuple[int, int, int]]) -> int | None:
-    """Finds the first move of a game that breaks a rule.
+def first_illegal(
+    start: bytes, turn: int, moves: Iterable[tuple[int, int, int]] | Iterable[Move]
+) -> int | None:
+    """Finds the first move of a game that breaks a rule: its number from 0, or None.
 
     Args:
         start: Placement before the first move, seen from the side that makes it.
         turn: That side.
-        moves: Origin, target and piece of each move (:class:`pydlshogi.kifu.parsed_game.Move`). All
-            moves are possible.
-
-    Returns:
-        Number of the move from 0, or None.
+        moves: The moves; or origin, target and piece of each, which are possible.
     """
     board = board_of(start, turn)
-    for ply, (origin, target, piece) in enumerate(moves):
+    for ply, parsed in enumerate(moves):
         stopping.check()
-        to_square = target if board.turn == shogi.BLACK else SQUARES_R180[target]
-        if origin >= SQUARE_NUM:
-            move = shogi.Move(None, to_square, drop_piece_type=origin - SQUARE_NUM + 1)
-        else:
-            from_square = origin if board.turn == shogi.BLACK else SQUARES_R180[origin]
-            promotion = board.piece_type_at(from_square) != piece
-            move = shogi.Move(from_square, to_square, promotion=promotion)
-        if not is_legal(board, move):
+        move = _as_move(board, *parsed[:4])
+        if move is None or not is_legal(board, move):
             return ply
         board.push(move)
     return None
@@ -89,20 +76,25 @@ def possible_move(board: shogi.Board, parsed: Move) -> shogi.Move | None:
 
     It must name the piece that moves, and may not leave the king in check.
     """
-    origin, target = parsed.origin, parsed.target
-    is_drop = origin >= SQUARE_NUM
+    move = _as_move(board, *parsed[:4])
+    return move if move is not None and is_possible(board, move) else None
+
+
+def _as_move(
+    board: shogi.Board, origin: int, target: int, piece: int, claimed: int = 0
+) -> shogi.Move | None:
+    """Converts a move, seen from its side; None if another piece would move."""
     if board.turn == shogi.WHITE:
         target = SQUARES_R180[target]
-        origin = origin if is_drop else SQUARES_R180[origin]
-    if is_drop:
-        move = shogi.Move(None, target, drop_piece_type=origin - SQUARE_NUM + 1)
-    else:
-        piece = board.piece_type_at(origin)
-        move = shogi.Move(origin, target, promotion=piece != parsed.piece)
-        after = shogi.PIECE_PROMOTED[piece] if move.promotion else piece
-        if after != parsed.piece or parsed.claimed not in (0, piece):
-            return None
-    return move if is_possible(board, move) else None
+    if origin >= SQUARE_NUM:
+        return shogi.Move(None, target, drop_piece_type=origin - SQUARE_NUM + 1)
+    if board.turn == shogi.WHITE:
+        origin = SQUARES_R180[origin]
+    before = board.piece_type_at(origin)
+    after = shogi.PIECE_PROMOTED[before] if before != piece else piece
+    if after != piece or claimed not in (0, before):
+        return None
+    return shogi.Move(origin, target, promotion=before != piece)
 
 
 def settle_foul(game: Game) -> None:
@@ -115,18 +107,7 @@ def settle_foul(game: Game) -> None:
     if game.end_mark not in FOULS:
         return
     blames_last = game.end_mark in END_MARKS_FOR_BLACK and game.winner == game.to_move
-    if blames_last or _first_fault(game) == len(game.moves) - 1:
+    if blames_last or first_illegal(game.start, game.turn, game.moves) == len(game.moves) - 1:
         del game.moves[-1:]
         game.end_mark = "%ILLEGAL_MOVE"
         game.result = LOSS if game.to_move == shogi.BLACK else WIN
-
-
-def _first_fault(game: Game) -> int | None:
-    """Finds the first move of a parsed game that breaks a rule: its number from 0, or None."""
-    board = board_of(game.start, game.turn)
-    for ply, parsed in enumerate(game.moves):
-        move = possible_move(board, parsed)
-        if move is None or not is_legal(board, move):
-            return ply
-        board.push(move)
-    return None

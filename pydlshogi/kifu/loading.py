@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,12 +13,11 @@ import numpy
 from pydlshogi.files import remove_leftovers
 from pydlshogi.kifu.cache import CacheError, cache_path, fingerprint, load_cache, save_cache
 from pydlshogi.kifu.mapped_positions import AnyPositions, with_shards
-from pydlshogi.kifu.reading import read_searched, read_sources
+from pydlshogi.kifu.reading import read_sources
 from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.shards import SUFFIX
 from pydlshogi.kifu.sources import KifuError, Source, read_list
-from pydlshogi.kifu.visits import Visits
-from pydlshogi.positions import POSITION
+from pydlshogi.positions import POSITION, Visits, join_visits
 
 _logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def load_positions(
 
     Args:
         kifu_list_file, strict, drop_duplicates: As in
-            :func:`pydlshogi.kifu.reading.read_positions`.
+            :func:`pydlshogi.read_kifu.read_kifu`.
         visits: Also read the visits of HCPE3 files. The cache does not hold them; the records
             are then read, and the cache is neither used nor written.
         sources: The files of the list, if :func:`read_list` has found them already.
@@ -80,43 +80,34 @@ def load_positions(
     for shard in shards:
         if shard.problem:
             raise KifuError(f"the shard {shard.name} cannot be read: {shard.problem}")
-    paths = tuple(shard.path for shard in shards)
-    if shards and len(shards) == len(sources):
-        loaded = Loaded(
-            numpy.empty(0, POSITION), Report(), False, False, cache_path(kifu_list_file)
-        )
-        return loaded._replace(shards=paths, visits=Visits.none(0) if visits else None)
     records = [source for source in sources if not source.name.lower().endswith(SUFFIX)]
-    load = _load_searched if visits else _load_records
-    loaded = load(kifu_list_file, records, strict, drop_duplicates, bool(shards))
-    return loaded._replace(shards=paths)
-
-
-def _load_searched(
-    kifu_list_file: str | os.PathLike[str],
-    sources: list[Source],
-    strict: bool,
-    drop_duplicates: bool,
-    may_be_empty: bool,
-) -> Loaded:
-    """Reads the positions of records and their visits, without the cache."""
-    positions, report, visits = read_searched(
-        kifu_list_file,
-        sources,
-        strict=strict,
-        drop_duplicates=drop_duplicates,
-        may_be_empty=may_be_empty,
-    )
     cache = cache_path(kifu_list_file)
-    return Loaded(positions, report, False, False, cache, visits=visits)
+    loaded = Loaded(numpy.empty(0, POSITION), Report(), False, False, cache)
+    searched: list[Visits] = []
+
+    def read() -> tuple[numpy.ndarray, Report]:
+        return read_sources(
+            kifu_list_file,
+            records,
+            strict=strict,
+            drop_duplicates=drop_duplicates,
+            may_be_empty=bool(shards),
+            visits=searched if visits else None,
+        )
+
+    if records and visits:
+        positions, report = read()
+        loaded = loaded._replace(records=positions, report=report)
+    elif records:
+        loaded = _load_cached(cache, _fingerprint(records, strict, drop_duplicates), read)
+    return loaded._replace(
+        shards=tuple(shard.path for shard in shards),
+        visits=join_visits(searched) if visits else None,
+    )
 
 
-def _load_records(
-    kifu_list_file: str | os.PathLike[str],
-    sources: list[Source],
-    strict: bool,
-    drop_duplicates: bool,
-    may_be_empty: bool,
+def _load_cached(
+    cache: Path, mark: str, read: Callable[[], tuple[numpy.ndarray, Report]]
 ) -> Loaded:
     """Loads the positions of records from the cache, or reads them and writes the cache.
 
@@ -124,12 +115,7 @@ def _load_records(
     changed. An invalid or damaged cache is replaced. A file of the same name that is
     not a cache is left alone. If a record file cannot be opened, or the folder cannot be
     written, no cache is written. Each of these cases logs one warning.
-
-    Raises:
-        KifuError: none of the records can be used, and not ``may_be_empty``.
     """
-    cache = cache_path(kifu_list_file)
-    mark = _fingerprint(sources, strict, drop_duplicates)
     may_save = True
     try:
         cached = load_cache(cache, mark)
@@ -144,13 +130,7 @@ def _load_records(
             else "it is left alone, and no cache is used; move or delete it to have one"
         )
         _logger.warning("the cache %s is not used: %s; %s", cache, error, action)
-    positions, report = read_sources(
-        kifu_list_file,
-        sources,
-        strict=strict,
-        drop_duplicates=drop_duplicates,
-        may_be_empty=may_be_empty,
-    )
+    positions, report = read()
     saved = may_save and _save(cache, mark, positions, report)
     return Loaded(positions, report, False, saved, cache)
 

@@ -13,8 +13,7 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.kifu.shards import Shard
-from pydlshogi.kifu.visits import Visits, join
-from pydlshogi.positions import POSITION
+from pydlshogi.positions import POSITION, Visits, join_visits
 
 # Positions that are copied at a time where all are read.
 _ROWS = 1 << 16
@@ -88,7 +87,7 @@ class MappedPositions:
         for part, places, inside in self._by_part(numbers):
             found.append(self._visits_in(part, inside))
             order.append(places)
-        return join(found)[numpy.argsort(numpy.concatenate(order))]
+        return join_visits(found)[numpy.argsort(numpy.concatenate(order))]
 
     def _visits_in(self, part: int, rows: numpy.ndarray) -> Visits:
         """Copies the visits of some positions of a part."""
@@ -99,8 +98,7 @@ class MappedPositions:
     def checksum(self, of_array: Any) -> int:
         """Computes a checksum of all positions, without reading the shards.
 
-        Args:
-            of_array: Function that computes the checksum of a ``POSITION`` array.
+        ``of_array`` computes that of a ``POSITION`` array.
         """
         sums = [of_array(self._records), *(shard.checksum for shard in self._shards)]
         if self._visits is not None:
@@ -115,12 +113,9 @@ AnyPositions = Union[numpy.ndarray, MappedPositions]
 def with_shards(
     records: numpy.ndarray, paths: Sequence[str], visits: Visits | None = None
 ) -> AnyPositions:
-    """Adds the positions of shards, and visits, to an array of positions.
+    """Adds the positions of shards, and visits, to a ``POSITION`` array (n,).
 
-    Args:
-        records: ``POSITION`` array, (n,).
-        paths: The shards.
-        visits: Visits of ``records``; None if they are not used.
+    ``visits`` are those of ``records``, None if they are not used.
 
     Raises:
         ShardError: a file is no shard or is damaged.

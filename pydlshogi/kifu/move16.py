@@ -67,13 +67,12 @@ DROP_PIECES = {APERY.drop_origin + number + 1: kind + 1 for number, kind in enum
 def unpack_moves(
     moves: numpy.ndarray, placements: numpy.ndarray, turns: numpy.ndarray, layout: Layout
 ) -> tuple[Moves, numpy.ndarray]:
-    """Unpacks moves.
+    """Unpacks moves (n,) uint16.
 
     Args:
-        moves: (n,) uint16.
-        placements: The boards on which they are made, (n, PLACEMENT_SIZE) uint8.
-        turns: Side to move, (n,).
-        layout: Their format.
+        moves, layout: The moves and their format.
+        placements, turns: The boards on which they are made, (n, PLACEMENT_SIZE) uint8, and the
+            sides to move, (n,).
 
     Returns:
         The moves, not checked on the board; and whether the 16 bits follow the format, (n,)
@@ -116,16 +115,9 @@ def _pieces_after() -> numpy.ndarray:
 def pack_moves(
     labels: numpy.ndarray, placements: numpy.ndarray, turns: numpy.ndarray, layout: Layout
 ) -> numpy.ndarray:
-    """Packs moves.
+    """Packs possible moves, given by their labels (n,) (:mod:`pydlshogi.features`): (n,) uint16.
 
-    Args:
-        labels: Labels of possible moves, (n,) (:mod:`pydlshogi.features`).
-        placements: The boards on which they are made, (n, PLACEMENT_SIZE) uint8.
-        turns: Side to move, (n,).
-        layout: The format.
-
-    Returns:
-        (n,) uint16.
+    The other arguments are those of :func:`unpack_moves`.
     """
     direction, target = numpy.divmod(labels.astype(numpy.intp), SQUARE_NUM)
     turns = turns.astype(numpy.intp)
@@ -158,10 +150,9 @@ def _origins(
 
 @functools.lru_cache(maxsize=1)
 def _squares_behind() -> numpy.ndarray:
-    """Returns the squares a move can come from, nearest first.
+    """Returns the squares a move can come from, nearest first, -1 for none.
 
-    Returns:
-        (8, 10, 81): by distance less one, plain direction and target; -1 for none.
+    They are (8, 10, 81): by distance less one, plain direction and target.
     """
     behind = numpy.full((8, _PLAIN_DIRECTIONS, SQUARE_NUM), -1)
     for origin in shogi.SQUARES:

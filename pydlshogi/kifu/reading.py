@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy
 
@@ -22,14 +22,12 @@ from pydlshogi.bar import bar
 from pydlshogi.kifu import stopping
 from pydlshogi.kifu.fixed import limit_evaluations
 from pydlshogi.kifu.formats import Record, is_binary, records_of
-from pydlshogi.kifu.parts import parts_of, read_part
-from pydlshogi.kifu.record_batch import Batch, File, read_batch, read_records
+from pydlshogi.kifu.record_batch import Batch, File, parts_of, read_batch, read_part, read_records
 from pydlshogi.kifu.replay import rows_of
 from pydlshogi.kifu.report import Note, Report
 from pydlshogi.kifu.shards import SUFFIX
 from pydlshogi.kifu.sources import KifuError, Source, is_archive, read_archive, read_list
-from pydlshogi.kifu.visits import Visits, join
-from pydlshogi.positions import POSITION
+from pydlshogi.positions import POSITION, Visits
 
 # A batch ends when its files have this many bytes, or when it has this many files. A larger file
 # is divided into batches of records.
@@ -47,50 +45,13 @@ def read_positions(
 ) -> tuple[numpy.ndarray, Report]:
     """Reads all records that a kifu list names, without the cache.
 
-    Args:
-        kifu_list_file: A text file (:mod:`pydlshogi.kifu.sources`). Each line is the path of
-            a record file, a folder or an archive.
-        strict: Also leave out games with an illegal move, such as one that leaves the king
-            in check. Much slower.
-        drop_duplicates: Use only the first of several games with the same moves.
+    Arguments, order and errors are those of :func:`pydlshogi.read_kifu.read_kifu`.
 
     Returns:
-        ``POSITION`` array (n,): every position in which a move was played, in the order of
-        the list; and the report.
-
-    Raises:
-        KifuError: the list is missing or empty, or none of its records can be used.
+        ``POSITION`` array (n,), and the report.
     """
-    return read_sources(
-        kifu_list_file,
-        read_list(kifu_list_file),
-        strict=strict,
-        drop_duplicates=drop_duplicates,
-    )
-
-
-def read_searched(
-    kifu_list_file: str | os.PathLike[str],
-    sources: list[Source],
-    *,
-    strict: bool,
-    drop_duplicates: bool,
-    may_be_empty: bool = False,
-) -> tuple[numpy.ndarray, Report, Visits]:
-    """Reads files as :func:`read_sources`, and also the visits of the positions.
-
-    Only HCPE3 files have visits. The positions of other files have no candidates.
-    """
-    visits: list[Visits] = []
-    positions, report = read_sources(
-        kifu_list_file,
-        sources,
-        strict=strict,
-        drop_duplicates=drop_duplicates,
-        may_be_empty=may_be_empty,
-        visits=visits,
-    )
-    return positions, report, join(visits)
+    sources = read_list(kifu_list_file)
+    return read_sources(kifu_list_file, sources, strict=strict, drop_duplicates=drop_duplicates)
 
 
 def read_sources(
@@ -102,11 +63,15 @@ def read_sources(
     may_be_empty: bool = False,
     visits: list[Visits] | None = None,
 ) -> tuple[numpy.ndarray, Report]:
-    """Reads the files that ``read_list`` found. Other arguments, result and errors as above.
+    """Reads the files that ``read_list`` found. Result and errors as above.
 
     Args:
+        kifu_list_file: Name of the list, for messages.
+        sources: The files.
+        strict: Whether to leave out games with an illegal move.
+        drop_duplicates: Whether to use only the first of several games with the same moves.
         may_be_empty: Whether it is no error that none of the records can be used.
-        visits: Receives the visits of each batch.
+        visits: Receives the visits of each batch. Only HCPE3 files have candidates.
     """
     report = Report(duplicates_dropped=drop_duplicates)
     chunks: list[numpy.ndarray] = []
@@ -114,40 +79,22 @@ def read_sources(
         limit_evaluations(read.positions)
         chunks.append(read.positions)
         if visits is not None:
-            visits.append(read.visits)
+            visits.append(read.visits_of_all())
     if not (report.positions or may_be_empty):
-        why = f"; the first: {report.excluded[0]}" if report.excluded else ""
         raise KifuError(
             f"no record of the kifu list {os.fspath(kifu_list_file)} can be used "
-            f"({report.records} left out{why})"
+            f"({report.records} left out{report.first_left_out()})"
         )
     return _concatenate(chunks, report.positions), report
 
 
-class Read(NamedTuple):
-    """The positions of a batch.
-
-    Attributes:
-        positions: ``POSITION`` array, (n,). Evaluations from HCPE, HCPE3 and PSV files are
-            not limited.
-        turns: Side to move of each, (n,) uint8.
-        visits: Their visits; no candidates if the format has none.
-    """
-
-    positions: numpy.ndarray
-    turns: numpy.ndarray
-    visits: Visits
-
-
 def stream(
     sources: list[Source], report: Report, *, strict: bool, drop_duplicates: bool
-) -> Iterator[Read]:
-    """Reads sources, a batch at a time.
+) -> Iterator[Batch]:
+    """Reads sources, a batch at a time: positions, sides to move and visits of the games used.
 
-    Args:
-        sources: The files.
-        report: Receives the counts and notes.
-        strict, drop_duplicates: As above.
+    Evaluations from HCPE, HCPE3 and PSV files are not limited. ``report`` receives the counts and
+    notes. The other arguments are those of :func:`read_sources`.
     """
     first_with: dict[bytes, tuple[str, int]] = {}
     report.excluded.extend(
@@ -165,17 +112,16 @@ def stream(
                     reason = f"same moves as {earlier[0]}, record {earlier[1]}"
                     report.duplicates.append(record.note(0, reason))
                     kept[number] = not drop_duplicates
-            visits = batch.visits or Visits.none(len(batch.positions))
-            read = Read(batch.positions, batch.turns, visits)
             if not kept.all():
+                # Only text records have keys, and they have no visits.
                 rows = rows_of(batch.lengths, numpy.flatnonzero(kept))
-                read = Read(read.positions[rows], read.turns[rows], visits[rows])
-            report.count(batch.results[kept].tolist(), len(read.positions))
+                batch.positions, batch.turns = batch.positions[rows], batch.turns[rows]
+            report.count(batch.results[kept].tolist(), len(batch.positions))
             report.records += len(kept) + batch.unlisted - batch.remarks
             report.excluded.extend(batch.excluded)
             report.unreadable += batch.unreadable
             report.contradictions.extend(batch.contradictions)
-            yield read
+            yield batch
     report.records += len(report.excluded)
 
 

@@ -110,10 +110,7 @@ class Fault(NamedTuple):
 
 
 def replay(games: Games) -> tuple[numpy.ndarray, list[Fault]]:
-    """Plays games and packs the position before each move.
-
-    Args:
-        games: At least one game.
+    """Plays games, at least one, and packs the position before each move.
 
     Returns:
         The positions, ``POSITION`` (moves,), in the order of the moves; and the first

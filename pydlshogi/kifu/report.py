@@ -71,6 +71,10 @@ class Report:
     unreadable: int = 0
     contradictions: list[Note] = field(default_factory=list)
 
+    def first_left_out(self) -> str:
+        """Names the first record that is left out, for a message; empty if there is none."""
+        return f"; the first: {self.excluded[0]}" if self.excluded else ""
+
     def count(self, results: Sequence[int], positions: int) -> None:
         """Counts used games, given their results for Black and the number of their positions."""
         self.games += len(results)
@@ -80,6 +84,16 @@ class Report:
         self.draws += results.count(DRAW)
         self.unknowns += results.count(UNKNOWN)
 
+    def _kinds(self) -> list[tuple[str, str, list[Note]]]:
+        """Lists the kinds of notes: a title, a word for a table, the notes."""
+        done = "dropped" if self.duplicates_dropped else "kept"
+        contradiction = "end mark and summary disagree, the end mark counts"
+        return [
+            ("left out", "left out", self.excluded),
+            (f"duplicate, {done}", f"{done} duplicate", self.duplicates),
+            (contradiction, "contradiction", self.contradictions),
+        ]
+
     def lines(self, most: int = 10) -> Iterator[str]:
         """Yields lines for a person. Of each kind of notes the first ``most`` are listed."""
         yield (
@@ -87,12 +101,7 @@ class Report:
             f"Black won {self.black_wins}, White won {self.white_wins}, "
             f"drawn {self.draws}, unknown {self.unknowns}"
         )
-        duplicates = "dropped" if self.duplicates_dropped else "kept"
-        for title, notes in (
-            ("left out", self.excluded),
-            (f"duplicate, {duplicates}", self.duplicates),
-            ("end mark and summary disagree, the end mark counts", self.contradictions),
-        ):
+        for title, _, notes in self._kinds():
             if notes:
                 yield f"{title}: {len(notes)}"
                 yield from (f"  {note}" for note in notes[:most])
@@ -107,14 +116,8 @@ class Report:
     def write_tsv(self, path: str | os.PathLike[str]) -> None:
         """Writes all notes as :func:`write_table` does, with a line of titles."""
         rows: list[tuple[object, ...]] = [TITLES]
-        duplicate = "dropped duplicate" if self.duplicates_dropped else "kept duplicate"
-        for kind, notes in (
-            ("left out", self.excluded),
-            (duplicate, self.duplicates),
-            ("contradiction", self.contradictions),
-        ):
-            for note in notes:
-                rows.append((kind, *note))
+        for _, kind, notes in self._kinds():
+            rows.extend((kind, *note) for note in notes)
         write_table(path, rows)
 
     def to_plain(self) -> dict[str, Any]:
@@ -127,10 +130,8 @@ class Report:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Report:
         """Rebuilds a report from the result of ``to_plain``."""
-        report = cls(**plain)
-        for key in _NOTES:
-            setattr(report, key, [Note(*note) for note in plain[key]])
-        return report
+        notes = {key: [Note(*note) for note in plain[key]] for key in _NOTES}
+        return cls(**{**plain, **notes})
 
 
 def write_table(path: str | os.PathLike[str], rows: Iterable[Sequence[object]]) -> None:

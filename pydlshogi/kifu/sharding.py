@@ -30,7 +30,7 @@ from pydlshogi.kifu.reading import stream
 from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.shards import MAGIC, SUFFIX, Shard, ShardError, write_shard
 from pydlshogi.kifu.sources import KifuError, Source
-from pydlshogi.kifu.visits import Visits, join
+from pydlshogi.positions import Visits, join_visits
 
 #: Name of the list of the shards; training reads it.
 LIST = "list.txt"
@@ -84,28 +84,7 @@ def make_shards(
             raise KifuError(
                 f"{source.name} is a shard already. Name it in the training list itself."
             )
-    progress = read_progress(folder, Task(sources, strict, size))
-    continued = progress.groups > 0
-    # Before the first shard: the next run then knows which list the shards belong to.
-    write_progress(folder, progress)
-    damaged = {_group_of(name) for name in _checked(progress.shards, folder)}
-    for number, group in enumerate(_groups(sources)):
-        if number >= progress.groups:
-            if progress.before_missing is None and any(source.problem for source in group):
-                progress.before_missing = progress.so_far()
-            # The list of a run with unreadable files names shards that are now written again.
-            (folder / LIST).unlink(missing_ok=True)
-            _make_group(folder, number, group, progress, strict=strict, size=size)
-        elif number in damaged:
-            _repair_group(folder, number, group, progress, strict=strict, size=size)
-    report = Report.from_plain(progress.report)
-    if not progress.shards:
-        why = f"; the first: {report.excluded[0]}" if report.excluded else ""
-        raise KifuError(f"no record can be used ({report.records} left out{why})")
-    remove_other_shards(folder, progress)
-    with write_beside(folder / LIST) as file:
-        file.write("".join(f"{name}\n" for name in progress.shards).encode())
-    return Made(progress.shards, report, continued)
+    return _Maker(folder, Task(sources, strict, size)).make()
 
 
 def _groups(sources: Sequence[Source]) -> Iterator[list[Source]]:
@@ -122,57 +101,101 @@ def _groups(sources: Sequence[Source]) -> Iterator[list[Source]]:
         yield group
 
 
-def _make_group(
-    folder: Path, number: int, group: list[Source], progress: Progress, *, strict: bool, size: int
-) -> None:
-    """Makes the shards of a group, and writes the progress if all its files could be read."""
-    report = Report()
-    progress.shards += _write_shards(folder, number, group, report, strict=strict, size=size)
-    total = _add(Report.from_plain(progress.report), report)
-    progress.report = total.to_plain()
-    progress.groups = number + 1
-    # The next run reads the groups again from the first file on that could not be read.
-    if not total.unreadable:
+class _Maker:
+    """Makes the shards of a task in a folder."""
+
+    def __init__(self, folder: Path, task: Task) -> None:
+        self._folder = folder
+        self._task = task
+        self._progress = read_progress(folder, task)
+
+    def make(self) -> Made:
+        """Makes the shards that an earlier run has not made, and those that are damaged."""
+        folder, progress = self._folder, self._progress
+        continued = progress.groups > 0
+        # Before the first shard: the next run then knows which list the shards belong to.
         write_progress(folder, progress)
+        damaged = {_group_of(name) for name in _damaged(progress.shards, folder)}
+        for number, group in enumerate(_groups(self._task.sources)):
+            if number >= progress.groups:
+                if progress.before_missing is None and any(source.problem for source in group):
+                    progress.before_missing = progress.so_far()
+                # The list of a run with unreadable files names shards that are now written again.
+                (folder / LIST).unlink(missing_ok=True)
+                self._make_group(number, group)
+            elif number in damaged:
+                self._repair_group(number, group)
+        report = Report.from_plain(progress.report)
+        if not progress.shards:
+            raise KifuError(
+                f"no record can be used ({report.records} left out{report.first_left_out()})"
+            )
+        for path in folder.glob(f"*{SUFFIX}"):  # of an earlier run
+            if _NAME.fullmatch(path.name) and path.name not in progress.shards:
+                path.unlink()
+        with write_beside(folder / LIST) as file:
+            file.write("".join(f"{name}\n" for name in progress.shards).encode())
+        return Made(progress.shards, report, continued)
 
+    def _make_group(self, number: int, group: list[Source]) -> None:
+        """Makes the shards of a group, and writes the progress if all its files could be read."""
+        report = Report()
+        progress = self._progress
+        progress.shards += self._write_shards(number, group, report)
+        total = _add(Report.from_plain(progress.report), report)
+        progress.report = total.to_plain()
+        progress.groups = number + 1
+        # The next run reads the groups again from the first file on that could not be read.
+        if not total.unreadable:
+            write_progress(self._folder, progress)
 
-def _repair_group(
-    folder: Path, number: int, group: list[Source], progress: Progress, *, strict: bool, size: int
-) -> None:
-    """Makes the shards of a finished group again. Their names and the report stay.
+    def _repair_group(self, number: int, group: list[Source]) -> None:
+        """Makes the shards of a finished group again. Their names and the report stay.
 
-    Raises:
-        ShardingError: a file cannot be read; damaged shards are deleted, so that the same
-            command makes them again.
-    """
-    report = Report()
-    names = _write_shards(folder, number, group, report, strict=strict, size=size)
-    if report.unreadable or names != _shards_of(number, progress):
-        for name in {*names, *_shards_of(number, progress)}:
-            (folder / name).unlink(missing_ok=True)
-        why = f"; the first: {report.excluded[0]}" if report.excluded else ""
-        raise ShardingError(
-            f"damaged shards of {folder} cannot be made again, because files cannot be read{why}. "
-            "Make them readable, and repeat the command."
-        )
+        Raises:
+            ShardingError: a file cannot be read; damaged shards are deleted, so that the same
+                command makes them again.
+        """
+        report = Report()
+        earlier = [name for name in self._progress.shards if _group_of(name) == number]
+        names = self._write_shards(number, group, report)
+        if report.unreadable or names != earlier:
+            for name in {*names, *earlier}:
+                (self._folder / name).unlink(missing_ok=True)
+            raise ShardingError(
+                f"damaged shards of {self._folder} cannot be made again, because files cannot be "
+                f"read{report.first_left_out()}. Make them readable, and repeat the command."
+            )
 
+    def _write_shards(self, number: int, group: list[Source], report: Report) -> list[str]:
+        """Writes the shards of a group, and returns their names."""
+        names = []
+        for part, (positions, visits) in enumerate(self._cut(group, report)):
+            name = f"{number:05}-{part:05}{SUFFIX}"
+            remove_leftovers(self._folder / name)
+            write_shard(self._folder / name, positions, visits)
+            names.append(name)
+        return names
 
-def _shards_of(number: int, progress: Progress) -> list[str]:
-    """Lists the shards of a group."""
-    return [name for name in progress.shards if _group_of(name) == number]
-
-
-def _write_shards(
-    folder: Path, number: int, group: list[Source], report: Report, *, strict: bool, size: int
-) -> list[str]:
-    """Writes the shards of a group, and returns their names."""
-    names = []
-    for part, (positions, visits) in enumerate(_cut(group, report, strict, size)):
-        name = f"{number:05}-{part:05}{SUFFIX}"
-        remove_leftovers(folder / name)
-        write_shard(folder / name, positions, visits)
-        names.append(name)
-    return names
+    def _cut(self, group: list[Source], report: Report) -> Iterator[tuple[numpy.ndarray, Visits]]:
+        """Reads a group, and yields the positions and visits of a shard; at the end, fewer."""
+        size = self._task.size
+        waiting: list[tuple[numpy.ndarray, Visits]] = []
+        count = 0
+        for read in stream(group, report, strict=self._task.strict, drop_duplicates=False):
+            limit_evaluations(read.positions)
+            waiting.append((read.positions, read.visits_of_all()))
+            count += len(read.positions)
+            if count < size:
+                continue
+            positions, visits = _join(waiting)
+            end = count - count % size
+            for start in range(0, end, size):
+                yield positions[start : start + size], visits[start : start + size]
+            waiting = [(positions[end:], visits[end:])]
+            count -= end
+        if count:
+            yield _join(waiting)
 
 
 def _group_of(name: str) -> int:
@@ -180,48 +203,19 @@ def _group_of(name: str) -> int:
     return int(name.partition("-")[0])
 
 
-def _checked(names: Sequence[str], folder: Path) -> Iterator[str]:
-    """Yields the shards that are missing or damaged; shows a progress bar."""
+def _damaged(names: Sequence[str], folder: Path) -> Iterator[str]:
+    """Reads all shards, and yields those that are missing or damaged; shows a progress bar."""
     for name in bar(names, desc="check shards", unit="shard", leave=False):
-        if not _is_intact(folder / name):
+        try:
+            Shard(folder / name).check()
+        except (FileNotFoundError, IsADirectoryError, ShardError):
             yield name
-
-
-def _is_intact(path: Path) -> bool:
-    """Says whether a shard exists and is not damaged; reads all of it."""
-    try:
-        Shard(path).check()
-    except (FileNotFoundError, IsADirectoryError, ShardError):
-        return False
-    return True
-
-
-def _cut(
-    group: list[Source], report: Report, strict: bool, size: int
-) -> Iterator[tuple[numpy.ndarray, Visits]]:
-    """Reads a group, and yields ``size`` positions and their visits; at the end, fewer."""
-    waiting: list[tuple[numpy.ndarray, Visits]] = []
-    count = 0
-    for read in stream(group, report, strict=strict, drop_duplicates=False):
-        limit_evaluations(read.positions)
-        waiting.append((read.positions, read.visits))
-        count += len(read.positions)
-        if count < size:
-            continue
-        positions, visits = _join(waiting)
-        end = count - count % size
-        for start in range(0, end, size):
-            yield positions[start : start + size], visits[start : start + size]
-        waiting = [(positions[end:], visits[end:])]
-        count -= end
-    if count:
-        yield _join(waiting)
 
 
 def _join(parts: list[tuple[numpy.ndarray, Visits]]) -> tuple[numpy.ndarray, Visits]:
     """Joins parts of a shard."""
     positions, visits = zip(*parts)
-    return numpy.concatenate(positions), join(visits)
+    return numpy.concatenate(positions), join_visits(visits)
 
 
 def _add(total: Report, part: Report) -> Report:
@@ -269,8 +263,7 @@ class Task(NamedTuple):
     def may_complete(self, first_missing: Sequence[Any]) -> bool:
         """Says whether another task is the same as this one, up to its first missing file.
 
-        Args:
-            first_missing: What :meth:`first_missing` of the other task returned.
+        ``first_missing`` is what :meth:`first_missing` of the other task returned.
         """
         if not first_missing:
             return False
@@ -346,13 +339,6 @@ def read_progress(folder: Path, task: Task) -> Progress:
             "since, or another version of pydlshogi made it. Delete it, or choose another folder."
         )
     return progress
-
-
-def remove_other_shards(folder: Path, progress: Progress) -> None:
-    """Removes the shards of an earlier run that are not shards of this one."""
-    for path in folder.glob(f"*{SUFFIX}"):
-        if _NAME.fullmatch(path.name) and path.name not in progress.shards:
-            path.unlink()
 
 
 def lists_shards(path: Path) -> bool:

@@ -9,7 +9,7 @@ header             64 bytes: ``MAGIC``; then, little-endian, the size of a recor
                    header so far; zeros
 records            ``POSITION`` records
 visits             only if there are candidates: ``starts`` and ``candidates`` of
-                   :class:`pydlshogi.kifu.visits.Visits`
+                   :class:`pydlshogi.positions.Visits`
 table              CRC-32 of each block of records, then of the visits of each
                    block, if there are any; the last block may be shorter
 =================  ==============================================================
@@ -39,8 +39,7 @@ import numpy
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import plain_file, write_beside
-from pydlshogi.kifu.visits import CANDIDATE, Visits
-from pydlshogi.positions import POSITION, raw_bytes
+from pydlshogi.positions import CANDIDATE, POSITION, Visits, raw_bytes
 
 #: Suffix of a shard's name.
 SUFFIX = ".shard"
@@ -68,12 +67,7 @@ class ShardError(UserError):
 
 
 def write_shard(path: Path, positions: numpy.ndarray, visits: Visits | None = None) -> None:
-    """Writes a shard atomically.
-
-    Args:
-        path: The file to create or replace.
-        positions: ``POSITION`` array, (n,), n at least 1.
-        visits: Their visits; None if there are none.
+    """Writes a shard of a ``POSITION`` array (n,), n at least 1, and of its visits, atomically.
 
     Raises:
         OSError: the file cannot be written.
@@ -236,8 +230,7 @@ class Shard:
     def prefetch_candidates(self, rows: numpy.ndarray) -> None:
         """Asks the system to read the candidates of positions; waits for their ``starts``.
 
-        Args:
-            rows: As for :meth:`prefetch`, which should have asked for the ``starts``.
+        :meth:`prefetch` should have asked for the ``starts``.
         """
         if not self.has_visits:
             return

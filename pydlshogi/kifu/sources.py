@@ -88,20 +88,26 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
         KifuError: the list is missing, unreadable or empty, or the file is a record or an
             archive instead of a list.
     """
+    path = os.fspath(kifu_list_file)
     try:
-        data = plain_file(kifu_list_file, pipe=True).read_bytes()
+        data = plain_file(path, pipe=True).read_bytes()
     except OSError as error:
         raise KifuError(
-            f"the kifu list {os.fspath(kifu_list_file)} cannot be read ({error.strerror}); "
+            f"the kifu list {path} cannot be read ({error.strerror}); "
             "give a text file with one path of a record on each line"
         ) from error
     # A line of such a file may name a folder: "/" separates two CSA records.
-    if _is_no_list(os.fspath(kifu_list_file), data):
+    if (
+        is_readable_name(path)
+        or data.startswith(_BINARY)
+        or _CSA_MOVE.search(data)
+        or looks_like_kif(data)
+    ):
         raise KifuError(
-            f"{os.fspath(kifu_list_file)} is a record, an archive or a program's file, not a kifu "
+            f"{path} is a record, an archive or a program's file, not a kifu "
             "list; write its path into a text file, one path a line, and give that file"
         )
-    places = _places(os.fspath(kifu_list_file))
+    places = _places(path)
     sources: list[Source] = []
     for number, names in enumerate(_lines(data), 1):
         if names[0]:
@@ -110,17 +116,10 @@ def read_list(kifu_list_file: str | os.PathLike[str]) -> list[Source]:
             sources.extend(_find([*names, *bare], places, number))
     if not sources:
         raise KifuError(
-            f"the kifu list {os.fspath(kifu_list_file)} names no file; "
+            f"the kifu list {path} names no file; "
             "write the path of a record, a folder or an archive on each line"
         )
     return sources
-
-
-def _is_no_list(name: str, data: bytes) -> bool:
-    """Tests by name and content whether a file is something else than a list."""
-    if is_readable_name(name):
-        return True
-    return data.startswith(_BINARY) or _CSA_MOVE.search(data) is not None or looks_like_kif(data)
 
 
 def _places(kifu_list_file: str) -> list[str]:
@@ -189,7 +188,9 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
         except (OSError, ValueError):
             continue
         if stat.S_ISDIR(status.st_mode):
-            yield from _find_in_folder(name, path, line)
+            found = list(_find_in_folder(name, path))
+            problem = f"{_naming(line)}, but the folder holds no record"
+            yield from found or [Source(name, path, -1, 0, problem)]
         elif not stat.S_ISREG(status.st_mode):
             problem = f"{_naming(line)}, but it is a device or a pipe; name a file"
             yield Source(name, "", -1, 0, problem)
@@ -204,26 +205,19 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
     yield Source(readable, "", -1, 0, problem)
 
 
-def _find_in_folder(name: str, path: str, line: int) -> Iterator[Source]:
+def _find_in_folder(name: str, path: str) -> Iterator[Source]:
     """Finds all records in a folder and its subfolders, and the archives, with their problem."""
-    found = False
     for inside, shown, problem in _walk(path, name):
         if problem:
             yield Source(shown, "", -1, 0, problem)
-            found = True
         elif is_record_name(inside):
             try:
                 status = os.stat(inside)
             except OSError as error:
                 yield Source(shown, "", -1, 0, f"its size cannot be read ({error.strerror})")
-                found = True
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield Source(shown, inside, status.st_size, status.st_mtime_ns)
-                found = True
-    if not found:
-        problem = f"{_naming(line)}, but the folder holds no record"
-        yield Source(name, path, -1, 0, problem)
 
 
 def _walk(path: str, name: str) -> Iterator[tuple[str, str, str]]:

@@ -168,7 +168,7 @@ def load_settings(path: Path, given: Path | None) -> LoopSettings:
     if settings.match_games % 2 or settings.games < 1 or settings.batch < 1:
         raise ConfigError(f"{source}: games and batch are at least 1, and match_games is even.")
     for name in _out_of_range(settings.self_play):
-        raise ConfigError(f"{source}: self_play.{name} is out of range. See self_play --help.")
+        raise ConfigError(f"{source}: self_play.{name} is out of its range, which the help names.")
     if given or not path.exists():
         with write_beside(path) as file:
             text = json.dumps(dataclasses.asdict(settings), indent=2, ensure_ascii=False)

@@ -12,10 +12,9 @@ from pydlshogi.kifu.loading import Loaded, load_positions
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks, with_shards
 from pydlshogi.kifu.report import Report
 from pydlshogi.kifu.sources import Source, read_list
-from pydlshogi.kifu.visits import Visits
 from pydlshogi.network.network import Network
 from pydlshogi.outputs import real_path
-from pydlshogi.positions import NO_EVALUATION, count_common
+from pydlshogi.positions import NO_EVALUATION, Visits, count_common
 from pydlshogi.text import counted
 from pydlshogi.training import log
 from pydlshogi.training.order import make_order, random_of

@@ -25,8 +25,7 @@ import numpy
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.features import LABEL_NUM, WINS
 from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks
-from pydlshogi.kifu.visits import Visits
-from pydlshogi.positions import NO_EVALUATION
+from pydlshogi.positions import NO_EVALUATION, Visits
 from pydlshogi.training.eval_scale import win_probability
 from pydlshogi.training.recipe import EVAL_SCALE, VISITS, Recipe
 

@@ -156,6 +156,13 @@ def test_the_summary_counts_the_models_choices():
     assert game.black_wins() == [0.5, pytest.approx(0.4), 0.5, None]
 
 
+def test_the_first_choice_is_no_mistake_and_another_move_is():
+    first, other = map(shogi.Move.from_usi, ("7g7f", "2g2f"))
+    opinions = [Opinion([Candidate(first, 0.6), Candidate(other, 0.3)], 0.9), Opinion([], 0.4)]
+    marks = [analyze(game_of(move), opinions).moves[0].mark for move in ("7g7f", "2g2f")]
+    assert marks == ["", "bad"]
+
+
 def test_a_search_finds_a_mate_that_the_network_does_not_see(network):
     (before, after) = Searcher(network, 5).opinions(game_of("G*5b", sfen=MATE))
     assert before.win == 1.0

@@ -70,6 +70,19 @@ def test_bodies_are_bounded_and_must_be_json_objects(client):
         assert client.send("POST", "new", body)[0] == 400
 
 
+def test_an_address_that_is_none_is_refused(client, server):
+    with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+        host = f"127.0.0.1:{server.server_port}"
+        connection.sendall(f"GET http://[x HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 404")
+
+
+def test_a_huge_record_is_refused_at_once(client):
+    text = "PI\n+\n" + "+2838HI\n-8272HI\n+3828HI\n-7282HI\n" * 6500
+    record = base64.b64encode(text.encode()).decode()
+    assert "too large" in client.refused("new", start={"record": record, "file": "a.csa"})
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["../x", "..%2Fgames", "20260101-000000-00000000", "a" * 5000])
 def test_a_game_that_is_not_there_is_refused_with_a_sentence(client, name):

@@ -143,7 +143,7 @@ def test_a_folder_may_have_the_name_of_a_start(tmp_path, monkeypatch):
     assert show_position.main(["startpos", "--board", "-o", "a.png"]) == 0
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("language", ["en", pytest.param("ja", marks=pytest.mark.long)])
 def test_a_game_becomes_kif_graph_and_page(language, model, tmp_path, capsys):
     arguments = [str(GAME), "-m", model, "-o", str(tmp_path / "new"), "--language", language]
     assert analyze_kifu.main([*arguments, "--seconds", "0"]) == 0

@@ -659,6 +659,7 @@ def test_sigterm_while_records_are_read_removes_what_was_unpacked(folder, monkey
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_program_with_one_sentence_and_its_status(folder, number, status):
     words = "train.txt test.txt --gpu -1 -b 2 -i 1 --test_batchsize 1 --model m --state s"
+    words += " --channels 8"
     process = subprocess.Popen(
         program(*words.split()),
         stderr=subprocess.PIPE,

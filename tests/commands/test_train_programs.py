@@ -46,7 +46,7 @@ def call(name, options):
 
 
 def test_a_program_trains_its_network_with_the_books_files_and_lines(folder, name):
-    messages = call(name, "--iterations 2")
+    messages = call(name, "--iterations 2 --channels 16")
     _, accuracy, arrays = PROGRAMS[name]
     kind = name[len("train_") :]
     assert name_of(load_network(f"model/model_{kind}")) == kind

@@ -264,7 +264,7 @@ def test_a_list_names_such_files_beside_records(format_, games, expected, tmp_pa
 
 @FORMATS
 def test_parts_of_a_file_give_what_the_whole_file_gives(format_, games, tmp_path, monkeypatch):
-    monkeypatch.setattr("pydlshogi.kifu.parts.parts_of.__defaults__", (100,))
+    monkeypatch.setattr("pydlshogi.kifu.record_batch.parts_of.__defaults__", (100,))
     records = games[format_.name][:50].copy()
     records[30][FIELDS[format_.name][2]] = 0
     kifu_list = write_list(tmp_path, **{f"a__{format_.suffixes[0][1:]}": records.tobytes()})
@@ -308,7 +308,7 @@ def test_a_file_without_a_whole_record_counts_as_one(format_, games, tmp_path):
 def test_records_are_counted_once_where_not_all_wrong_ones_are_listed(
     format_, games, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("pydlshogi.kifu.parts._MOST_NOTES", 2)
+    monkeypatch.setattr("pydlshogi.kifu.record_batch._MOST_NOTES", 2)
     records = games[format_.name][:50].copy()
     records[10:15][FIELDS[format_.name][2]] = 0
     kifu_list = write_list(tmp_path, **{f"a__{format_.suffixes[0][1:]}": records.tobytes()})

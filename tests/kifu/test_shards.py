@@ -10,8 +10,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.kifu import mapped_positions, shards
 from pydlshogi.kifu.mapped_positions import MappedPositions
 from pydlshogi.kifu.shards import Shard, ShardError, write_shard
-from pydlshogi.kifu.visits import CANDIDATE, Visits, join
-from pydlshogi.positions import POSITION
+from pydlshogi.positions import CANDIDATE, POSITION, Visits, join_visits
 
 
 def positions_of(count, seed=1):
@@ -151,10 +150,10 @@ def test_visits_of_several_shards_are_those_of_their_positions(tmp_path):
     files = [Shard(tmp_path / f"{number}.shard") for number in (1, 2, 3)]
     rows = numpy.random.RandomState(3).permutation(sum(counts))
     mapped = MappedPositions(positions[0], files, parts[0])
-    assert mapped.visits_of(rows).checksum() == join(parts)[rows].checksum()
+    assert mapped.visits_of(rows).checksum() == join_visits(parts)[rows].checksum()
     mapped = MappedPositions(positions[0], files)
     parts[0] = Visits.none(5)
-    assert mapped.visits_of(rows).checksum() == join(parts)[rows].checksum()
+    assert mapped.visits_of(rows).checksum() == join_visits(parts)[rows].checksum()
 
 
 @pytest.fixture

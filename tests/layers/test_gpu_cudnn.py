@@ -335,7 +335,7 @@ def test_bfloat16_on_a_cpu_is_refused_in_one_sentence(tmp_path, capsys, words, r
     outputs = ["--model", str(tmp_path / "model"), "--state", str(tmp_path / "state")]
     assert main([*lists, *words, *outputs, "--precision", "bfloat16"]) == 1
     error = capsys.readouterr().err
-    assert f"--precision bfloat16 needs cuDNN on a GPU, but {reason}. Choose another" in error
+    assert f"the precision bfloat16 needs cuDNN on a GPU, but {reason}. Choose another" in error
     assert error.count("\n") == 1
 
 
@@ -343,8 +343,8 @@ def test_bfloat16_needs_cudnn_and_a_method_that_uses_it(gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "cudnn", None)
     for convolution, reason in (
         ("auto", "the package nvidia-cudnn-frontend is not installed"),
-        ("winograd", "--convolution winograd does not use it"),
-        ("chainer", "--convolution chainer does not use it"),
+        ("winograd", "the convolution is winograd"),
+        ("chainer", "the convolution is chainer"),
     ):
         with pytest.raises(cudnn.CudnnError, match=f"on a GPU, but {reason}"):
             cudnn.require(gpu, convolution)

@@ -19,7 +19,7 @@ from pydlshogi.compat import chainer
 from pydlshogi.features import MIRRORED_LABELS
 from pydlshogi.kifu.loading import load_positions
 from pydlshogi.kifu.mapped_positions import MappedPositions, with_shards
-from pydlshogi.kifu.visits import CANDIDATE, Visits, join
+from pydlshogi.positions import CANDIDATE, Visits, join_visits
 from pydlshogi.training.batches import PlanesConverter
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.state import checksum
@@ -64,7 +64,7 @@ def test_selected_and_joined_visits_are_those_of_the_positions():
         one = visits.candidates[visits.starts[row] : visits.starts[row + 1]]
         found = chosen.candidates[chosen.starts[place] : chosen.starts[place + 1]]
         assert found.tolist() == one.tolist()
-    again = join([visits[:20], visits[20:21], visits[21:]])
+    again = join_visits([visits[:20], visits[20:21], visits[21:]])
     assert again.checksum() == visits.checksum()
 
 

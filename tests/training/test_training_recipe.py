@@ -126,7 +126,7 @@ def test_a_cosine_without_an_end_in_practice_fits_into_a_state_file():
 def test_every_option_changes_what_is_learned(tmp_path):
     models = []
     for name, recipe in RECIPES.items():
-        run(tmp_path / name, recipe)
+        run(tmp_path / name, recipe, epoch=2, eval_interval=100)
         models.append((tmp_path / name / "model").read_bytes())
     assert len(set(models)) == len(RECIPES)
 

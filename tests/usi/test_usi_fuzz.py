@@ -66,17 +66,21 @@ def random_line(chance, sfens, more):
 
 
 @pytest.fixture
-def searching(start, tmp_path):
-    """The engine that searches, with a small network of random weights, ready."""
+def with_values(start, tmp_path):
+    """Starts an engine with a small network of random weights and both heads; it is ready."""
     from pydlshogi.model_files.model_file import save_model
     from pydlshogi.network.registry import make_network
 
     numpy.random.seed(3)
     save_model(tmp_path / "model", make_network("policy_value_small"))
-    program = start([sys.executable, REPOSITORY / "mcts_player_usi.py"])
-    program.send(f"setoption name modelfile value {tmp_path / 'model'}", "isready")
-    program.until("readyok")
-    return program
+
+    def start_ready(script):
+        program = start([sys.executable, REPOSITORY / script])
+        program.send(f"setoption name modelfile value {tmp_path / 'model'}", "isready")
+        program.until("readyok")
+        return program
+
+    return start_ready
 
 
 def random_lines(number, more=()):
@@ -111,9 +115,19 @@ def test_twenty_thousand_random_lines(ready):
     check_a_normal_game(ready, "go btime 0 wtime 0 byoyomi 1000")
 
 
-def test_four_thousand_random_lines_to_the_engine_that_searches(searching):
+def test_four_thousand_random_lines_to_the_engine_that_searches(with_values):
+    searching = with_values("mcts_player_usi.py")
     searching.send(b"\n".join(random_lines(4000, OF_THE_SEARCH)) + b"\n", "stop")
     searching.send("setoption name random_plies value 0", "setoption name mate_plies value 5")
     check_a_normal_game(searching, "go nodes 50")
     said = [line for line in searching.said if "internal error" in line]
     assert not said
+
+
+@pytest.mark.long
+def test_four_thousand_random_lines_to_the_engine_that_looks_one_move_ahead(with_values):
+    program = with_values("search1_player_usi.py")
+    program.send(b"\n".join(random_lines(4000)) + b"\n", "stop")
+    program.send("setoption name strategy value greedy", "setoption name random_plies value 0")
+    check_a_normal_game(program, "go btime 0 wtime 0 byoyomi 1000")
+    assert not [line for line in program.said if "internal error" in line]

@@ -718,7 +718,7 @@ async function wished() {
   else if (start === "record") {
     const file = element("file").files[0];
     if (!file) throw new Error(word("chooseFile"));
-    if (file.size > 700000) throw new Error(word("tooLarge"));
+    if (file.size > 200000) throw new Error(word("tooLarge"));
     const bytes = new Uint8Array(await file.arrayBuffer());
     let binary = "";
     for (const byte of bytes) binary += String.fromCharCode(byte);

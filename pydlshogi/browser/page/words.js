@@ -64,7 +64,7 @@ const WORDS = {
   keys: ["Keys: ← → through the game. On the board: arrows move the cursor, Enter chooses, letters P L N S G B R choose a piece in hand.",
     "←→キーで棋譜を移動。盤を選択中は矢印キーでカーソル移動、Enterで決定、P L N S G B Rで持ち駒を選択。"],
   noGames: ["No game is saved yet.", "保存された対局はまだありません。"], moves: ["{n} moves", "{n}手"], unfinished: ["unfinished", "途中"],
-  chooseFile: ["Choose a file.", "ファイルを選んでください。"], tooLarge: ["The file is larger than 700 kB.", "ファイルが700 kBを超えています。"],
+  chooseFile: ["Choose a file.", "ファイルを選んでください。"], tooLarge: ["The file is larger than 200 kB.", "ファイルが200 kBを超えています。"],
   sure: ["Resign this game?", "投了しますか？"], startMove: ["start", "開始局面"],
 };
 
@@ -102,6 +102,7 @@ const SENTENCES = [
   [/^The game cannot be saved: (.+)\.$/, "対局を保存できません：$1"],
   [/^The page of the game is not ready\.$/, "解析がまだ終わっていません。"],
   [/^This model cannot search(.+)$/, "このモデルは、価値か方策の出力がないため探索できません。"],
+  [/^A record of more than (\d+) bytes is too large\.$/, "$1バイトより大きい棋譜は開けません。"],
   [/^The record is damaged\.$/, "棋譜ファイルが壊れています。"],
   [/^record (.+?), line (\d+): (.+)$/, "棋譜 $1 の$2行目を読めません。その行を直すか、別の棋譜を選んでください。"],
   [/^(?:record )?(.+?)(?::|,| has| is| cannot) .*(?:another|a) record\.$/, "$1 を棋譜として読めません。別のファイルを選んでください。"],

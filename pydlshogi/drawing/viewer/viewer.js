@@ -98,13 +98,15 @@ function drawGraph() {
   box.innerHTML = svg + `<path id="now" d="M${x(ply)} ${y(1)}V${y(0)}" stroke="${RED}" stroke-width="1.5"/>`;
 }
 
-// The columns of the table that the game has: a title, a text and a class for a move.
+// The columns of the table that the game has: a title, a text and a class for a move. A phone hides
+// "before" and "share".
 const columns = [
   ["#", (move, n) => n + 1],
   [words.moves, (move) => move.text],
   ["", (move) => move.mark ? words[move.mark] : null, (move) => move.mark],
   [words.rank, (move) => move.rank, (move) => move.rank === 1 ? "first" : ""],
-  [data.searched ? words.share : words.policy, (move) => move.p === null ? null : percent(move.p, 1)],
+  [data.searched ? words.share : words.policy, (move) => move.p === null ? null : percent(move.p, 1),
+    () => "share"],
   [words.before, (move) => move.before === null ? null : percent(move.before, 1), () => "before"],
   [words.change, (move) => change(move) === null ? null : signed(change(move)), (move) => move.mark],
   [words.time, (move) => move.seconds === null ? null : Number(move.seconds.toFixed(1)) + " s"],
@@ -116,8 +118,9 @@ function change(move) {
 
 function drawTable() {
   const head = element("table").querySelector("thead"), body = element("table").querySelector("tbody");
+  const hidden = { [words.before]: "before", [words.share]: "share", [words.policy]: "share" };
   head.innerHTML = "<tr>" + columns.map(([title]) =>
-    `<th${title === words.before ? ' class="before"' : ""}>${title}</th>`).join("") + "</tr>";
+    `<th${hidden[title] ? ` class="${hidden[title]}"` : ""}>${title}</th>`).join("") + "</tr>";
   data.moves.forEach((move, n) => {
     const row = body.insertRow();
     for (const [, value, className] of columns) {

@@ -48,12 +48,12 @@ def require(device: Any, convolution: str) -> None:
         if device.xp is numpy:
             raise CudnnError("the device is the CPU")
         if convolution not in ("auto", "cudnn"):
-            raise CudnnError(f"--convolution {convolution} does not use it")
+            raise CudnnError(f"the convolution is {convolution}")
         device.use()
         _handle()
     except CudnnError as reason:
         raise CudnnError(
-            f"--precision bfloat16 needs cuDNN on a GPU, but {reason}. Choose another precision."
+            f"the precision bfloat16 needs cuDNN on a GPU, but {reason}. Choose another precision."
         ) from None
 
 
