@@ -362,11 +362,7 @@ def _end() -> None:
 
 
 def _record_of(position: Any) -> GameRecord:
-    """Returns the game that ends with a position.
-
-    Raises:
-        AnalysisError: It is no position.
-    """
+    """Returns the game that ends with a position."""
     if isinstance(position, str):
         return read_position(position)
     if isinstance(position, (Position, Game)):

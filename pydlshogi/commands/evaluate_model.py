@@ -97,11 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check_calibration_options(args: argparse.Namespace, network: Network) -> None:
-    """Checks the options of the calibration, before the evaluation.
-
-    Raises:
-        UserError: the network has no value head, or the picture cannot be written.
-    """
+    """Checks the options of the calibration, before the evaluation."""
     options = {"--output": args.output, "--eval_scale": args.eval_scale}
     for option, value in options.items():
         if value is not None and network.value_kind is None:

@@ -97,11 +97,7 @@ def make_forward(name: str, network: Network, device: Any) -> tuple[str, Compute
 
 
 def _openvino(name: str, network: Network) -> Compute:
-    """Makes the function of an OpenVINO backend.
-
-    Raises:
-        BackendError: OpenVINO cannot compute here.
-    """
+    """Makes the function of an OpenVINO backend."""
     try:
         compiled = recall(network, name)
         if compiled:

@@ -136,11 +136,7 @@ class _Compiler:
         self._tiles: dict[int, Life] = {}
 
     def program(self) -> Program:
-        """Returns the program.
-
-        Raises:
-            UnknownFunction: the network uses a function that has no translation.
-        """
+        """Returns the program."""
         self._add_steps()
         outputs = [self._slot(node) for node in self._outputs]
         for slot in outputs:
@@ -277,11 +273,7 @@ class _Compiler:
         return array if is_parameter else self._constants[id(node)]
 
     def _slot(self, node: Any) -> int:
-        """Returns the slot of a value.
-
-        Raises:
-            UnknownFunction: no step computes the value.
-        """
+        """Returns the slot of a value."""
         if id(node) not in self._slots:
             raise UnknownFunction
         return self._slots[id(node)]

@@ -154,12 +154,7 @@ class OpenVINOProgram:
         return [float(tensor.data.max()) for tensor in tensors]
 
     def _check(self, planes: numpy.ndarray, expected: list[numpy.ndarray], precision: str) -> None:
-        """Compares the outputs with those of the network.
-
-        Raises:
-            OpenVINOError: they differ, or those of the network are not finite. OpenVINO may turn
-                such numbers into others, which nobody would notice.
-        """
+        """Compares the outputs with those of the network."""
         tolerance = _TOLERANCES[precision]
         for found, right in zip(self(planes), expected):
             if not numpy.isfinite(right).all():
@@ -240,11 +235,7 @@ def _only_core(core_class: Any) -> Any:
 
 
 def _import(name: str) -> Any:
-    """Imports a package.
-
-    Raises:
-        OpenVINOError: it is not installed.
-    """
+    """Imports a package."""
     if importlib.util.find_spec(name) is None:
         raise OpenVINOError(f"the package {name} is not installed. Install it: {INSTALL}.")
     # At its import, OpenVINO would report over the internet that it is used, from a process that is

@@ -150,12 +150,7 @@ class _Maker:
             write_progress(self._folder, progress)
 
     def _repair_group(self, number: int, group: list[Source]) -> None:
-        """Makes the shards of a finished group again. Their names and the report stay.
-
-        Raises:
-            ShardingError: a file cannot be read; damaged shards are deleted, so that the same
-                command makes them again.
-        """
+        """Makes the shards of a finished group again. Their names and the report stay."""
         report = Report()
         earlier = [name for name in self._progress.shards if _group_of(name) == number]
         names = self._write_shards(number, group, report)

@@ -59,11 +59,7 @@ class _FileHandler(logging.Handler):
         return None
 
     def end(self) -> None:
-        """Writes what waits, and closes the file.
-
-        Raises:
-            LogError: some lines cannot be written.
-        """
+        """Writes what waits, and closes the file."""
         with contextlib.closing(self._file):
             error = self._write()
         if error:

@@ -95,11 +95,7 @@ def _load(library: str) -> tuple[Any, str]:
 
 
 def _try(make: Any) -> None:
-    """Calls what the search needs of a library.
-
-    Raises:
-        Exception: the library lacks a function, or answers otherwise.
-    """
+    """Calls what the search needs of a library."""
     board: SearchBoard = make(_MATE)
     move, key = from_usi(_MATING_MOVE), board.key()
     answers = [board.turn, board.in_check(), board.can_declare(), board.mate(3)]

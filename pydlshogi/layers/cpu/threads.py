@@ -128,11 +128,7 @@ class _Barrier:
         self._broken = False
 
     def wait(self, thread: int, number: int) -> None:
-        """Waits for the other threads; ``number`` is how often this thread has waited before.
-
-        Raises:
-            threading.BrokenBarrierError: :meth:`abort` was called.
-        """
+        """Waits for the other threads; ``number`` is how often this thread has waited before."""
         for r, gates in enumerate(self._gates[number % 2]):
             _open(gates[(thread + 2**r) % self._threads])
             gates[thread].acquire()

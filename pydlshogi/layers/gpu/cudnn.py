@@ -132,11 +132,7 @@ def _compute(task: str, x: _Shape, W: _Shape, inputs: tuple[Any, ...], relu: boo
 
 
 def _handle() -> Any:
-    """Returns the handle of this thread and the current GPU, on the current stream of CuPy.
-
-    Raises:
-        CudnnError: cuDNN cannot be used.
-    """
+    """Returns the handle of this thread and the current GPU, on the current stream of CuPy."""
     import cupy
 
     key = threading.get_ident(), current_gpu()
@@ -158,11 +154,7 @@ def _handle() -> Any:
 def _graph(
     task: str, x: _Shape, W: _Shape, has_third: bool, relu: bool, precision: str, gpu: int
 ) -> tuple[Any, list[int]]:
-    """Builds the graph of a task; returns it and the shape of its result.
-
-    Raises:
-        CudnnError: cuDNN has no such graph, or cannot be used.
-    """
+    """Builds the graph of a task; returns it and the shape of its result."""
     handle = _handle()
     y = (x[0], W[0], *x[2:])
     orders = {"forward": (y, x, W), "data_gradient": (x, y, W), "filter_gradient": (W, x, y)}
