@@ -15,7 +15,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "after": ("after move {ply}, {move}", "{ply}手目 {move} まで"),
     "start": ("start position", "開始局面"),
     "none": ("-", "なし"),
-    "promotes": ("+", "成"),
     "own": ("side to move", "手番側"),
     "opponent": ("opponent", "相手側"),
     "pieces": ("on the board", "盤上の駒"),
