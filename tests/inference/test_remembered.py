@@ -7,8 +7,15 @@ from network_helpers import assert_equal_outputs, make_trained, narrow, some_pla
 
 from pydlshogi.device import select_device
 from pydlshogi.inference import backend
-from pydlshogi.inference.backend import AUTO, OPENVINO_INT8, OWN, make_forward
-from pydlshogi.inference.remembered import VARIABLE, recall, remember
+from pydlshogi.inference.backend import (
+    AUTO,
+    OPENVINO_INT8,
+    OWN,
+    VARIABLE,
+    make_forward,
+    recall,
+    remember,
+)
 from pydlshogi.layers.cpu.threads import get_threads, set_threads
 from pydlshogi.model_files.fold import fold_for_play
 

@@ -22,8 +22,7 @@ from pydlshogi.match.engine_spec import Limit, parse_engine
 from pydlshogi.match.openings import draw_openings
 from pydlshogi.match.play import Workers
 from pydlshogi.match.record import read_outcome
-from pydlshogi.match.series import Tournament
-from pydlshogi.match.table import Row
+from pydlshogi.match.series import Row, Tournament
 from pydlshogi.match.usi_client import UsiClient
 from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.policy import PolicyNetwork

@@ -3,7 +3,7 @@
 import shogi
 
 from pydlshogi.match.record import Outcome
-from pydlshogi.match.table import Row, markdown, tsv
+from pydlshogi.match.series import Row, markdown, tsv
 
 
 def test_a_match_without_a_loss_has_no_elo_and_every_console_prints_it():

@@ -15,8 +15,8 @@ from pydlshogi.files import write_beside
 from pydlshogi.lock import lock_outputs
 from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
-from pydlshogi.selfplay.duel import Score
 from pydlshogi.selfplay.folder import Tables
+from pydlshogi.selfplay.loop import Score
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -20,8 +20,7 @@ from pydlshogi.uct import boards
 from pydlshogi.uct.board import Mate
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.move import from_usi, label_table, to_usi
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard
-from pydlshogi.uct.python_shogi_moves import checks, is_mate, legal_moves
+from pydlshogi.uct.python_shogi_board import PythonShogiBoard, checks, is_mate, legal_moves
 
 
 def planes(board):
