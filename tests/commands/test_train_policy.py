@@ -646,6 +646,7 @@ def test_sigterm_while_records_are_read_removes_what_was_unpacked(folder, monkey
 
     monkeypatch.setattr("py7zr.SevenZipFile.__init__", lambda self, path: None)
     monkeypatch.setattr("py7zr.SevenZipFile.__exit__", lambda self, *error: None)
+    monkeypatch.setattr("py7zr.SevenZipFile.list", lambda self: [])
     monkeypatch.setattr("py7zr.SevenZipFile.extractall", extract)
     (folder / "games.7z").touch()
     (folder / "archive.txt").write_text("games.7z\n")

@@ -106,9 +106,9 @@ def test_the_loop_goes_on_after_a_kill_in_each_step(words, tmp_path):
         ({"self_play": {"visit": 3}}, "unknown name self_play.visit"),
         ({"games": "many"}, "games is"),
         ({"match_games": 3}, "match_games is even"),
-        ({"self_play": {"visits": 0}}, "self_play.visits is out of range"),
-        ({"self_play": {"full_share": 2}}, "self_play.full_share is out of range"),
-        ({"self_play": {"handicaps": ["queen"]}}, "self_play.handicaps is out of range"),
+        ({"self_play": {"visits": 0}}, "self_play.visits is out of its range"),
+        ({"self_play": {"full_share": 2}}, "self_play.full_share is out of its range"),
+        ({"self_play": {"handicaps": ["queen"]}}, "self_play.handicaps is out of its range"),
         ([], "is not an object"),
     ],
 )

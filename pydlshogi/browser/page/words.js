@@ -116,6 +116,7 @@ const SENTENCES = [
   [/^model (?:file )?(\S+) (.+)$/, "モデル $1 を使えません。別のモデルを選んでください。"],
   [/^The server is ending\.$/, "サーバーが終了しようとしています。"],
   [/^This host is unknown\.$|^This page may not ask\.$|^Open the address (.+)$/, "pydlshogiが表示したアドレスを開いてください。"],
+  [/^There is no such page\.$/, "そのページはありません。"],
   [/^This is larger than 1 MB\.$/, "データが1 MBを超えています。"],
   [/^The request (.+)\.$/, "要求の形が正しくありません。"],
 ];
