@@ -278,7 +278,7 @@ def test_settings_of_other_programs_are_left_alone(fake, tmp_path):
 @pytest.mark.parametrize("limit", [("--nodes", 50), ("--depth", 1), ("--byoyomi", 20)])
 @pytest.mark.long
 def test_fairy_stockfish_beats_a_random_mover(tmp_path, limit):
-    arguments = ("--engine", "random", "--opponent", "fairy:0", "--games", 2, *limit)
+    arguments = ("--engine", "random", "--opponent", "fairy:20", "--games", 2, *limit)
     assert run(tmp_path / "match", *arguments) == 0
     found = row(tmp_path / "match")
     assert (found["lost"], found["faults"], found["opponent_faults"]) == ("2", "0", "0")
