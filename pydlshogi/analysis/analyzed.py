@@ -18,13 +18,10 @@ DOUBTFUL, BAD = 0.10, 0.20
 
 @dataclass(frozen=True)
 class AnalyzedMove:
-    """A move and what the model thinks of it; None is unknown.
+    """A move as players write it, with the mark of its side, and what the model thinks of it.
 
-    Attributes:
-        text: The move as players write it, with the mark of its side.
-        rank: Its place among the legal moves, 1 for the model's choice.
-        probability: Its probability (:class:`pydlshogi.analysis.opinion.Candidate`).
-        before, after: Probability that its side wins, before and after it.
+    ``rank`` is its place among the legal moves, from 1; ``before`` and ``after`` are the
+    probability that its side wins. None is unknown (:class:`pydlshogi.analysis.opinion.Candidate`).
     """
 
     ply: int

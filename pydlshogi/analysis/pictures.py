@@ -120,10 +120,8 @@ def page_of_record(
 ) -> GamePage:
     """Makes the page of a game that nobody has analyzed.
 
-    Args:
-        seconds: The time of each move; it may be shorter than the game.
-        black_wins: Probability that Black wins in each position, from the start; None where it
-            is unknown. It may be shorter than the game.
+    ``seconds`` of the moves and ``black_wins``, Black's chance in each position (None: unknown),
+    may be shorter than the game.
     """
     unknown = [None] * (len(record.moves) + 1)
     wins = [*black_wins, *unknown]

@@ -90,10 +90,8 @@ def read_record(
 ) -> GameRecord:
     """Reads game ``number``, from 1, of a CSA, KIF or KI2 file.
 
-    Without ``needs_moves``, it may be a position alone, as a mating problem.
-
-    Raises:
-        AnalysisError: the file cannot be read, has no such game, or a move is impossible.
+    Without ``needs_moves``, it may be a position alone. AnalysisError: the file cannot be read, has
+    no such game, or a move is impossible.
     """
     name = os.fspath(path)
     if is_binary(name):
@@ -162,12 +160,8 @@ def checked_game(game: Game) -> GameRecord:
 def read_position(text: str) -> GameRecord:
     """Reads a position in the notation of USI, as a game that ends with it.
 
-    Args:
-        text: ``startpos`` or a SFEN, perhaps with ``moves …``; a leading ``position`` or
-            ``sfen`` may be left out.
-
-    Raises:
-        AnalysisError: the text is no position.
+    It is ``startpos`` or a SFEN, perhaps with ``moves …``, and may begin with ``position`` or
+    ``sfen``. AnalysisError: the text is no position.
     """
     words = text.split()
     start, _, moves = " ".join(words).partition(" moves")

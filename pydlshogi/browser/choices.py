@@ -25,12 +25,9 @@ _HASH = "256"
 
 
 class Player(NamedTuple):
-    """A side of a game: one of the kinds above.
+    """A side of a game: ``kind`` is ``human``, ``engine``, or the name of one of our players.
 
-    Attributes:
-        kind: ``human``, ``engine``, or the name of one of our players.
-        number: Number of the engine, or of the model of our player.
-        level: Level of ``mcts_player``.
+    ``number`` is that of the engine or of our player's model, ``level`` that of ``mcts_player``.
     """
 
     kind: str = HUMAN

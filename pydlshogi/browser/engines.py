@@ -75,16 +75,8 @@ class Seat:
     def ask(self, position: str, go: str, seconds: float, wanted: Callable[[], bool]) -> str | None:
         """Asks for a move, as ``UsiClient.ask``; ends an earlier search of this engine.
 
-        Args:
-            position, go, seconds: As there.
-            wanted: Says whether the answer is still wanted. Takes no lock.
-
-        Returns:
-            The word after ``bestmove``; None if it is not wanted any more.
-
-        Raises:
-            EngineError: The engine cannot be started, has died or does not answer. The next
-                question starts a new one.
+        Returns the word after ``bestmove``; None if ``wanted``, which takes no lock, says that it
+        is not wanted any more. After an EngineError, the next question starts a new engine.
         """
         with self._turn(wanted) as client:
             if client is None:

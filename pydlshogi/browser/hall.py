@@ -38,15 +38,9 @@ _LONGEST_SFEN, _LONGEST_RECORD = 20000, 100 * MOST_MOVES
 
 
 class Hall:
-    """The tables, and what they share.
+    """The tables, and what they share: models and engines to choose from, and running engines.
 
-    Args:
-        choices: Models and engines.
-        folder: Where games are saved; made if it is missing.
-        pool: The engines.
-
-    Raises:
-        OSError: The folder cannot be made.
+    Games are saved in ``folder``, which is made if it is missing; that may raise OSError.
     """
 
     def __init__(self, choices: Choices, folder: Path, pool: Pool) -> None:
@@ -101,15 +95,11 @@ class Hall:
         return found
 
     def new_table(self, wish: dict[str, Any]) -> Table:
-        """Starts a game.
+        """Starts a game; nothing is started if a part of the wish is wrong, which raises UserError.
 
-        Args:
-            wish: ``start`` (:meth:`_start`), ``players``, ``clock`` with numbers of seconds or
-                None, and ``think``. Without ``players``, the game is only shown. With
-                ``exercise``, it is not saved.
-
-        Raises:
-            UserError: A part of the wish is wrong; nothing is started.
+        A wish has ``start`` (:meth:`_start`), ``players``, ``clock`` with numbers of seconds or
+        None, and ``think``. Without ``players``, the game is only shown. With ``exercise``, it is
+        not saved.
         """
         game = self._start(wish.get("start") or {})
         chosen, think = self.players(wish) if "players" in wish else ([Player()] * 2, THINK)

@@ -343,11 +343,8 @@ class Table:
     def search(self, ply: int, seconds: float, model: int = 0) -> dict[str, Any] | None:
         """Searches the position after ``ply`` moves for some seconds.
 
-        Returns:
-            The best line (:meth:`Thoughts.lines`); None if there is none.
-
-        Raises:
-            UserError: As :meth:`analyze`.
+        Returns the best line (:meth:`Thoughts.lines`), None if there is none. It raises what
+        :meth:`analyze` raises.
         """
         *_, lines = self._hall.thoughts.lines(model, self.record(ply), seconds)
         return lines[0] if lines else None

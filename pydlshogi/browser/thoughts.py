@@ -68,19 +68,10 @@ class Thoughts:
     def opinions(
         self, model: int, record: GameRecord, plies: Sequence[int]
     ) -> list[dict[str, Any]]:
-        """Gives the opinion of a network alone on positions of a game.
+        """Gives the opinion of a network alone on the positions of a game after ``plies`` moves.
 
-        Args:
-            model: Number of the model.
-            record: The game.
-            plies: Numbers of moves before each position.
-
-        Returns:
-            For each position ``win``, Black's chance or None, and ``moves``: ``usi``, ``text`` and
-            ``p``, the best first.
-
-        Raises:
-            UserError: The model cannot be used.
+        For each position ``win`` is Black's chance or None, and ``moves`` have ``usi``, ``text``
+        and ``p``, the best first. Raises UserError if the model cannot be used.
         """
         words = [record.start.sfen(), *(move.usi() for move in record.moves)]
         keys = {ply: (model, " ".join(words[: ply + 1])) for ply in plies}
@@ -152,10 +143,7 @@ class Thoughts:
     def filters(self, model: int, board: shogi.Board, square: int | None) -> list[dict[str, Any]]:
         """Returns the most active filters of the first layer: ``name`` and 81 ``values``, 0 to 1.
 
-        Args:
-            model: Number of the model.
-            board: The position.
-            square: The filters are the most active there; None: anywhere.
+        With a square, they are those that are the most active there.
         """
         evaluator = self._network(model).evaluator
         layer = evaluator.first_layer(evaluator.planes(board)[None])

@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Conversion:
-    """What a conversion has read and written.
+    """What a conversion has read, written, and could not write, with the reasons.
 
-    Attributes:
-        report: What was read and what was left out.
-        written: Number of positions written.
-        not_written: Numbers of positions that the format cannot hold, by reason.
-        without_evaluation: Number of positions written that have no evaluation. The formats
-            cannot say so: their evaluation is written as 0.
+    The formats cannot say that a position has no evaluation; these are written as 0 and counted.
     """
 
     report: Report
@@ -161,16 +156,11 @@ def convert(
     strict: bool = False,
     before_replacing: Callable[[], None] = lambda: None,
 ) -> Conversion:
-    """Converts files to positions of one format.
+    """Converts files to positions of one format; ``output`` is made or replaced atomically.
 
-    Args:
-        sources: The files to read, of any format.
-        output: The file to make or replace, atomically.
-        format_: Its format.
-        unknown_as_draw: Write positions with an unknown result as draws. Otherwise they
-            are left out.
-        strict: Also leave out games and records with an illegal move.
-        before_replacing: Called when all is written and ``output`` is about to be replaced.
+    With ``unknown_as_draw``, positions with an unknown result become draws; otherwise they are left
+    out. ``strict`` also leaves out games and records with an illegal move. ``before_replacing`` is
+    called when all is written.
 
     Raises:
         UserError: ``output`` is one of the files to read, or no position can be written.

@@ -201,10 +201,6 @@ def _flushed_output() -> Iterator[None]:
     """Writes standard output before the program ends, while errors can still be reported.
 
     An error of the program is reported, and not a second one of its output.
-
-    Raises:
-        _ClosedOutput: the reader has gone.
-        OSError: the output cannot be written, for example on a full disk.
     """
     try:
         try:

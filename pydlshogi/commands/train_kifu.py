@@ -200,9 +200,6 @@ def _lists(folder: Path | None, run: Path, begun: bool) -> list[str]:
     """Returns the lists of the training and the test games of a run, and makes its folder.
 
     ``folder`` has the records; None for the shipped ones. The lists of a run that has begun stay.
-
-    Raises:
-        UserError: the records are not fit, or the run is one on other games.
     """
     source, note = os.fsencode(folder.resolve() if folder else _SHIPPED), run / _SOURCE
     before = note.read_bytes() if note.exists() else b"games unknown"

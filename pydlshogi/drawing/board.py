@@ -48,10 +48,8 @@ class Arrow(NamedTuple):
 class Diagram:
     """A position and what to draw on it; the last move on its stack is marked.
 
-    Attributes:
-        arrows: Moves of the side to move, the best first.
-        heat: Probability by square; squares that are left out stay plain.
-        black_win: Probability that Black wins; None to leave it out.
+    ``arrows`` are moves, the best first. ``heat`` are probabilities by square, ``black_win`` that
+    of Black's win; what is missing is not drawn.
     """
 
     board: shogi.Board

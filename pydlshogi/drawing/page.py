@@ -41,13 +41,10 @@ _ASCII = "".join(map(chr, range(32, 127)))
 
 @dataclass(frozen=True)
 class PageMove:
-    """A move played; all but the move itself is None if it is unknown.
+    """A move played, in USI's notation and as players write it; the rest is None if it is unknown.
 
-    Attributes:
-        usi, text: The move in the notation of USI, and as players write it.
-        rank, p: Its place among the model's moves, from 1, and its probability.
-        before, after: Probability that its side wins, before and after it.
-        mark: ``bad``, ``doubtful`` or empty.
+    ``rank`` (from 1) and ``p`` are its place and probability among the model's moves, ``before``
+    and ``after`` the probability that its side wins. ``mark`` is ``bad``, ``doubtful`` or empty.
     """
 
     usi: str
@@ -89,13 +86,10 @@ class PagePosition:
 
 @dataclass(frozen=True)
 class GamePage:
-    """A game to click through; it has one position more than moves.
+    """A game to click through; it has one position more than moves. ``kif`` is the game to copy.
 
-    Attributes:
-        about: Event, date and result in one line.
-        sides: Names of Black and White; those of the language if empty.
-        kif: The game in KIF, to copy.
-        searched: Whether the probabilities are shares of a search's visits.
+    ``about`` has event, date and result in one line. Empty ``sides`` are those of the language.
+    ``searched``: the probabilities are shares of a search's visits.
     """
 
     title: str

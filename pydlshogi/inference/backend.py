@@ -199,13 +199,9 @@ def recall(network: Network, subject: str) -> bytes | None:
 
 
 def remember(network: Network, subject: str, content: bytes) -> None:
-    """Stores something about a network.
+    """Stores what :func:`recall` is to return for a network, as it is computed, and a subject.
 
-    Args:
-        network: The network, as it is computed.
-        subject: What it is.
-        content: What :func:`recall` is to return for this network and subject, on a processor of
-            the same kind, with the same versions and the same number of threads.
+    It holds on a processor of the same kind, with the same versions and number of threads.
     """
     with contextlib.suppress(OSError):
         path = _path(network, subject)

@@ -77,13 +77,7 @@ def _agree(program: Program, network: Network, planes: numpy.ndarray) -> bool:
 
 @dataclass
 class Life:
-    """The steps that need the memory of a value or of tiles.
-
-    Attributes:
-        channels: Number of channels.
-        first: Number of the step that writes it.
-        last: Number of the last step that reads it.
-    """
+    """The first step that writes a value or tiles, and the last one that reads it."""
 
     channels: int
     first: int
@@ -91,12 +85,9 @@ class Life:
 
 
 class _Fusion(NamedTuple):
-    """A 3×3 convolution with the addition and the ReLU that follow it.
+    """A 3×3 convolution, the first of its functions, with the addition and the ReLU after it.
 
-    Attributes:
-        functions: The joined functions, in order; the convolution is the first.
-        added: The other value of the addition; None without one.
-        relu: Whether there is a ReLU.
+    ``added`` is the other value of the addition; None without one.
     """
 
     functions: list[Any]

@@ -16,14 +16,11 @@ _MOST = 1024
 
 
 class Forward:
-    """Computes the outputs of a network for batches of any size, by recordings.
+    """Computes the outputs of a network for batches of any size, by recordings of one size each.
 
-    The batches of a search have many sizes. A recording has one size. So a batch is padded to the
-    next size of :func:`padded_size`.
-
-    Args:
-        network: A network of this package. It is on the current GPU when this object is called,
-            and its arrays stay in place. The caller turns training and backpropagation off.
+    A batch is padded to the next size of :func:`padded_size`. The network is on the current GPU
+    when this object is called, and its arrays stay in place. The caller turns training and
+    backpropagation off.
     """
 
     def __init__(self, network: Any) -> None:
@@ -33,13 +30,9 @@ class Forward:
         self._recorded: dict[tuple[int, str], tuple[Any, Recording[list[Any]]]] = {}
 
     def __call__(self, planes: numpy.ndarray) -> list[numpy.ndarray]:
-        """Computes the outputs.
+        """Computes the outputs of planes (n, plane_num, 9, 9) of numpy, n at least 1.
 
-        Args:
-            planes: (n, plane_num, 9, 9) of numpy, n at least 1.
-
-        Returns:
-            Arrays (n, …) float32: logits before values, as far as the network has them.
+        They are (n, …) float32: logits before values, as far as the network has them.
         """
         count = len(planes)
         size = padded_size(count)

@@ -39,12 +39,9 @@ _workspace = Workspace()
 
 
 class Slot(NamedTuple):
-    """A slot of a convolution's output or of tiles, and the memory that it uses.
+    """A slot of a convolution's output or of tiles, and the register, the memory that it uses.
 
-    Attributes:
-        number: Number of the slot.
-        channels: Number of channels.
-        register: Number of the memory. Slots that are not needed at the same time share it.
+    Slots that are not needed at the same time share a register.
     """
 
     number: int
@@ -53,14 +50,10 @@ class Slot(NamedTuple):
 
 
 class Program:
-    """The steps that compute a network.
+    """The steps that compute a network, in order.
 
-    Args:
-        steps: The steps, in order.
-        planes: Slot of the input.
-        outputs: Slots of the outputs.
-        values: The slots of values that convolutions write.
-        tiles: The slots of tiles.
+    ``planes`` is the slot of the input, ``outputs`` those of the outputs. Convolutions write
+    ``values``; ``tiles`` are the slots of tiles.
     """
 
     def __init__(

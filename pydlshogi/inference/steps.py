@@ -95,13 +95,7 @@ class Step(Protocol):
 class Call:
     """Computes a value by a function of numpy arrays, in the first thread.
 
-    Args:
-        function: Function of the arguments, each an array; it returns an array.
-        arguments: Constant arrays, and the slots of values.
-        target: Slot of the result.
-
-    Attributes:
-        target: Slot of the result.
+    The arguments are constant arrays and the slots of values; ``target`` is the slot of the result.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: list[Any], target: int) -> None:

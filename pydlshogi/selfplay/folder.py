@@ -113,15 +113,10 @@ class Tables:
 
 
 class GameFolder(Tables):
-    """A folder of games, open for one process that plays some of them.
+    """A folder of games, open for one process that plays some of them; it is made if necessary.
 
-    Args:
-        path: The folder; it is made if necessary.
-        seed: The seed of the games. It must be that of the games there.
-        games_a_file: Number of games in a file.
-
-    Raises:
-        FolderError: the folder has other files, or games of another seed.
+    A file holds ``games_a_file`` games. Raises FolderError if the folder has other files, or games
+    of another seed than ``seed``.
     """
 
     def __init__(self, path: Path, seed: int, games_a_file: int = 500) -> None:

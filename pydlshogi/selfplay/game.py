@@ -202,14 +202,9 @@ class _Batch:
 
 
 class Pool:
-    """Plays games until they end.
+    """Plays games until they end: ``games``, which are at most ``size``.
 
-    Args:
-        networks: The networks, with both heads; more than one for a match.
-        size: Largest number of games.
-
-    Attributes:
-        games: The games in flight.
+    The networks have both heads; a match has more than one.
     """
 
     def __init__(self, networks: Sequence[Evaluator], size: int) -> None:

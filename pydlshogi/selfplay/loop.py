@@ -55,14 +55,9 @@ _RANDOM_PLIES, _KIFU_PLIES = 4, 24
 
 
 class Score:
-    """The result of a match for the first network.
+    """The result of a match for the first network, from its points in each complete pair of games.
 
-    Args:
-        points: Its points of each pair of games that is complete.
-
-    Attributes:
-        games: Number of games.
-        share: Share of the points, 0 to 1; 0.5 without a game.
+    ``games`` is the number of games, ``share`` the share of the points: 0 to 1, 0.5 without a game.
     """
 
     def __init__(self, points: Sequence[Sequence[float]]) -> None:

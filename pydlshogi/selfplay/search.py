@@ -82,12 +82,9 @@ class RootSearch:
         self._line = argument(numpy.zeros(_MOST_PLIES, numpy.int32))
 
     def begin(self, game: Game, rng: numpy.random.Generator | None, is_full: bool) -> None:
-        """Begins to search a position.
+        """Begins to search a position, the same at each call until the search is over.
 
-        Args:
-            game: The position. It is the same at each call until the search is over.
-            rng: Draws the noise; None for a search without noise.
-            is_full: Whether the search is a full one, not a cheap one.
+        ``rng`` draws the noise; None for a search without noise. ``is_full``: not a cheap search.
         """
         settings, tree = self._settings, self.tree
         self._game, self._rng, self._is_full = game, rng, is_full
@@ -104,13 +101,9 @@ class RootSearch:
             self.verdict = CHECKMATED
 
     def next_leaf(self, planes: numpy.ndarray) -> bool:
-        """Makes visits until the network must evaluate a leaf.
+        """Makes visits until the network must evaluate a leaf, whose input ``planes`` receives.
 
-        Args:
-            planes: (plane_num, 9, 9) float32, receives the input of the leaf.
-
-        Returns:
-            Whether there is such a leaf, for :meth:`complete`. Else the search is over.
+        Returns whether there is such a leaf, for :meth:`complete`. Else the search is over.
         """
         root, nodes = self.tree.root_index, self.tree.nodes
         while not self.verdict:

@@ -147,14 +147,10 @@ class LoopSettings:
 
 
 def load_settings(path: Path, given: Path | None) -> LoopSettings:
-    """Reads the configuration of a loop, or writes it with the defaults.
+    """Reads the configuration of a loop from ``path``, or writes it there with the defaults.
 
-    Args:
-        path: The file in the folder of the loop.
-        given: A file whose content becomes that of ``path``; None for the one that is there.
-
-    Raises:
-        ConfigError: a file cannot be read, or has an unknown name or a value of another kind.
+    The content of a file ``given`` becomes that of ``path``. Raises ConfigError if a file cannot be
+    read, or has an unknown name or a value of another kind.
     """
     source = given or path
     values: Any = {}

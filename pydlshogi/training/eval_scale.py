@@ -28,12 +28,10 @@ _PLOT_MAX, _PLOT_STEP = 3000, 100
 
 
 class Counts(NamedTuple):
-    """Positions with a known evaluation and result, counted by evaluation.
+    """Positions with a known evaluation and result, counted by evaluation: (n,) float64 each.
 
-    Attributes:
-        evaluation: Each evaluation that occurs, in centipawns, (n,) float64, sorted.
-        positions: Number of positions with it, (n,) float64.
-        won: Sum of their results for the side to move (1 won, 0.5 drawn), (n,) float64.
+    They are sorted by the evaluation in centipawns; ``won`` is the sum of their results for the
+    side to move (1 won, 0.5 drawn).
     """
 
     evaluation: numpy.ndarray

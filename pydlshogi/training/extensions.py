@@ -200,12 +200,9 @@ def _make_bar(stream: TextIO | None, **options: Any) -> Any:
 
 
 class ProgressBar(chainer.training.Extension):
-    """Trainer extension that shows the iterations of a run and the training loss.
+    """Shows the iterations of a run and the training loss; ``last`` is the last of all its runs.
 
     The loss is the mean since the last line of the log; of a network with two heads the sum.
-
-    Args:
-        last: The last iteration of the run, counted over all runs.
     """
 
     trigger = 1, "iteration"
@@ -253,12 +250,9 @@ class ProgressBar(chainer.training.Extension):
 
 
 class ShownIterator(chainer.iterators.SerialIterator):
-    """Iterator over a data set, once and in order, with a progress bar.
+    """Iterator over the numbers of some items, once and in order, with a bar on a terminal.
 
-    Args:
-        size: Number of items, at least 1; the iterator yields their numbers.
-        stream: The terminal; None for no bar.
-        check: Called before each batch; may raise an exception.
+    ``check`` is called before each batch; it may raise an exception.
     """
 
     def __init__(
