@@ -172,18 +172,12 @@ def _go_number(word: str, value: str, complaints: list[str]) -> int:
 
 
 def parse_go(text: str) -> tuple[Go, list[str]]:
-    """Parses the arguments of ``go``.
+    """Parses the arguments of ``go``; adds a sentence for each word that was not understood.
 
-    Unknown words are ignored, because the GUI waits for an answer. For the same reason a
-    number that is missing or cannot be read counts as 0. So does the clock of a side if the
-    GUI gives only that of the other side. Without a limit, the search would never end. ``mate``
-    without a number has no limit, as ``mate infinite``.
-
-    Args:
-        text: The words, in any order.
-
-    Returns:
-        The command, and a sentence for each word that was not understood.
+    Unknown words are ignored, because the GUI waits for an answer. For the same reason a number
+    that is missing or cannot be read counts as 0. So does the clock of a side if the GUI gives only
+    that of the other side. Without a limit, the search would never end. ``mate`` without a number
+    has no limit, as ``mate infinite``.
     """
     flags: set[str] = set()
     numbers: dict[str, int] = {}
