@@ -88,8 +88,9 @@ class PagePosition:
 class GamePage:
     """A game to click through; it has one position more than moves. ``kif`` is the game to copy.
 
-    ``about`` has event, date and result in one line. Empty ``sides`` are those of the language.
-    ``searched``: the probabilities are shares of a search's visits.
+    ``about`` has event, date and result in one line. ``sides`` are the players' names; without
+    them, the page shows the words of its language. ``searched`` says that the probabilities are
+    shares of a search's visits.
     """
 
     title: str

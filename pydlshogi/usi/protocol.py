@@ -172,7 +172,7 @@ def _go_number(word: str, value: str, complaints: list[str]) -> int:
 
 
 def parse_go(text: str) -> tuple[Go, list[str]]:
-    """Parses the arguments of ``go``; adds a sentence for each word that was not understood.
+    """Parses the arguments of ``go``; returns the command, and a sentence for each unknown word.
 
     Unknown words are ignored, because the GUI waits for an answer. For the same reason a number
     that is missing or cannot be read counts as 0. So does the clock of a side if the GUI gives only
