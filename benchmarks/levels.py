@@ -62,6 +62,7 @@ from pydlshogi.uct.boards import make_search_board  # noqa: E402
 from pydlshogi.uct.core import LOSS  # noqa: E402
 from pydlshogi.uct.evaluation import Answer  # noqa: E402
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game  # noqa: E402
+from pydlshogi.uct.inputs import Inputs  # noqa: E402
 from pydlshogi.uct.line import best_lines, candidates  # noqa: E402
 from pydlshogi.uct.move import label_table  # noqa: E402
 from pydlshogi.uct.search import Search, compile_search  # noqa: E402
@@ -218,10 +219,10 @@ class Table:
 
     def _policy(self, game: Game) -> tuple[numpy.ndarray, numpy.ndarray]:
         """Returns the legal moves and their probabilities."""
-        planes = numpy.empty((1, self._evaluations.plane_num, 9, 9), numpy.float32)
-        game.write_planes(planes[0])
+        inputs = Inputs(1, self._evaluations.plane_num)
+        inputs.add(game)
         moves = numpy.array(game.board.moves())
-        logits, _ = self._evaluations.evaluate(planes)
+        logits, _ = self._evaluations.evaluate(inputs.planes())
         return moves, softmax(logits[0][label_table()[game.board.turn][moves]])
 
     def _choose(self, level: Level | None, game: Game, moves: list[int]) -> tuple[int, float]:

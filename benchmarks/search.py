@@ -48,7 +48,6 @@ sys.path.insert(0, str(REPOSITORY))
 
 from pydlshogi.commands.arguments import positive_int  # noqa: E402
 from pydlshogi.device import select_device  # noqa: E402
-from pydlshogi.features import PLANE_NUM  # noqa: E402
 from pydlshogi.inference.backend import BACKENDS, OWN, BackendError  # noqa: E402
 from pydlshogi.inference.evaluator import Evaluator  # noqa: E402
 from pydlshogi.layers.cpu.threads import get_threads  # noqa: E402
@@ -56,6 +55,7 @@ from pydlshogi.model_files.model_file import save_model  # noqa: E402
 from pydlshogi.network.registry import make_network  # noqa: E402
 from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
 from pydlshogi.uct.game import Game  # noqa: E402
+from pydlshogi.uct.inputs import write_planes  # noqa: E402
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard  # noqa: E402
 from pydlshogi.uct.rsshogi_board import RsshogiBoard  # noqa: E402
 from pydlshogi.uct.search import Search  # noqa: E402
@@ -183,8 +183,7 @@ class Bare:
     def __init__(self, evaluator: Evaluator, size: int) -> None:
         self._evaluate = evaluator.evaluate
         self._planes = numpy.zeros((size, evaluator.plane_num, 9, 9), numpy.float32)
-        for number, planes in enumerate(self._planes):
-            CshogiBoard(sfen(POSITION + number)).write_planes(planes[:PLANE_NUM])
+        write_planes([sfen(POSITION + number) for number in range(size)], self._planes)
         self._evaluate(self._planes)
         self.rates: list[float] = []
 

@@ -20,6 +20,7 @@ from pydlshogi.network.registry import make_network
 from pydlshogi.positions import WIN
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.inputs import Inputs
 from pydlshogi.uct.move import from_usi
 
 NETWORKS = ("policy_value_history_bn", "policy_value_history_resnet")
@@ -81,7 +82,9 @@ def test_the_search_writes_the_planes_of_the_boards(board):
 
     game = Game(make_search_board() if board is None else PythonShogiBoard())
     for move, expected in zip(MOVES, planes_of_boards()):
-        numpy.testing.assert_array_equal(game.history_planes(), expected[PLANE_NUM:])
+        inputs = Inputs(1, HISTORY_PLANE_NUM)
+        inputs.add(game)
+        numpy.testing.assert_array_equal(inputs.planes(), [expected])
         game.push(from_usi(move))
         game.push(int(game.board.moves()[0]))
         game.pop()

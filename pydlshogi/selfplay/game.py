@@ -22,6 +22,7 @@ from pydlshogi.selfplay.starts import Start
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.core import DRAW, LOSS, WIN
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
+from pydlshogi.uct.inputs import Inputs
 from pydlshogi.uct.judge import CHECKMATED
 
 #: How games end.
@@ -95,13 +96,13 @@ class LiveGame:
         """The number of positions with a policy target."""
         return sum(bool(move.candidates) for move in self.moves)
 
-    def next_leaf(self, planes: numpy.ndarray) -> bool:
+    def next_leaf(self, inputs: Inputs) -> bool:
         """Goes on until the network must evaluate a leaf, as :meth:`RootSearch.next_leaf` does.
 
         Without such a leaf, it plays the move, and the game may end.
         """
         search = self.searches[self._game.board.turn]
-        if search.next_leaf(planes):
+        if search.next_leaf(inputs):
             self.evaluations += 1
             return True
         self._play(search.choose())
@@ -180,14 +181,14 @@ class _Batch:
     def __init__(self, network: Evaluator, size: int) -> None:
         self.network = network
         self.games: list[LiveGame] = []
-        self.planes = numpy.empty((size, network.plane_num, 9, 9), numpy.float32)
+        self.inputs = Inputs(size, network.plane_num)
 
     def run(self) -> int:
         """Evaluates the leaves and completes them; returns their number."""
         number = len(self.games)
         if not number:
             return 0
-        found = self.network.evaluate(self.planes[:number])
+        found = self.network.evaluate(self.inputs.planes())
         logits = numpy.require(found.logits, numpy.float32, ["C", "W"])
         values = numpy.array(found.wins, numpy.float64)
         if not (numpy.isfinite(values).all() and numpy.isfinite(logits).all()):
@@ -198,6 +199,7 @@ class _Batch:
         for row, game in enumerate(self.games):
             game.complete(logits[row : row + 1], values[row : row + 1])
         self.games.clear()
+        self.inputs.clear()
         return number
 
 
@@ -227,7 +229,7 @@ class Pool:
         for game in self.games:
             while not game.end:
                 batch = self._batches[game.network]
-                if game.next_leaf(batch.planes[len(batch.games)]):
+                if game.next_leaf(batch.inputs):
                     batch.games.append(game)
                     break
         ended = [game for game in self.games if game.end]

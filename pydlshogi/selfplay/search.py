@@ -27,6 +27,7 @@ from pydlshogi.uct import core
 from pydlshogi.uct.compiler import argument
 from pydlshogi.uct.core import LOSS
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.inputs import Inputs
 from pydlshogi.uct.judge import CHECKMATED, Verdict, judge
 from pydlshogi.uct.move import label_table
 from pydlshogi.uct.tree import Tree
@@ -100,8 +101,8 @@ class RootSearch:
         if not self.verdict and not len(game.board.moves()):
             self.verdict = CHECKMATED
 
-    def next_leaf(self, planes: numpy.ndarray) -> bool:
-        """Makes visits until the network must evaluate a leaf, whose input ``planes`` receives.
+    def next_leaf(self, inputs: Inputs) -> bool:
+        """Makes visits until the network must evaluate a leaf, which ``inputs`` receives.
 
         Returns whether there is such a leaf, for :meth:`complete`. Else the search is over.
         """
@@ -119,7 +120,7 @@ class RootSearch:
                 start, first = self._children[row], [int(self._moves[row])]
                 nodes.pending[root] += 1
                 self._done += 1
-            if self._visit(start, first, planes):
+            if self._visit(start, first, inputs):
                 return True
         return False
 
@@ -229,11 +230,11 @@ class RootSearch:
         weight = (self._settings.c_visit + visits.max()) * self._settings.c_scale
         return values, visits, self._logits + weight * numpy.where(visits > 0, values, mixed)
 
-    def _visit(self, start: int, first: list[int], planes: numpy.ndarray) -> bool:
+    def _visit(self, start: int, first: list[int], inputs: Inputs) -> bool:
         """Goes from the root or one of its children, after its move, to a leaf, and visits it.
 
         Returns:
-            Whether the network must evaluate the leaf, whose input is in ``planes``.
+            Whether the network must evaluate the leaf, which is in ``inputs``.
         """
         tree, game = self.tree, self._game
         leaf, depth = core.descend(*tree.arrays, start, self._puct, self._line)
@@ -246,7 +247,7 @@ class RootSearch:
                 moves = game.board.moves()
                 is_unknown = bool(len(moves))
                 if is_unknown:
-                    game.write_planes(planes)
+                    inputs.add(game)
                     self._leaf = leaf, key, game.board.turn, moves
                 else:
                     value = self._settle(leaf, CHECKMATED)

@@ -79,8 +79,8 @@ class SearchBoard(Protocol):
             memory: Memory of the search in bytes.
         """
 
-    def write_planes(self, out: numpy.ndarray) -> None:
-        """Writes the network's input (:mod:`pydlshogi.features`) into (104, 9, 9) float32."""
+    def sfen(self) -> str:
+        """Returns the position in SFEN notation."""
 
 
 def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:

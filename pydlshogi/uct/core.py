@@ -61,10 +61,9 @@ SEARCHED, RESTRICTED = 1, 2
 BLOCK = 8
 MOVES_IN_BLOCK = BLOCK - 1
 
-_NO_CHILDREN = numpy.zeros(BLOCK, numpy.int32)
-
 #: Bits of a move.
 MOVE_BITS = 15
+_MOVE_MASK = (1 << MOVE_BITS) - 1
 
 #: Places of the table where a node with a certain key may stand.
 _PLACES = 4
@@ -309,18 +308,17 @@ def add_edges(nodes: Any, edges: Any, pool: Any, node: int, moves: Any, priors: 
         priors: (n,) float32, their probabilities.
     """
     bits = priors.view(numpy.int32).astype(numpy.int64)  # in the order of the probabilities
-    order = numpy.argsort(moves - (bits << MOVE_BITS))
-    moves, priors = moves[order], priors[order]
-    block = 0
-    for start in range(0, len(moves), MOVES_IN_BLOCK):
-        last, block = block, new_block(edges, pool)
-        if last:
-            edges.child[last + MOVES_IN_BLOCK] = block
-        else:
-            nodes.first[node] = block
-        part = moves[start : start + MOVES_IN_BLOCK]
-        edges.move[block : block + len(part)] = part
-        edges.prior[block : block + len(part)] = priors[start : start + MOVES_IN_BLOCK]
+    keys = moves - (bits << MOVE_BITS)
+    keys.sort()
+    moves = (keys & _MOVE_MASK).astype(numpy.uint16)
+    priors = (-(keys >> MOVE_BITS)).astype(numpy.int32).view(numpy.float32)
+    edge = nodes.first[node] = new_block(edges, pool)
+    for place in range(len(moves)):
+        if edge % BLOCK == MOVES_IN_BLOCK:
+            edges.child[edge] = new_block(edges, pool)
+            edge = edges.child[edge]
+        edges.move[edge], edges.prior[edge], edges.child[edge] = moves[place], priors[place], 0
+        edge += 1
     nodes.moves[node] = len(moves)
 
 
@@ -517,7 +515,7 @@ def new_block(edges: Any, pool: Any) -> int:
         edge = pool[FRESH_EDGE]
         pool[FRESH_EDGE] += BLOCK
     pool[USED_BLOCKS] += 1
-    edges.child[edge : edge + BLOCK] = _NO_CHILDREN
+    edges.child[edge + MOVES_IN_BLOCK] = 0
     return edge
 
 

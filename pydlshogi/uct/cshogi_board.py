@@ -13,7 +13,6 @@ from pydlshogi import rules
 from pydlshogi.uct.board import Mate, ends_in_mate, forced_mate
 from pydlshogi.uct.mate_process import MateProcess
 from pydlshogi.uct.move import MOVE_NUM, from_usi
-from pydlshogi.uct.sfen_planes import write_planes
 
 #: What this board is called in messages.
 LIBRARY = "cshogi"
@@ -39,6 +38,7 @@ class CshogiBoard:
         self.push = board.push_move16
         self.pop = board.pop
         self.key = board.zobrist_hash
+        self.sfen = board.sfen
         self.in_check = board.is_check
         self._missing = rules.missing_points(sfen)
         self.can_declare = self._can_declare if self._missing else board.is_nyugyoku
@@ -109,10 +109,6 @@ class CshogiBoard:
         if not self._can_be_mated[self._board.turn ^ 1]:
             return None
         return MateProcess(self._board.sfen(), memory)
-
-    def write_planes(self, out: numpy.ndarray) -> None:
-        """Writes the network's input."""
-        write_planes(self._board.sfen(), self._board.turn, out)
 
     def _can_declare(self) -> bool:
         """Says in a handicap game whether the side to move may declare."""

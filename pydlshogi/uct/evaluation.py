@@ -6,10 +6,14 @@ So the search can stop, or collect the next batch, while the network computes.
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import time
 from typing import Callable, NamedTuple, Optional
 
 import numpy
+
+from pydlshogi.uct.game import Game
+from pydlshogi.uct.inputs import Inputs
 
 #: Logits (n, 2187) and probabilities that the side to move wins (n,), both float32. Without
 #: probabilities every position is worth 0.5.
@@ -44,17 +48,17 @@ class Batch:
     """Pending playouts. The tree counts a pending visit for each of them.
 
     Args:
-        size: Largest number of leaves.
+        size: Largest number of leaves; kept as an attribute.
         plane_num: Number of planes of the network's input.
 
     Attributes:
         leaves: The leaves of the playouts, as numbers of nodes.
-        keys: The hashes of their inputs.
+        inputs: The network's inputs of the leaves.
+        keys: The hashes of the inputs.
         turns: Their sides to move.
         moves: Their legal moves, an array for each.
         collisions: The leaf of each playout whose leaf was pending already. It brings no value,
             but it is pending, too, and sends later playouts of the batch elsewhere.
-        planes: (size, plane_num, 9, 9) float32, the network's input; a row for each leaf.
         evaluation: The evaluation of the leaves; None until it begins.
     """
 
@@ -64,27 +68,21 @@ class Batch:
         self.turns: list[int] = []
         self.moves: list[numpy.ndarray] = []
         self.collisions: list[int] = []
-        self.planes = numpy.empty((size, plane_num, 9, 9), numpy.float32)
+        self.size = size
+        self.inputs = Inputs(size, plane_num)
         self.evaluation: PendingEvaluation | None = None
 
-    def next_planes(self) -> numpy.ndarray:
-        """Returns the row for the planes of the next leaf, (plane_num, 9, 9) float32."""
-        return self.planes[len(self.leaves)]
-
-    def add(self, leaf: int, key: int, turn: int, moves: numpy.ndarray) -> None:
-        """Adds a leaf, whose planes have been written into the next row."""
+    def add(self, leaf: int, key: int, game: Game, moves: numpy.ndarray) -> None:
+        """Adds a leaf, with the position of a game."""
+        self.inputs.add(game)
         self.leaves.append(leaf)
         self.keys.append(key)
-        self.turns.append(turn)
+        self.turns.append(game.board.turn)
         self.moves.append(moves)
-
-    def input(self) -> numpy.ndarray:
-        """Returns the planes of all leaves, (n, plane_num, 9, 9) float32."""
-        return self.planes[: len(self.leaves)]
 
     def ends(self) -> numpy.ndarray:
         """Returns the sums of the numbers of moves up to each leaf, (n,) int64."""
-        return numpy.cumsum([len(moves) for moves in self.moves], dtype=numpy.int64)
+        return numpy.array(list(itertools.accumulate(map(len, self.moves))), numpy.int64)
 
 
 class Evaluations:

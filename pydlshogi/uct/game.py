@@ -1,14 +1,11 @@
-"""A position with the moves that led to it: its repetitions, and the network's input."""
+"""A position with the moves that led to it, and its repetitions."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy
-
-from pydlshogi.features import PLANE_NUM, make_history_planes
+from pydlshogi.features import PLANE_NUM
 from pydlshogi.positions import RECENT_NUM
 from pydlshogi.uct.board import SearchBoard
 from pydlshogi.uct.core import DRAW, LOSS, WIN
@@ -89,16 +86,6 @@ class Game:
         turn = self.board.turn
         return [network_square(move, turn) for move in self._moves[: -RECENT_NUM - 1 : -1]]
 
-    def history_planes(self) -> numpy.ndarray:
-        """Makes the planes of the last two moves, (2, 9, 9) float32."""
-        return _history_planes(*self.recent_squares())
-
-    def write_planes(self, out: numpy.ndarray) -> None:
-        """Writes the network's input: (104, 9, 9) float32, or (106, 9, 9) with the history."""
-        self.board.write_planes(out[:PLANE_NUM])
-        if len(out) > PLANE_NUM:
-            out[PLANE_NUM:] = self.history_planes()
-
     def input_key(self, plane_num: int) -> int:
         """Hash of the network's input, a number of 63 bits.
 
@@ -143,9 +130,3 @@ class Game:
         for move in self._moves[len(self._moves) - plies :]:
             self.board.push(move)
         return only_checks
-
-
-@functools.lru_cache(maxsize=4000)
-def _history_planes(*squares: int) -> numpy.ndarray:
-    """Makes the planes of destinations, (2, 9, 9) float32; a search meets the same ones often."""
-    return make_history_planes(squares)

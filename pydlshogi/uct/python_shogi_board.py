@@ -13,7 +13,6 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.features import make_input_features_from_board
 from pydlshogi.uct.board import Mate
 from pydlshogi.uct.dfpn import search_mate
 from pydlshogi.uct.move import from_usi, to_usi
@@ -40,6 +39,7 @@ class PythonShogiBoard:
         self._pieces = _hash_of_pieces(self._board)
         self._hashes = self._board.transpositions = _Hashes(self._board.zobrist_hash())
         self.in_check = self._board.is_check
+        self.sfen = self._board.sfen
         for move in moves:
             self._board.push(shogi.Move.from_usi(move))
 
@@ -92,10 +92,6 @@ class PythonShogiBoard:
 
     def start_mate_process(self, memory: int) -> None:
         """Starts nothing."""
-
-    def write_planes(self, out: numpy.ndarray) -> None:
-        """Writes the network's input."""
-        out[...] = make_input_features_from_board(self._board)
 
     def _legal_moves(self) -> list[shogi.Move]:
         """The legal moves, kept until the position changes."""

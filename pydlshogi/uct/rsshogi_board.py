@@ -17,7 +17,6 @@ from pydlshogi.common import SQUARE_NUM
 from pydlshogi.uct.board import Mate
 from pydlshogi.uct.dfpn import search_mate
 from pydlshogi.uct.move import MOVE_NUM, from_usi, network_square, to_usi
-from pydlshogi.uct.sfen_planes import write_planes
 
 #: What this board is called in messages.
 LIBRARY = "rsshogi"
@@ -84,6 +83,7 @@ class RsshogiBoard:
         self._tries = 0
         self.pop = board.pop
         self.key = board.zobrist_hash
+        self.sfen = board.to_sfen
         self.in_check = board.is_in_check
         for move in moves:
             self.push(from_usi(move))
@@ -133,7 +133,7 @@ class RsshogiBoard:
         king = int(self._board.king_square(_COLORS[us]))
         if king >= SQUARE_NUM or king % 9 not in _FAR_RANKS[us]:
             return False
-        board = shogi.Board(self._board.to_sfen())
+        board = shogi.Board(self.sfen())
         rules.untie(board)
         return rules.can_declare_win(board, self._missing)
 
@@ -148,10 +148,6 @@ class RsshogiBoard:
 
     def start_mate_process(self, memory: int) -> None:
         """Starts nothing: our df-pn needs no process of its own."""
-
-    def write_planes(self, out: numpy.ndarray) -> None:
-        """Writes the network's input."""
-        write_planes(self._board.to_sfen(), self.turn, out)
 
     def _legal_moves(self) -> list[int]:
         """Lists the legal moves as rsshogi's of 32 bits, kept until another position is asked."""

@@ -251,7 +251,7 @@ class Search:
             if not is_ready:
                 self._end(self._pending.pop())
         if is_ready:
-            batch.evaluation = self._evaluations.begin(batch.input())
+            batch.evaluation = self._evaluations.begin(batch.inputs.planes())
         return is_ready
 
     def _next_size(self) -> int:
@@ -265,10 +265,10 @@ class Search:
         """Makes playouts until the batch is full; returns whether to evaluate it."""
         check = _CHECK if self.settings.mate_plies <= _FAST_MATE else 1
         # Bounded, because playouts to leaves with a known value could go on forever.
-        most = 2 * len(batch.planes)
+        most = 2 * batch.size
         tree = self.tree
         tree.reserve(most, _BLOCKS * most + _MORE_BLOCKS)
-        root, nodes, leaves, size = tree.root_index, tree.nodes, batch.leaves, len(batch.planes)
+        root, nodes, leaves, size = tree.root_index, tree.nodes, batch.leaves, batch.size
         for number in range(most):
             begun = nodes.visits[root] + nodes.pending[root]
             if len(leaves) == size or begun >= max_visits or nodes.outcome[root] != core.UNKNOWN:
@@ -373,8 +373,7 @@ class Search:
         moves = game.board.moves()
         if not len(moves):
             return self._settle(leaf, CHECKMATED)
-        game.write_planes(batch.next_planes())
-        batch.add(leaf, key, game.board.turn, moves)
+        batch.add(leaf, key, game, moves)
         return None
 
     def _settle(self, leaf: int, verdict: Verdict) -> float:

@@ -19,13 +19,14 @@ from pydlshogi.features import make_input_features_from_board, make_output_label
 from pydlshogi.uct import boards
 from pydlshogi.uct.board import Mate
 from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.inputs import write_planes
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard, checks, is_mate, legal_moves
 
 
-def planes(board):
-    out = numpy.full((104, 9, 9), numpy.nan, numpy.float32)
-    board.write_planes(out)
+def planes(*boards):
+    out = numpy.full((len(boards), 104, 9, 9), numpy.nan, numpy.float32)
+    write_planes([board.sfen() for board in boards], out)
     return out
 
 
@@ -210,11 +211,11 @@ def test_cshogi_has_memory_for_positions_of_games():
         assert isinstance(board_to_search(sfen), CshogiBoard)
 
 
-def test_planes_are_those_of_the_features():
-    for sfen in random_sfens(50, seed=4):
-        expected = make_input_features_from_board(shogi.Board(sfen))
-        for make in BOARDS:
-            assert numpy.array_equal(planes(make(sfen)), expected)
+@pytest.mark.parametrize("make", BOARDS)
+def test_planes_of_a_batch_are_those_of_the_features(make):
+    sfens = [*random_sfens(50, seed=4)]
+    expected = [make_input_features_from_board(shogi.Board(sfen)) for sfen in sfens]
+    assert numpy.array_equal(planes(*map(make, sfens)), expected)
 
 
 def test_moves_keep_their_meaning_in_every_notation():
@@ -319,13 +320,13 @@ class Other:
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        *((name, AttributeError) for name in ("key", "in_check", "can_declare", "write_planes")),
+        *((name, AttributeError) for name in ("key", "in_check", "can_declare", "sfen")),
         ("mate", None),
         ("can_declare", True),
         ("moves", numpy.zeros(1, numpy.uint16)),
         ("checks", []),
         ("search_mate", ([], True)),
-        ("write_planes", None),
+        ("sfen", ""),
         ("pop", None),
     ],
 )

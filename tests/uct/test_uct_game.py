@@ -7,6 +7,7 @@ from uct_helpers import BOARDS
 from pydlshogi.features import HISTORY_PLANE_NUM, PLANE_NUM
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.inputs import Inputs
 from pydlshogi.uct.move import from_usi
 
 LAST = ["9g9f", "9c9d"]
@@ -19,9 +20,9 @@ def played(moves, board):
 
 
 def planes(game, plane_num):
-    out = numpy.full((plane_num, 9, 9), numpy.nan, numpy.float32)
-    game.write_planes(out)
-    return out
+    inputs = Inputs(1, plane_num)
+    inputs.add(game)
+    return inputs.planes()[0]
 
 
 @pytest.mark.parametrize("board", BOARDS)

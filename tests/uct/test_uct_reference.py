@@ -5,10 +5,10 @@ import math
 import cshogi
 import numpy
 import pytest
+import shogi
 from uct_helpers import FakeNetwork, games, searched, sfens_of
 
-from pydlshogi.features import LABEL_NUM
-from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.features import LABEL_NUM, make_input_features_from_board
 from pydlshogi.uct.move import label_table
 
 POSITIONS = [None] + [list(sfens_of(moves))[40] for _, moves in zip(range(5), games())]
@@ -54,9 +54,8 @@ def plain_evaluate(network):
     """Gives a function from a cshogi board to the logits of its moves and its value."""
 
     def evaluate(board):
-        planes = numpy.empty((1, 104, 9, 9), numpy.float32)
-        CshogiBoard(board.sfen()).write_planes(planes[0])
-        logits, wins = network(planes)
+        planes = make_input_features_from_board(shogi.Board(board.sfen()))
+        logits, wins = network(planes[numpy.newaxis])
         assert logits.shape == (1, LABEL_NUM)
         assert board.is_draw() == cshogi.NOT_REPETITION or board.move_number < 3
         labels = label_table()[board.turn]

@@ -16,10 +16,12 @@ from uct_helpers import (
     shape,
 )
 
+from pydlshogi.features import HISTORY_PLANE_NUM
 from pydlshogi.uct.core import WIN, select
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.evaluation import Evaluations
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.inputs import Inputs
 from pydlshogi.uct.move import from_usi
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.search import Search
@@ -216,7 +218,7 @@ def test_an_error_of_the_network_comes_out_and_leaves_no_pending_visit():
     check_statistics_after_error(search.root)
 
 
-@pytest.mark.parametrize("method", ["push", "moves", "key", "write_planes"])
+@pytest.mark.parametrize("method", ["push", "moves", "key", "sfen"])
 @pytest.mark.parametrize("calls", [30, 31, 32, 33, 60])
 def test_an_error_of_the_board_leaves_no_pending_visit(method, calls):
     def failing_board(*args):
@@ -338,10 +340,9 @@ def test_transpositions_share_an_evaluation():
 def values_along(node, game, network):
     """Yields for each evaluated node its value and that of the network for its path."""
     if node.is_expanded:
-        planes = numpy.empty((1, 106, 9, 9), numpy.float32)
-        game.board.write_planes(planes[0, :104])
-        planes[0, 104:] = game.history_planes()
-        yield node.network_value, network(planes)[1][0]
+        inputs = Inputs(1, HISTORY_PLANE_NUM)
+        inputs.add(game)
+        yield node.network_value, network(inputs.planes())[1][0]
     for move, child in zip(node.moves, node.children):
         game.push(move)
         yield from values_along(child, game, network)
