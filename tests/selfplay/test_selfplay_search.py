@@ -12,6 +12,7 @@ from pydlshogi.selfplay.search import RootSearch
 from pydlshogi.selfplay.settings import SelfPlaySettings
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.game import Game
+from pydlshogi.uct.inputs import Inputs
 from pydlshogi.uct.move import from_usi, to_usi
 
 MIDDLE = "ln1gkg1nl/1r1s3b1/p1pppsppp/1p4P2/9/2P1P4/PPBP1P2P/2GSR1S2/LN2KG1NL b p 23"
@@ -23,11 +24,19 @@ def search(sfen, settings, network, *, seed=None, is_full=True):
     found = RootSearch(settings, 104)
     rng = None if seed is None else numpy.random.default_rng(seed)
     found.begin(Game(make_search_board(sfen)), rng, is_full)
-    planes = numpy.empty((1, 104, 9, 9), numpy.float32)
-    while found.next_leaf(planes[0]):
-        logits, wins = network(planes)
-        found.complete(logits.astype(numpy.float32), numpy.array(wins, float))
+    evaluate_leaves(found, network)
     return found
+
+
+def evaluate_leaves(found, network):
+    """Continues a search to its end; returns the number of evaluations."""
+    inputs, evaluations = Inputs(1, 104), 0
+    while found.next_leaf(inputs):
+        evaluations += 1
+        logits, wins = network(inputs.planes())
+        found.complete(logits.astype(numpy.float32), numpy.array(wins, float))
+        inputs.clear()
+    return evaluations
 
 
 def reference(sfen, network, visits, values, settings):
@@ -111,10 +120,6 @@ def test_known_evaluations_are_not_asked_for_again():
     game.push(found.choose().move)
     found.begin(game, None, True)
     assert found.tree.root.visits == 0
-    planes, evaluations = numpy.empty((1, 104, 9, 9), numpy.float32), 0
-    while found.next_leaf(planes[0]):
-        evaluations += 1
-        logits, wins = network(planes)
-        found.complete(logits.astype(numpy.float32), numpy.array(wins, float))
+    evaluations = evaluate_leaves(found, network)
     visits = found.tree.root.visits
     assert visits == 33 and evaluations < visits
