@@ -457,6 +457,8 @@ def find(nodes: Any, table: Any, key: int) -> int:
     """Finds an expanded node with all its moves by its key; 0 for none."""
     for place in range(key, key + _PLACES):
         node = table[place & (len(table) - 1)]
+        if not node:  # remember would have taken this place
+            break
         if nodes.key[node] == key and nodes.moves[node] and not nodes.marks[node] & RESTRICTED:
             return node
     return 0

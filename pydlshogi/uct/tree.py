@@ -58,7 +58,7 @@ class _EdgeFields(NamedTuple):
     move: Any
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(repr=False)
 class Node:
     """A position reached by one path from the root, to look at until the tree drops it.
 
