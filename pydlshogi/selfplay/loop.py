@@ -55,7 +55,7 @@ _RANDOM_PLIES, _KIFU_PLIES = 4, 24
 
 
 class Score:
-    """The result of a match for the first network, from its points in each complete pair of games.
+    """The result of a match for the first network, from its points in each pair of games.
 
     ``games`` is the number of games, ``share`` the share of the points: 0 to 1, 0.5 without a game.
     """
@@ -73,7 +73,7 @@ class Score:
 def play_duel(
     first: Model, second: Model, path: Path, settings: SelfPlaySettings,
     *, games: int, batch: int, seed: int, end: float,
-) -> Score:  # fmt: skip
+) -> Score | None:  # fmt: skip
     """Plays the games of a match that are missing. Each opening begins two of them.
 
     Args:
@@ -84,7 +84,10 @@ def play_duel(
         games: Number of games.
         batch: Number of games at once.
         seed: Of the openings.
-        end: Time, as by ``time.monotonic``, at which no more batches are made.
+        end: Time, as by ``time.monotonic``, at which to give up.
+
+    Returns:
+        The result; None if it was given up: short games end first, and must not decide alone.
     """
     settings = dataclasses.replace(settings, play_on_share=0.0)
     plies = _KIFU_PLIES if settings.kifu_list else _RANDOM_PLIES
@@ -94,7 +97,9 @@ def play_duel(
     networks = first.evaluator, second.evaluator
     pool = Pool(networks, batch)
     with path.open("ab", buffering=0) as table:
-        while time.monotonic() < end and (waiting or pool.games):
+        while waiting or pool.games:
+            if time.monotonic() >= end:
+                return None
             while waiting and len(pool.games) < batch:
                 number = waiting.pop(0)
                 moves = [from_usi(move) for move in openings[(number - 1) // 2].moves]
@@ -106,8 +111,7 @@ def play_duel(
                 won = 0.5 if game.winner is None else float(game.winner == 1 - game.number % 2)
                 points[game.number] = won
                 table.write(f"{game.number}\t{won}\t{len(game.moves)}\t{game.end}\n".encode())
-    whole = [n for n in range(1, games, 2) if n in points and n + 1 in points]
-    return Score([(points[n], points[n + 1]) for n in whole])
+    return Score([(points[n], points[n + 1]) for n in range(1, games, 2)])
 
 
 def _read(path: Path) -> dict[int, float]:
@@ -177,13 +181,12 @@ class Loop:
             wanted = len(games.rows()) + 1 + settings.games // 4  # if all were used too often
         self._train(path)
         new = Model(path / "model", self._device, self._backend)
-        spent = time.monotonic() - start
-        share = settings.match_share
         score = play_duel(
-            new, generator.model, path / "match.tsv", settings.self_play,
-            games=settings.match_games, batch=settings.batch, seed=settings.seed + cycle,
-            end=time.monotonic() + max(60.0, spent * share / (1 - share)),
+            new, generator.model, path / "match.tsv", settings.self_play, end=self._end,
+            games=settings.games_of_match(), batch=settings.batch, seed=settings.seed + cycle,
         )  # fmt: skip
+        if not score:
+            return
         self._note(cycle, path, games, score, (time.monotonic() - start) / 3600)
         generator.look_for_model()
 

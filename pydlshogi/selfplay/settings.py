@@ -114,8 +114,8 @@ class LoopSettings:
         fading: Probability that a training uses the oldest positions of the window. It rises to
             1 for the newest ones.
         batchsize: Positions in a training batch.
-        match_games: Games of the match, even.
-        match_share: Largest share of the cycle's time for the match.
+        match_games: Largest number of games of the match, even.
+        match_share: Largest share of the visits of a cycle that are those of the match.
         take_at: Share of the points with which the new network becomes the best one.
         self_play: How the games are played, and with how many visits in the match.
         recipe: How the networks are trained.
@@ -145,6 +145,13 @@ class LoopSettings:
         eval_scale=600.0,  # that of the evaluations in the files
     )
 
+    def games_of_match(self) -> int:
+        """Returns the number of games of the match, whose searches are all full ones."""
+        play = self.self_play
+        full = play.full_share + (1 - play.full_share) * play.cheap_visits / play.visits
+        most = self.games * full * self.match_share / (1 - self.match_share)
+        return max(2, min(self.match_games, 2 * int(most / 2)))
+
 
 def load_settings(path: Path, given: Path | None) -> LoopSettings:
     """Reads the configuration of a loop from ``path``, or writes it there with the defaults.
@@ -163,6 +170,8 @@ def load_settings(path: Path, given: Path | None) -> LoopSettings:
     settings: LoopSettings = _updated(LoopSettings(), values, source, "")
     if settings.match_games % 2 or settings.games < 1 or settings.batch < 1:
         raise ConfigError(f"{source}: games and batch are at least 1, and match_games is even.")
+    if not 0 <= settings.match_share < 1:
+        raise ConfigError(f"{source}: match_share is at least 0 and below 1.")
     for name in _out_of_range(settings.self_play):
         raise ConfigError(f"{source}: self_play.{name} is out of its range, which the help names.")
     if given or not path.exists():

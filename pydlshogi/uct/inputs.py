@@ -64,9 +64,6 @@ class Inputs:
         self._sfens: list[str] = []
         self._recent: list[list[int]] = []
 
-    def __len__(self) -> int:
-        return len(self._sfens)
-
     def add(self, game: Game) -> None:
         """Adds the position of a game."""
         self._sfens.append(game.board.sfen())

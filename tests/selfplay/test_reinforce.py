@@ -1,6 +1,8 @@
 """The program reinforce: its cycles, kills, and wrong input."""
 
+import dataclasses
 import json
+import math
 import random
 import subprocess
 import sys
@@ -11,12 +13,15 @@ import numpy
 import pytest
 
 from pydlshogi.commands.reinforce import main
+from pydlshogi.compat import chainer
 from pydlshogi.files import write_beside
 from pydlshogi.lock import lock_outputs
 from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.selfplay.folder import Tables
-from pydlshogi.selfplay.loop import Score
+from pydlshogi.selfplay.generate import Model
+from pydlshogi.selfplay.loop import Score, play_duel
+from pydlshogi.selfplay.settings import LoopSettings, SelfPlaySettings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -26,6 +31,7 @@ CONFIG = {
     "least_rows": 20,
     "batchsize": 16,
     "match_games": 4,
+    "match_share": 0.5,
     "self_play": {"visits": 6, "considered": 4, "cheap_visits": 2, "max_plies": 30},
     "recipe": {"warmup": 0},
 }
@@ -106,6 +112,7 @@ def test_the_loop_goes_on_after_a_kill_in_each_step(words, tmp_path):
         ({"self_play": {"visit": 3}}, "unknown name self_play.visit"),
         ({"games": "many"}, "games is"),
         ({"match_games": 3}, "match_games is even"),
+        ({"match_share": 1}, "match_share is at least 0 and below 1"),
         ({"self_play": {"visits": 0}}, "self_play.visits is out of its range"),
         ({"self_play": {"full_share": 2}}, "self_play.full_share is out of its range"),
         ({"self_play": {"handicaps": ["queen"]}}, "self_play.handicaps is out of its range"),
@@ -117,6 +124,30 @@ def test_a_wrong_configuration_is_refused(words, tmp_path, capsys, values, sente
     assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 1
     error = capsys.readouterr().err
     assert sentence in error and error.count("\n") == 1
+
+
+def test_the_match_has_a_share_of_the_visits_of_a_cycle():
+    play = SelfPlaySettings(visits=32, cheap_visits=8, full_share=0.5)
+    settings = LoopSettings(games=512, match_share=0.2, match_games=200, self_play=play)
+    assert settings.games_of_match() == 80  # 80 · 32 of 512 · 20 + 80 · 32 visits a move
+    assert dataclasses.replace(settings, match_games=50).games_of_match() == 50
+    assert dataclasses.replace(settings, match_share=0.0).games_of_match() == 2
+
+
+def test_short_games_alone_do_not_decide_a_match(words, tmp_path):
+    model = Model(tmp_path / "model", chainer.get_device("@numpy"), "own")
+    settings = SelfPlaySettings(visits=2, considered=2, cheap_visits=2, max_plies=8)
+    table = tmp_path / "match.tsv"
+
+    def play(end):
+        return play_duel(model, model, table, settings, games=4, batch=4, seed=1, end=end)
+
+    assert play(time.monotonic()) is None
+    table.write_bytes(b"2\t1.0\t5\tmate\n3\t0.")
+    score = play(math.inf)
+    assert score.games == 4
+    numbers = [line.split("\t")[0] for line in table.read_text().splitlines()]
+    assert sorted(numbers) == ["1", "2", "3", "4"] and numbers[0] == "2"
 
 
 def test_a_second_loop_on_a_folder_is_refused(words, tmp_path, capsys):
