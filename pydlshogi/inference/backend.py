@@ -103,8 +103,17 @@ def make_forward(name: str, network: Network, device: Any) -> tuple[str, Compute
     if name == AUTO:
         return _fastest(network)
     if name == OWN:
-        return OWN, compile_network(network)
+        return OWN, _own(network)
     return name, _openvino(name, network)
+
+
+def _own(network: Network) -> Compute:
+    """Makes the function of our own program; an earlier process may have checked it."""
+    is_known = recall(network, OWN) is not None
+    program = compile_network(network, is_known)
+    if program and not is_known:
+        remember(network, OWN, b"checked")
+    return program
 
 
 def _openvino(name: str, network: Network) -> Compute:
@@ -130,7 +139,7 @@ def _fastest(network: Network) -> tuple[str, Compute]:
     if remembered in _PRECISIONS:
         with contextlib.suppress(BackendError):
             return remembered, _openvino(remembered, network)
-    own = compile_network(network)
+    own = _own(network)
     if own is None:  # the network may compute what no conversion knows
         return OWN, None
     if remembered == OWN:

@@ -48,6 +48,9 @@ CONVOLUTIONS = ("auto", "winograd", "chainer", "cudnn")
 _config: Any = chainer.global_config
 _config.convolution = "auto"
 
+#: Whether new layers draw initial weights. Those of a model file need none, and they take time.
+_config.draws_weights = True
+
 
 def set_convolution(name: str) -> None:
     """Chooses one of :data:`CONVOLUTIONS` for all layers of this process from now on."""
@@ -165,6 +168,8 @@ class Convolution2D(L.Convolution2D):
     """``chainer.links.Convolution2D``, faster on 9×9 boards; ``relu`` applies ReLU after it."""
 
     def __init__(self, *args: Any, relu: bool = False, **kwargs: Any) -> None:
+        if not chainer.config.draws_weights:
+            kwargs["initialW"] = 0
         super().__init__(*args, **kwargs)
         self.relu = relu
 

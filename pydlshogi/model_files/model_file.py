@@ -140,7 +140,8 @@ def load_network(path: str | os.PathLike[str]) -> Network:
     arrays, name = _read(path, read_headers)
     name = DEFAULT if name is None else name
     try:
-        network = make_network(name, **sizes_in(name, arrays))
+        with chainer.using_config("draws_weights", False):
+            network = make_network(name, **sizes_in(name, arrays))
     except UnknownNetwork as error:
         remedy = own.remedy(name)
         if remedy:

@@ -347,7 +347,7 @@ def test_auto_chooses_fewer_bits_only_where_they_are_much_faster(
             raise BackendError(name, "it is broken.")
         return name
 
-    monkeypatch.setattr(backend_module, "compile_network", lambda network: OWN)
+    monkeypatch.setattr(backend_module, "compile_network", lambda *_: OWN)
     monkeypatch.setattr(backend_module, "_openvino", make)
     monkeypatch.setattr(backend_module, "_seconds", lambda forward, planes: seconds[forward])
     assert make_forward(AUTO, folded(), CPU) == (chosen, chosen)
@@ -363,7 +363,7 @@ def test_auto_chooses_well_while_another_program_runs_for_a_while(monkeypatch, d
         runs += 1
         return (0.1 if forward == OWN else 0.04) * (5 if disturbed <= runs < disturbed + 12 else 1)
 
-    monkeypatch.setattr(backend_module, "compile_network", lambda network: OWN)
+    monkeypatch.setattr(backend_module, "compile_network", lambda *_: OWN)
     monkeypatch.setattr(backend_module, "_openvino", lambda name, network: name)
     monkeypatch.setattr(backend_module, "_seconds", seconds)
     assert make_forward(AUTO, folded(), CPU)[0] == OPENVINO_BFLOAT16
@@ -379,7 +379,7 @@ def test_auto_does_not_compare_for_long_on_a_slow_computer(monkeypatch):
         runs.append(forward)
         return 0.4
 
-    monkeypatch.setattr(backend_module, "compile_network", lambda network: OWN)
+    monkeypatch.setattr(backend_module, "compile_network", lambda *_: OWN)
     monkeypatch.setattr(backend_module, "_openvino", lambda name, network: name)
     monkeypatch.setattr(backend_module, "_seconds", seconds)
     monkeypatch.setattr(backend_module.time, "perf_counter", lambda: now)

@@ -94,7 +94,7 @@ def test_chainer_computes_what_has_no_program(tmp_path, monkeypatch, boards, nam
     save_model(tmp_path / "model", make_trained(name, channels=16))
     cpu = chainer.get_device("@numpy")
     ours = Evaluator(tmp_path / "model", cpu)
-    monkeypatch.setattr(backend, "compile_network", lambda network: None)
+    monkeypatch.setattr(backend, "compile_network", lambda *_: None)
     chainers = Evaluator(tmp_path / "model", cpu)
     planes = [ours.planes(board) for board in boards]
     for found, expected in zip(chainers.evaluate(planes), ours.evaluate(planes)):

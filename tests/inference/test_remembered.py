@@ -6,7 +6,7 @@ import pytest
 from network_helpers import assert_equal_outputs, make_trained, narrow, some_planes
 
 from pydlshogi.device import select_device
-from pydlshogi.inference import backend
+from pydlshogi.inference import backend, compiler
 from pydlshogi.inference.backend import (
     AUTO,
     OPENVINO_INT8,
@@ -17,6 +17,7 @@ from pydlshogi.inference.backend import (
     remember,
 )
 from pydlshogi.layers.cpu.threads import get_threads, set_threads
+from pydlshogi.model_files.agreement import outputs_in_play
 from pydlshogi.model_files.fold import fold_for_play
 
 CPU = select_device(-1)
@@ -92,3 +93,15 @@ def test_a_compiled_network_that_openvino_refuses_is_compiled_again(folder):
     remember(folded(), OPENVINO_INT8, b"not a network")
     _, second = make_forward(name, folded(), CPU)
     assert_equal_outputs(second(some_planes(3)), first(some_planes(3)))
+
+
+def test_our_own_program_is_compared_with_the_network_once(folder, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        compiler, "outputs_in_play", lambda *a: calls.append(a) or outputs_in_play(*a)
+    )
+    for _ in range(2):
+        assert make_forward(OWN, folded(), CPU)[1] is not None
+    assert len(calls) == 1
+    make_forward(OWN, folded(seed=2), CPU)
+    assert len(calls) == 2
