@@ -21,8 +21,8 @@ import itertools
 import numpy
 import shogi
 
-from pydlshogi.common import SQUARE_NUM
-from pydlshogi.features import make_output_label
+from pydlshogi.common import MOVE_DIRECTION, MOVE_DIRECTION_PROMOTED, SQUARE_NUM
+from pydlshogi.features import move_direction
 
 #: Number of values that a move can have.
 MOVE_NUM = 1 << 15
@@ -87,17 +87,18 @@ def label_table() -> numpy.ndarray:
     for origin, to in itertools.product(range(SQUARE_NUM + len(_DROPS)), range(SQUARE_NUM)):
         move, turned = to | origin << _SQUARE_BITS, SQUARE_NUM - 1 - to
         if origin < SQUARE_NUM:
-            moves = [shogi.Move(squares[origin], squares[to], promotes) for promotes in (0, 1)]
+            try:
+                direction = move_direction(squares[origin], squares[to])
+            except ValueError:  # no piece moves between these squares
+                continue
+            directions = [direction, MOVE_DIRECTION_PROMOTED[direction]]
             turned |= SQUARE_NUM - 1 - origin << _SQUARE_BITS
         else:
             kind = shogi.PIECE_SYMBOLS.index(_DROPS[origin - SQUARE_NUM].lower())
-            moves = [shogi.Move(None, squares[to], drop_piece_type=kind)]
+            directions = [len(MOVE_DIRECTION) + kind - 1]
             turned |= origin << _SQUARE_BITS
-        try:
-            found = [make_output_label(shogi_move, shogi.BLACK) for shogi_move in moves]
-        except ValueError:  # no piece moves between these squares
-            continue
-        for promotion, label in zip((0, _PROMOTION), found):
+        for promotion, direction in zip((0, _PROMOTION), directions):
+            label = SQUARE_NUM * direction + squares[to]
             labels[shogi.BLACK, move | promotion] = label
             labels[shogi.WHITE, turned | promotion] = label  # seen from the other side
     return labels
