@@ -81,7 +81,7 @@ def measure(model: Model, batch: int, rounds: int, seconds: float) -> tuple[floa
     table = Table(model, batch)
     for _ in range(WARM):
         table.step()
-    planes = table.pool._batches[0].planes[:batch].copy()
+    planes = table.pool._batches[0].inputs._planes[:batch].copy()
 
     def bare() -> int:
         model.evaluator.evaluate(planes)

@@ -10,7 +10,7 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.uct.board import Mate, ends_in_mate, forced_mate
+from pydlshogi.uct.board import Mate, ends_in_mate
 from pydlshogi.uct.mate_process import MateProcess
 from pydlshogi.uct.move import MOVE_NUM, from_usi
 
@@ -88,8 +88,7 @@ class CshogiBoard:
             if move:
                 if length == 3 and not in_check and (first := self._mate_in_one()):
                     return Mate(first, 1)
-                shorter = (forced_mate(self, fewer) for fewer in range(3, length, 2))
-                return next(filter(None, shorter), Mate(move & _MOVE_MASK, length))
+                return Mate(move & _MOVE_MASK, length)
         return None
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:

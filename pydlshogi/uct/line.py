@@ -82,7 +82,9 @@ def best_lines(search: Search, number: int) -> list[Line]:
     lines: list[Line] = []
     for candidate in candidates(root)[:number]:
         moves = [candidate.move, *_continuation(board, candidate)]
-        value, proof = candidate.value, candidate.proof
+        # The continuation may have found a shorter mate.
+        proof = _before_move(candidate.node.proof) if candidate.node else None
+        value = candidate.value
         if proof and proof.outcome == DRAW:
             value = search.settings.draw_value(board.turn)
         elif not (proof or candidate.visits):
@@ -122,13 +124,13 @@ def _mate_moves(board: SearchBoard, node: Node) -> list[int]:
     """Returns the moves of the mate that a mate search found at a node; empty without one.
 
     Usually, the node knows only the first move. The others are searched once, and kept at the node:
-    a search of seven plies can take 0.1 s.
+    a search of seven plies can take 0.1 s. They may be a shorter mate than the one that was known.
     """
     proof = node.proof
     if node.mate and proof and len(node.mate) != proof.plies:
         moves = mate_line(board, proof.plies, is_known=True)
         if moves:
-            node.tree.set_mate_moves(node.index, moves)
+            node.tree.set_mate(node.index, moves)
     return list(node.mate)
 
 

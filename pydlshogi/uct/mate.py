@@ -268,8 +268,8 @@ def mate_line(board: SearchBoard, plies: int, is_known: bool = False) -> list[in
             misses it.
     """
     mate = board.mate(plies)
-    if mate is None and is_known and plies > 1:
-        mate = forced_mate(board, plies)
+    shortest = mate.plies if mate else plies + 2 * is_known
+    mate = next(filter(None, (forced_mate(board, n) for n in range(3, shortest, 2))), mate)
     if mate is None:
         return []
     board.push(mate.move)

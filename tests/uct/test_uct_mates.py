@@ -8,12 +8,17 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uct_helpers import BOARDS, FAST_BOARDS, endgames
+from uct_helpers import BOARDS, FAST_BOARDS, FakeNetwork, endgames
 
+from pydlshogi.uct.core import WIN, Proof
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
+from pydlshogi.uct.game import Game
+from pydlshogi.uct.line import best_lines
 from pydlshogi.uct.mate import RootMate, find_mate, mate_line
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
+from pydlshogi.uct.search import Search
+from pydlshogi.uct.settings import Settings
 
 #: A mate in three plies from a real game.
 THREE = "l8/5s3/p3g3n/3s1p2l/1P4p1R/3k+s1gPK/P4P3/7B1/7L1 w RBNP2gs2nl10p 216"
@@ -375,9 +380,14 @@ DISTANT = [
 @pytest.mark.parametrize("plies", [5, 7])
 @pytest.mark.parametrize("make", FAST_BOARDS)
 def test_a_mate_with_a_distant_check_has_its_shortest_length_and_its_line(sfen, plies, make):
-    assert make(sfen).mate(plies).plies == 3
     line = mate_line(make(sfen), plies)
     assert len(line) == 3 and is_mating(sfen, line)
+    search = Search(FakeNetwork(), Settings(mate_plies=plies))
+    search.begin(Game(make(sfen)))
+    search.step(8)
+    (shown,) = best_lines(search, 3)
+    assert len(shown.moves) == 3 and is_mating(sfen, shown.moves)
+    assert shown.proof == search.root.proof == Proof(WIN, 3)
 
 
 def test_a_line_goes_on_where_the_boards_search_misses_the_rest(monkeypatch):
