@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import shogi
 from sides import Side, processor
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -183,7 +184,8 @@ class Bare:
     def __init__(self, evaluator: Evaluator, size: int) -> None:
         self._evaluate = evaluator.evaluate
         self._planes = numpy.zeros((size, evaluator.plane_num, 9, 9), numpy.float32)
-        write_planes([sfen(POSITION + number) for number in range(size)], self._planes)
+        boards = [shogi.Board(sfen(POSITION + number)) for number in range(size)]
+        write_planes(*zip(*((board.sfen(), board.turn) for board in boards)), self._planes)
         self._evaluate(self._planes)
         self.rates: list[float] = []
 

@@ -103,14 +103,8 @@ def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
 def forced_mate(board: SearchBoard, plies: int) -> Mate | None:
     """Finds a check after which the board's mate search knows a mate for each reply.
 
-    This finds mates that the search itself misses: cshogi's overlooks some distant checks.
-
-    Args:
-        board: The position; the side to move mates. There is no mate in one.
-        plies: Longest mate, an odd number.
-
-    Returns:
-        The mate; None if there is none, or the board's search misses it after a reply, too.
+    This finds mates in 3, 5, … plies that the search itself misses: cshogi's overlooks some distant
+    checks. None: there is none, or the search misses it after a reply, too.
     """
     for move in board.checks():
         board.push(move)

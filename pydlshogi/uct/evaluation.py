@@ -6,7 +6,6 @@ So the search can stop, or collect the next batch, while the network computes.
 from __future__ import annotations
 
 import concurrent.futures
-import itertools
 import time
 from typing import Callable, NamedTuple, Optional
 
@@ -55,7 +54,6 @@ class Batch:
         leaves: The leaves of the playouts, as numbers of nodes.
         inputs: The network's inputs of the leaves.
         keys: The hashes of the inputs.
-        turns: Their sides to move.
         moves: Their legal moves, an array for each.
         collisions: The leaf of each playout whose leaf was pending already. It brings no value,
             but it is pending, too, and sends later playouts of the batch elsewhere.
@@ -65,7 +63,6 @@ class Batch:
     def __init__(self, size: int, plane_num: int) -> None:
         self.leaves: list[int] = []
         self.keys: list[int] = []
-        self.turns: list[int] = []
         self.moves: list[numpy.ndarray] = []
         self.collisions: list[int] = []
         self.size = size
@@ -77,12 +74,7 @@ class Batch:
         self.inputs.add(game)
         self.leaves.append(leaf)
         self.keys.append(key)
-        self.turns.append(game.board.turn)
         self.moves.append(moves)
-
-    def ends(self) -> numpy.ndarray:
-        """Returns the sums of the numbers of moves up to each leaf, (n,) int64."""
-        return numpy.array(list(itertools.accumulate(map(len, self.moves))), numpy.int64)
 
 
 class Evaluations:

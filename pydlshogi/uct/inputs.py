@@ -20,7 +20,7 @@ from pydlshogi.features import (
 from pydlshogi.uct.compiler import argument, compiled
 from pydlshogi.uct.game import Game
 
-_PLUS, _SLASH, _ZERO, _NINE, _SPACE, _WHITE, _END = b"+/09 w\n"
+_PLUS, _SLASH, _ZERO, _NINE, _SPACE, _FEED = b"+/09 \n"
 
 #: Number of codes of letters.
 _CODES = 128
@@ -52,7 +52,7 @@ _TABLE = argument(_table_of_letters())
 
 
 class Inputs:
-    """The network's inputs of positions.
+    """The network's inputs of positions; ``turns`` are the sides to move.
 
     Args:
         size: Largest number of positions.
@@ -61,11 +61,13 @@ class Inputs:
 
     def __init__(self, size: int, plane_num: int) -> None:
         self._planes = numpy.empty((size, plane_num, 9, 9), numpy.float32)
+        self.turns: list[int] = []
         self._sfens: list[str] = []
         self._recent: list[list[int]] = []
 
     def add(self, game: Game) -> None:
         """Adds the position of a game."""
+        self.turns.append(game.board.turn)
         self._sfens.append(game.board.sfen())
         if self._planes.shape[1] > PLANE_NUM:
             self._recent.append(game.recent_squares())
@@ -73,13 +75,14 @@ class Inputs:
     def planes(self) -> numpy.ndarray:
         """Returns the planes of all positions, (n, plane_num, 9, 9) float32."""
         planes = self._planes[: len(self._sfens)]
-        write_planes(self._sfens, planes)
+        write_planes(self._sfens, self.turns, planes)
         for row, squares in zip(planes, self._recent):
             row[PLANE_NUM:] = _history_planes(*squares)
         return planes
 
     def clear(self) -> None:
         """Removes all positions."""
+        self.turns.clear()
         self._sfens.clear()
         self._recent.clear()
 
@@ -90,58 +93,46 @@ def _history_planes(*squares: int) -> numpy.ndarray:
     return make_history_planes(squares)
 
 
-def write_planes(sfens: Sequence[str], out: numpy.ndarray) -> None:
+def write_planes(sfens: Sequence[str], turns: Sequence[int], out: numpy.ndarray) -> None:
     """Writes the network's inputs of positions, without the history.
 
     Args:
         sfens: The positions.
+        turns: Their sides to move.
         out: (n, 104 or more, 9, 9) float32, contiguous. Planes from 104 on become 0.
     """
-    text = "\n".join(sfens).encode()
-    _write(argument(out.reshape(-1)), out, text, _TABLE)
+    out.fill(0)
+    text = "\n".join(["", *sfens]).encode()
+    _write(argument(out.reshape(-1)), out, text, bytes(turns), _TABLE)
 
 
 @compiled
-def _write(cells: Any, planes: Any, text: Any, table: Any) -> None:
-    """Writes the planes.
-
-    Args:
-        cells: (n · planes · 81,) float32.
-        planes: (n, planes, 9, 9), the same array.
-        text: The SFENs, as bytes, with line feeds between: the pieces, the side to move, the
-            hands, the number of the move.
-        table: The table of letters.
-    """
-    planes[...] = 0
-    row = start = 0
-    while start < len(text):
-        end = start
-        while text[end] != _SPACE:
-            end += 1
-        letters, step = 0, 1
-        if text[end + 1] == _WHITE:
-            letters, step = 3 * _CODES, -1
-        square, promoted = row * planes.shape[1] * SQUARE_NUM, 0
-        for place in range(start, end):
-            letter = text[place]
-            if letter > _NINE:
+def _write(cells: Any, planes: Any, text: Any, turns: Any, table: Any) -> None:
+    """Writes the ones: ``cells`` are those of ``planes``, and a line feed precedes each SFEN."""
+    row, letters, step = -1, 0, 1
+    square = promoted = number = word = 0
+    for letter in text:
+        if letter == _FEED:
+            row, word = row + 1, 0
+            square = row * planes.shape[1] * SQUARE_NUM
+            letters, step = (3 * _CODES, -1) if turns[row] else (0, 1)
+        elif letter > _NINE:
+            if word == 0:  # the pieces
                 cells[table[letters + promoted + letter] + square] = 1
                 square += step
                 promoted = 0
-            elif letter == _PLUS:
-                promoted = _CODES
-            elif letter > _SLASH:
-                square += step * (letter - _ZERO)
-        place, number = end + 3, 0
-        while text[place] != _SPACE:
-            letter = text[place]
-            if letter > _NINE:
+            elif word == 2:  # the hands
                 first = table[letters + 2 * _CODES + letter]
                 planes[row, first : first + max(1, number)] = 1
                 number = 0
-            elif letter > _SLASH:
-                number = 10 * number + letter - _ZERO
-            place += 1
-        while place < len(text) and text[place] != _END:
-            place += 1
-        row, start = row + 1, place + 1
+        elif letter > _SLASH:
+            digit = letter - _ZERO
+            if word:
+                number = 10 * number + digit
+            else:
+                square += step * digit
+        elif letter == _PLUS:
+            promoted = _CODES
+        elif letter == _SPACE:
+            word += 1
+            number = 0

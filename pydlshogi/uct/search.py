@@ -295,7 +295,8 @@ class Search:
         """Expands the leaves of a batch and backs up their values."""
         self._remove_pending(batch.collisions)
         logits, wins = answer
-        number, tree, ends = len(batch.leaves), self.tree, batch.ends()
+        number, tree = len(batch.leaves), self.tree
+        ends = numpy.cumsum(numpy.array([len(moves) for moves in batch.moves]))
         if wins is None:
             wins = numpy.full(number, 0.5)
         tree.reserve(0, number + int(ends[-1]) // core.MOVES_IN_BLOCK)
@@ -305,7 +306,7 @@ class Search:
             tree.root_index,
             argument(numpy.array(batch.leaves)),
             argument(numpy.array(batch.keys)),
-            argument(numpy.array(batch.turns)),
+            argument(numpy.array(batch.inputs.turns)),
             argument(ends),
             numpy.concatenate(batch.moves),
             self._labels,

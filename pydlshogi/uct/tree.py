@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+import types
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -30,32 +31,6 @@ _GIVEN_BACK, _PAUSE = 1 << 19, 0.002
 
 #: Nodes that a slice of :meth:`Tree.sweep` goes through: about a millisecond.
 _SLICE = 5000
-
-
-class _NodeFields(NamedTuple):
-    """The fields of the nodes (:mod:`pydlshogi.uct.core`)."""
-
-    key: Any
-    total: Any
-    value: Any
-    visits: Any
-    pending: Any
-    parent: Any
-    first: Any
-    moves: Any
-    children: Any
-    plies: Any
-    mate: Any
-    outcome: Any
-    marks: Any
-
-
-class _EdgeFields(NamedTuple):
-    """The fields of the edges (:mod:`pydlshogi.uct.core`)."""
-
-    child: Any
-    prior: Any
-    move: Any
 
 
 @dataclasses.dataclass(repr=False)
@@ -88,11 +63,6 @@ class Node:
     def value(self) -> float:
         """Mean of the values backed up: the probability that the side to move wins."""
         return self.total / self.visits if self.visits else 0.5
-
-    @property
-    def network_value(self) -> float:
-        """The network's value of the position, if it is expanded."""
-        return self.tree.nodes.value[self.index]
 
     @property
     def move_num(self) -> int:
@@ -432,8 +402,10 @@ class Tree:
         if is_outgrown:
             self._table = numpy.zeros(1 << (2 * len(self._nodes)).bit_length(), numpy.int32)
             self._unlisted = range(1, int(self._pool[core.FRESH_NODE]))
-        self.nodes = _NodeFields(*(self._nodes[name].data for name in _NodeFields._fields))
-        self.edges = _EdgeFields(*(self._edges[name].data for name in _EdgeFields._fields))
+        self.nodes, self.edges = (
+            types.SimpleNamespace(**{name: array[name].data for name in array.dtype.names or ()})
+            for array in (self._nodes, self._edges)
+        )
         self.pool = self._pool.data
         self.arrays = (self._nodes, self._edges, self._pool)
         self.table = self._table

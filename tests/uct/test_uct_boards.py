@@ -26,7 +26,7 @@ from pydlshogi.uct.python_shogi_board import PythonShogiBoard, checks, is_mate, 
 
 def planes(*boards):
     out = numpy.full((len(boards), 104, 9, 9), numpy.nan, numpy.float32)
-    write_planes([board.sfen() for board in boards], out)
+    write_planes([board.sfen() for board in boards], [board.turn for board in boards], out)
     return out
 
 

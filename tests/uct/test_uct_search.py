@@ -43,7 +43,7 @@ def check_statistics(root):
         assert visits_below(node) == node.visits - 1
         # The first visit brought the network's own value, the others those of the children.
         own = node.total - sum(child.visits - child.total for child in node.children)
-        assert own == pytest.approx(node.network_value, abs=1e-6)
+        assert own == pytest.approx(network_value(node), abs=1e-6)
 
 
 def visits_below(node):
@@ -124,7 +124,7 @@ def test_the_sums_are_right_near_the_end_of_games():
 
 def test_the_roots_value_is_the_mean_of_what_was_backed_up():
     def values(node, is_roots_turn=True):
-        yield node.network_value if is_roots_turn else 1 - node.network_value
+        yield network_value(node) if is_roots_turn else 1 - network_value(node)
         for child in node.children:
             yield from values(child, not is_roots_turn)
 
@@ -337,12 +337,16 @@ def test_transpositions_share_an_evaluation():
     assert sum(network.batches) == search.evaluations < root.visits
 
 
+def network_value(node):
+    return node.tree.nodes.value[node.index]
+
+
 def values_along(node, game, network):
     """Yields for each evaluated node its value and that of the network for its path."""
     if node.is_expanded:
         inputs = Inputs(1, HISTORY_PLANE_NUM)
         inputs.add(game)
-        yield node.network_value, network(inputs.planes())[1][0]
+        yield network_value(node), network(inputs.planes())[1][0]
     for move, child in zip(node.moves, node.children):
         game.push(move)
         yield from values_along(child, game, network)
