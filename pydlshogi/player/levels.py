@@ -71,8 +71,8 @@ def shares(priors: Sequence[float], visits: Sequence[int]) -> numpy.ndarray:
 LEVELS = {
     1: Level(11.0),
     2: Level(6.8),
-    3: Level(5.0),
-    4: Level(5.2, 0.00001),
+    3: Level(5.03),
+    4: Level(4.98, 0.000007),
     5: Level(4.8, 0.00005),
     6: Level(3.95, 0.0001),
     7: Level(3.28, 0.0002),
