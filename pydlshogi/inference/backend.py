@@ -109,9 +109,9 @@ def make_forward(name: str, network: Network, device: Any) -> tuple[str, Compute
 
 def _own(network: Network) -> Compute:
     """Makes the function of our own program; an earlier process may have checked it."""
-    is_known = recall(network, OWN) is not None
-    program = compile_network(network, is_known)
-    if program and not is_known:
+    is_checked = recall(network, OWN) is not None
+    program = compile_network(network, is_checked)
+    if program and not is_checked:
         remember(network, OWN, b"checked")
     return program
 
@@ -139,7 +139,7 @@ def _fastest(network: Network) -> tuple[str, Compute]:
     if remembered in _PRECISIONS:
         with contextlib.suppress(BackendError):
             return remembered, _openvino(remembered, network)
-    own = _own(network)
+    own = compile_network(network, remembered == OWN)
     if own is None:  # the network may compute what no conversion knows
         return OWN, None
     if remembered == OWN:

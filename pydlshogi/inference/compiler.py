@@ -43,13 +43,13 @@ _TOLERANCE = 1e-4
 _PLANES = 0
 
 
-def compile_network(network: Network, is_known: bool = False) -> Program | None:
+def compile_network(network: Network, is_checked: bool = False) -> Program | None:
     """Makes the program of a network.
 
     Args:
         network: Any network on the CPU; fastest with batch normalization folded. Its arrays
             must not change afterwards.
-        is_known: Whether an earlier call has compared the program's outputs with the network's.
+        is_checked: Whether an earlier call has compared the outputs with those of the network.
 
     Returns:
         A program with the network's outputs, logits before values. None if the network uses
@@ -62,7 +62,7 @@ def compile_network(network: Network, is_known: bool = False) -> Program | None:
 
     try:
         program = _Compiler(trace(network, planes(BATCH))).program()
-        return program if is_known or _agree(program, network, planes(3)) else None
+        return program if is_checked or _agree(program, network, planes(3)) else None
     except (UnknownFunction, ValueError, IndexError):
         # numpy raises the others where another dimension than the batch is BATCH.
         return None

@@ -146,7 +146,7 @@ class LoopSettings:
     )
 
     def games_of_match(self) -> int:
-        """Returns the number of games of the match, whose searches are all full ones."""
+        """Returns the number of games of the match. All its searches are full ones."""
         play = self.self_play
         full = play.full_share + (1 - play.full_share) * play.cheap_visits / play.visits
         most = self.games * full * self.match_share / (1 - self.match_share)

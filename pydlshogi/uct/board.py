@@ -103,8 +103,10 @@ def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
 def forced_mate(board: SearchBoard, plies: int) -> Mate | None:
     """Finds a check after which the board's mate search knows a mate for each reply.
 
-    This finds mates in 3, 5, … plies that the search itself misses: cshogi's overlooks some distant
-    checks. None: there is none, or the search misses it after a reply, too.
+    This finds mates that the search itself misses: cshogi's overlooks some distant checks. There
+    must be no mate in one. ``plies``, an odd number, is the length of the longest mate.
+
+    Returns the mate; None without one, or if the search misses it after a reply, too.
     """
     for move in board.checks():
         board.push(move)

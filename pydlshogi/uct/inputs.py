@@ -113,7 +113,7 @@ def _write(cells: Any, planes: Any, text: Any, turns: Any, table: Any) -> None:
     square = promoted = number = word = 0
     for letter in text:
         if letter == _FEED:
-            row, word = row + 1, 0
+            row, word, number = row + 1, 0, 0
             square = row * planes.shape[1] * SQUARE_NUM
             letters, step = (3 * _CODES, -1) if turns[row] else (0, 1)
         elif letter > _NINE:
@@ -126,13 +126,11 @@ def _write(cells: Any, planes: Any, text: Any, turns: Any, table: Any) -> None:
                 planes[row, first : first + max(1, number)] = 1
                 number = 0
         elif letter > _SLASH:
-            digit = letter - _ZERO
             if word:
-                number = 10 * number + digit
+                number = 10 * number + letter - _ZERO
             else:
-                square += step * digit
+                square += step * (letter - _ZERO)
         elif letter == _PLUS:
             promoted = _CODES
         elif letter == _SPACE:
             word += 1
-            number = 0

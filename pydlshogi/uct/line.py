@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from pydlshogi.uct.board import SearchBoard
+from pydlshogi.uct.board import SearchBoard, ends_in_mate
 from pydlshogi.uct.core import DRAW, WIN, Proof
 from pydlshogi.uct.mate import mate_line
 from pydlshogi.uct.search import Search
@@ -124,13 +124,15 @@ def _mate_moves(board: SearchBoard, node: Node) -> list[int]:
     """Returns the moves of the mate that a mate search found at a node; empty without one.
 
     Usually, the node knows only the first move. The others are searched once, and kept at the node:
-    a search of seven plies can take 0.1 s. They may be a shorter mate than the one that was known.
+    a search of seven plies can take 0.1 s. If they mate sooner, the proof becomes shorter.
     """
     proof = node.proof
     if node.mate and proof and len(node.mate) != proof.plies:
         moves = mate_line(board, proof.plies, is_known=True)
         if moves:
-            node.tree.set_mate(node.index, moves)
+            node.tree.set_mate_moves(node.index, moves)
+        if len(moves) < proof.plies and ends_in_mate(board, moves):
+            node.tree.prove(node.index, Proof(WIN, len(moves)))
     return list(node.mate)
 
 

@@ -268,8 +268,9 @@ def mate_line(board: SearchBoard, plies: int, is_known: bool = False) -> list[in
             misses it.
     """
     mate = board.mate(plies)
-    shortest = mate.plies if mate else plies + 2 * is_known
-    mate = next(filter(None, (forced_mate(board, n) for n in range(3, shortest, 2))), mate)
+    if mate or is_known:
+        shorter = range(3, mate.plies if mate else plies + 2, 2)
+        mate = next(filter(None, (forced_mate(board, length) for length in shorter)), mate)
     if mate is None:
         return []
     board.push(mate.move)

@@ -296,7 +296,7 @@ class Search:
         self._remove_pending(batch.collisions)
         logits, wins = answer
         number, tree = len(batch.leaves), self.tree
-        ends = numpy.cumsum(numpy.array([len(moves) for moves in batch.moves]))
+        ends = numpy.array([len(moves) for moves in batch.moves], numpy.int64).cumsum()
         if wins is None:
             wins = numpy.full(number, 0.5)
         tree.reserve(0, number + int(ends[-1]) // core.MOVES_IN_BLOCK)

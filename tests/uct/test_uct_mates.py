@@ -412,6 +412,11 @@ def test_a_root_mate_begins_only_with_the_moves_to_choose_from(monkeypatch):
     assert RootMate(board, 31, others).step() == []
 
 
+def test_no_check_is_tried_where_no_mate_is_known(monkeypatch):
+    monkeypatch.setattr("pydlshogi.uct.mate.forced_mate", lambda *_: pytest.fail("tried"))
+    assert mate_line(CshogiBoard(), 7) == []
+
+
 @pytest.mark.parametrize("plies", [0, 1])
 def test_no_line_where_the_mate_is_longer(plies):
     three = next(s for s in endgames(500) if (m := CshogiBoard(s).mate(5)) and m.plies == 3)
