@@ -83,6 +83,7 @@ class BoardServer(http.server.ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128  # connections that wait; the standard 5 refuses a burst of requests
     allow_reuse_address = sys.platform != "win32"  # there, two servers could share a port
 
     def __init__(

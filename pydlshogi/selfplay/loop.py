@@ -47,7 +47,7 @@ from pydlshogi.training.end import Interruption
 from pydlshogi.training.log import read_log
 from pydlshogi.training.log_file import log_to
 from pydlshogi.training.recipe import Options, Settings
-from pydlshogi.training.run import CONTINUE, run
+from pydlshogi.training.run import run
 from pydlshogi.uct.move import from_usi
 
 #: Random moves of an opening, or moves of a game of the list.
@@ -158,7 +158,6 @@ class Loop:
             KeyboardInterrupt: a signal came during a training.
         """
         settings = self._settings
-        os.environ.setdefault(CONTINUE, "the same command")  # a finished training counts as such
         self._end_cycle()
         a_file = max(1, settings.games // 10)
         with GameFolder(self._folder / "games", settings.seed, a_file) as games:
@@ -252,7 +251,7 @@ class Loop:
         )
         with log_to(path / "log.txt"):
             logging.getLogger(__name__).info("cycle %s", path.name)
-            if run(options, interruption=Interruption()):
+            if run(options, interruption=Interruption(), once=True):
                 raise KeyboardInterrupt
         (path / "trained").touch()
         for pickle in path.glob("*.pickle"):

@@ -41,9 +41,15 @@ class FirstWeightsError(UserError):
 
 
 def run(
-    options: Options, ranks: Ranks = ALONE, interruption: Interruption | None = None
+    options: Options,
+    ranks: Ranks = ALONE,
+    interruption: Interruption | None = None,
+    *,
+    once: bool = False,
 ) -> int | None:
     """Trains as the options say; the folders of the output files exist.
+
+    ``once``, or the variable of CONTINUE, leaves a run that is complete as it is.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted.
@@ -56,7 +62,7 @@ def run(
     options = ranks.on_first(options.with_seed)
     device = select_device(ranks.gpu(options.gpu))
     start = load_start(options, ranks)
-    if start.is_complete and os.environ.get(CONTINUE) and continues(options):
+    if start.is_complete and (once or os.environ.get(CONTINUE)) and continues(options):
         _log_start(options, start)
         logger.info("the run is complete")  # its process was killed after the last save
         return None

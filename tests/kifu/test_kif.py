@@ -1,5 +1,6 @@
 """KIF records against python-shogi's parser and the CSA of the same games."""
 
+import re
 import time
 from pathlib import Path
 
@@ -328,10 +329,12 @@ def test_mutated_records_are_read_right_or_refused(data):
     positions, faults = replay(Games.of([game]))
     if faults:
         return
+    # The judge knows neither the mark of a variation nor a blank after a value.
+    known = re.sub(r"[ \u3000]+$", "", text.replace(")+", ")"), flags=re.MULTILINE)
     try:
-        judge = shogi.KIF.Parser.parse_str(text.replace(")+", ")"))[0]
+        judge = shogi.KIF.Parser.parse_str(known)[0]
     except KeyError:  # a name of a handicap that it does not know
-        assert "手合割：平手" not in text
+        assert "手合割：平手\n" not in known
         return
     assert len(judge["moves"]) <= len(game.moves)
     if len(judge["moves"]) == len(game.moves):
