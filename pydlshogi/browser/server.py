@@ -78,8 +78,7 @@ class BoardServer(http.server.ThreadingHTTPServer):
         embedded: Whether a notebook may show the page in a frame. Its proxy (Colab) has another
             host name, so only the token protects then.
 
-    Raises:
-        PortError: The address cannot be used.
+    PortError: the address cannot be used.
     """
 
     daemon_threads = True

@@ -261,9 +261,9 @@ class Loop:
         """Takes the new network if it has won, and writes the results of the cycle."""
         taken = score.share >= self._settings.take_at
         earlier = self._results()
-        before = earlier[-1]["elo"] if earlier else 0.0
+        before = earlier[-1]["elo"] if earlier else 0
         # There is no bound if one side has won all games.
-        elo, low, high = (max(-_MOST_ELO, min(value, _MOST_ELO)) for value in score.elo())
+        elo, low, high = (round(max(-_MOST_ELO, min(value, _MOST_ELO))) for value in score.elo())
         log = (path / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
         epoch = read_log(log)[-1].epochs[-1]
         rows = games.rows()

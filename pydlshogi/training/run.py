@@ -88,8 +88,7 @@ class Start:
 def load_start(options: Options, ranks: Ranks = ALONE) -> Start:
     """Makes the network and the optimizer, and loads the files to start from.
 
-    Raises:
-        UserError: a file cannot be used, or the network cannot have such weights.
+    UserError: a file cannot be used, or the network cannot have such weights.
     """
     settings = options.settings
     network = make_first_network(
@@ -112,8 +111,7 @@ def make_task(
 ) -> Task:
     """Reads the positions, logs what will be trained, and keeps files that would be replaced.
 
-    Args:
-        sets: The training and the test positions; None to read the lists.
+    ``sets`` are the training and the test positions; None to read the lists.
     """
     settings, network = options.settings, start.network
     _log_start(options, start)
@@ -189,10 +187,7 @@ def make_first_network(
 ) -> Network:
     """Makes a network whose first weights are determined by a seed (0..2**32-1).
 
-    ``dirac``: whether the identity is added to them.
-
-    Raises:
-        FirstWeightsError: ``dirac``, and no layer of the network is fit for it.
+    ``dirac``: whether the identity is added to them. FirstWeightsError: no layer is fit for it.
     """
     numpy.random.seed(seed)  # Chainer's initializers use numpy's global generator.
     network = make_network(name, **(sizes or {}))
