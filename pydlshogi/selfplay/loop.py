@@ -127,8 +127,7 @@ class LoopError(UserError):
     """The loop cannot begin."""
 
 
-#: The largest Elo difference that a table shows.
-_MOST_ELO = 800.0
+_MOST_ELO = 800  # the largest difference that a table shows
 
 
 class Loop:
@@ -324,6 +323,7 @@ def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
     for axes in (above, below):
         axes.legend()
         axes.grid(alpha=0.3)
+        axes.locator_params(axis="x", integer=True)
     save_figure(figure, folder / "progress.png")
     pages = sorted((folder / "games" / "records").glob("*.html"))[-10:]
     links = "".join(f'<li><a href="games/records/{page.name}">{page.stem}</a>' for page in pages)
