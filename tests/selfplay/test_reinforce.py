@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 import random
 import subprocess
 import sys
@@ -77,9 +78,11 @@ def check(folder, cycles):
 
 @pytest.mark.long
 def test_two_cycles_train_and_match_networks(words, tmp_path, capsys):
+    before = dict(os.environ)
     assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 0
     assert main([*words, "--cycles", "2"]) == 0
     check(tmp_path / "loop", 2)
+    assert dict(os.environ) == before  # a later training must not take it as its own
 
 
 @pytest.mark.long
