@@ -49,7 +49,7 @@ def run(
 ) -> int | None:
     """Trains as the options say; the folders of the output files exist.
 
-    ``once``, or the variable of CONTINUE, leaves a run that is complete as it is.
+    With ``once``, or with the variable CONTINUE set, a complete run is not trained further.
 
     Returns:
         None if the run is finished; the number of the signal if it was interrupted.
