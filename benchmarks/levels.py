@@ -1,14 +1,14 @@
 """Plays the levels of mcts_player against each other, and rates them.
 
-    python benchmarks/levels.py [PLAYER-PLAYER ...] [--games 400] [--output run/levels]
+    python benchmarks/levels.py [PLAYER-PLAYER ...] [--games NUMBER] [--output run/levels]
 
 A player is a level (1 to 20), ``random`` for a random mover, or a level that is tried out, such as
 ``temperature=1.5,bound=0.01``. Without players, each level meets the next, and level 1 the random
 mover. A pair of games begins with the same 12 moves, drawn from the policy, and each side plays
 Black once. The games are played in threads whose positions are evaluated in one batch.
 
-Level 20 searches ``--seconds`` a move: play it with ``--parallel 1`` on an idle machine. The
-other levels end at their visits here, not at the time.
+Level 20 searches ``--seconds`` a move, so its games come last, one at a time; no other program
+should run then. The other levels end at their visits here, not at the time.
 
 Each pair of games is a line of the file games.jsonl in the output folder, with the numbers of
 its players, so that a changed level has new games. The same command continues. All games in the
@@ -53,11 +53,10 @@ from pydlshogi.commands.program import program  # noqa: E402
 from pydlshogi.device import select_device  # noqa: E402
 from pydlshogi.errors import UserError  # noqa: E402
 from pydlshogi.inference.evaluator import Evaluator  # noqa: E402
-from pydlshogi.layers.cpu.threads import compute_with  # noqa: E402
+from pydlshogi.layers.cpu.threads import compute_with, get_threads  # noqa: E402
 from pydlshogi.player.engine_options import FULL_LEVEL  # noqa: E402
 from pydlshogi.player.levels import LEVELS, Level, shares  # noqa: E402
 from pydlshogi.player.strategy import softmax  # noqa: E402
-from pydlshogi.processors import processors  # noqa: E402
 from pydlshogi.uct.boards import make_search_board  # noqa: E402
 from pydlshogi.uct.core import LOSS  # noqa: E402
 from pydlshogi.uct.evaluation import Answer  # noqa: E402
@@ -67,6 +66,9 @@ from pydlshogi.uct.line import best_lines, candidates  # noqa: E402
 from pydlshogi.uct.move import label_table  # noqa: E402
 from pydlshogi.uct.search import Search, compile_search  # noqa: E402
 from pydlshogi.uct.settings import Settings  # noqa: E402
+
+#: Games of two players, and games if one of them is above a level, because they take longer.
+GAMES, LONG_GAMES, LONG_ABOVE = 400, 100, 15
 
 #: Plies drawn from the policy, and plies after which a game is a draw.
 OPENING, MOST_PLIES = 12, 320
@@ -99,6 +101,11 @@ class Player(NamedTuple):
         """Names the numbers of the player, in the file of the games."""
         numbers = dataclasses.asdict(self.level) if self.level else {}
         return " ".join(f"{key}={value:g}" for key, value in numbers.items()) or self.name
+
+
+def is_full(level: Level | None) -> bool:
+    """Tells whether a level searches until its time is over."""
+    return level is not None and level.visits == UNLIMITED
 
 
 class Evaluations:
@@ -244,13 +251,13 @@ class Table:
 
     def _searched(self, level: Level, moves: list[int]) -> tuple[int, float]:
         """Chooses a move by a search."""
-        search, is_full = self._search, level.visits == UNLIMITED
-        settings = Settings(megabytes=1024 if is_full else 64)
+        search, is_timed = self._search, is_full(level)
+        settings = Settings(megabytes=1024 if is_timed else 64)
         search.tree.clear()
         search.begin(
-            Game(make_search_board(), moves), settings if is_full else level.settings(settings)
+            Game(make_search_board(), moves), settings if is_timed else level.settings(settings)
         )
-        end = time.perf_counter() + (self._seconds if is_full else math.inf)
+        end = time.perf_counter() + (self._seconds if is_timed else math.inf)
         while not (
             search.root.proof or search.root.visits >= level.visits or time.perf_counter() >= end
         ):
@@ -349,7 +356,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="levels", description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("meetings", nargs="*", metavar="PLAYER-PLAYER", help="default: all neighbours")
-    add("--games", type=positive_int, default=400, help="of two players (default: %(default)s)")
+    several = f"{GAMES}, above level {LONG_ABOVE} {LONG_GAMES}"
+    add("--games", type=positive_int, help=f"of two players (default: {several})")
     add("--seconds", type=positive_number, default=1.0, help="of level 20 (default: %(default)s)")
     add("--parallel", type=positive_int, default=32, help="pairs of games (default: %(default)s)")
     add("--model", type=file_name, help="default: the shipped model")
@@ -363,9 +371,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.output.mkdir(parents=True, exist_ok=True)
     path = arguments.output / "games.jsonl"
     lines = read_lines(path)
-    tasks = [(m, seed) for m, seed in missing(meetings, lines, -(-arguments.games // 2))]
+    tasks = missing(meetings, lines, arguments.games)
     if tasks:
-        compute_with(processors())
+        compute_with(get_threads())
         model = arguments.model or files.shipped_model()
         evaluator = Evaluator(model, select_device(-1), "auto")
         if not (evaluator.has_policy and evaluator.has_value):
@@ -396,36 +404,51 @@ Meeting = Any  # two players
 
 
 def missing(
-    meetings: Sequence[Meeting], lines: Sequence[dict[str, Any]], pairs: int
+    meetings: Sequence[Meeting], lines: Sequence[dict[str, Any]], games: int | None
 ) -> list[tuple[Meeting, int]]:
-    """Lists the pairs of games that are to be played: the meeting and the seed."""
+    """Lists the pairs of games that are to be played: the meeting and the seed.
+
+    ``games`` is the number of games of two players, None for the default.
+    """
     known = {(*line["players"], line["seed"]) for line in lines}
-    return [
+    tasks = [
         (meeting, seed)
-        for seed in range(pairs)
         for meeting in meetings
+        for seed in range(-(-(games or usual_games(meeting)) // 2))
         if (*(player.describe() for player in meeting), seed) not in known
     ]
+    return sorted(tasks, key=lambda task: task[1])
+
+
+def usual_games(meeting: Meeting) -> int:
+    """Returns how many games two players play by default."""
+    levels = [int(player.name) for player in meeting if player.name.isdecimal()]
+    return LONG_GAMES if max(levels, default=0) > LONG_ABOVE else GAMES
 
 
 def play_all(
     tasks: Sequence[tuple[Meeting, int]], evaluations: Evaluations, seconds: float, parallel: int
 ) -> Iterable[dict[str, Any]]:
-    """Plays pairs of games in threads; yields each that is finished."""
+    """Plays pairs of games in threads, those on time one by one; yields each that is finished."""
 
     def work(meeting: Meeting, seed: int) -> dict[str, Any]:
         return {**Table(evaluations, seed, seconds).play(meeting), "seed": seed}
 
-    with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
-        jobs = [pool.submit(work, *task) for task in tasks]
-        try:
-            with bar(total=len(jobs)) as progress:
+    timed = [task for task in tasks if any(is_full(player.level) for player in task[0])]
+    others = [task for task in tasks if task not in timed]
+    with bar(total=len(tasks)) as progress:
+        for part, threads in ((others, parallel), (timed, 1)):
+            pool = concurrent.futures.ThreadPoolExecutor(threads)
+            jobs = [pool.submit(work, *task) for task in part]
+            try:
                 for job in concurrent.futures.as_completed(jobs):
                     yield job.result()
                     progress.update()
-        finally:
-            evaluations.stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+            except BaseException:
+                evaluations.stop.set()
+                raise
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
 
 
 def print_table(meetings: Sequence[Meeting], lines: Sequence[dict[str, Any]]) -> None:

@@ -1,6 +1,7 @@
 """benchmarks/levels.py: the games between levels, and their rating."""
 
 import sys
+import time
 from concurrent.futures import CancelledError
 from pathlib import Path
 
@@ -78,9 +79,34 @@ def test_players_are_levels_the_random_mover_and_numbers_of_a_level():
 def test_only_games_that_were_not_played_with_these_numbers_are_missing():
     meeting = ladder.read_player("random"), ladder.read_player("2")
     line = {"players": [player.describe() for player in meeting], "seed": 1}
-    assert ladder.missing([meeting], [line], 3) == [(meeting, 0), (meeting, 2)]
+    assert ladder.missing([meeting], [line], 5) == [(meeting, 0), (meeting, 2)]
     changed = meeting[0], ladder.read_player("temperature=7")
-    assert len(ladder.missing([changed], [line], 3)) == 3
+    assert len(ladder.missing([changed], [line], 5)) == 3
+
+
+def test_above_level_15_fewer_games_are_played():
+    for players, games in (("14-15", 400), ("15-16", 100), ("19-20", 100), ("random-1", 400)):
+        meeting = tuple(map(ladder.read_player, players.split("-")))
+        assert len(ladder.missing([meeting], [], None)) == games // 2
+
+
+def test_games_on_time_are_played_alone_after_the_others(evaluations, monkeypatch):
+    under_way, seen = [], []
+
+    def play(_table, players):
+        name = players[1].name
+        under_way.append(name)
+        seen.append((name, len(under_way)))
+        time.sleep(0.02)
+        under_way.remove(name)
+        return {}
+
+    monkeypatch.setattr(ladder.Table, "play", play)
+    meetings = [tuple(map(ladder.read_player, ("1", name))) for name in ("20", "2", "3")]
+    tasks = [(meeting, seed) for seed in range(2) for meeting in meetings]
+    assert len(list(ladder.play_all(tasks, evaluations, 1.0, 4))) == 6
+    assert [name == "20" for name, _ in seen] == [False] * 4 + [True] * 2
+    assert seen[-2:] == [("20", 1)] * 2
 
 
 @pytest.mark.long
