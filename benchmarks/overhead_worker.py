@@ -16,7 +16,7 @@ sys.path.insert(0, sys.argv[2])
 
 import numpy
 
-from pydlshogi.uct.cshogi_board import CshogiBoard
+from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
@@ -43,7 +43,7 @@ def measure(sfen: str, visits: int, batch_size: int) -> float:
         lambda planes: (logits[: len(planes)], wins[: len(planes)]),
         Settings(batch_size=batch_size),
     )
-    search.begin(Game(CshogiBoard(sfen)))
+    search.begin(Game(make_search_board(sfen)))
     start = time.process_time()
     with no_garbage_collection():
         while search.root.visits < visits and not search.root.proof:

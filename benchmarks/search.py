@@ -9,12 +9,11 @@ programs disturb them. A rate is the median of the rounds. A percentage is the m
 rounds' own ratios to the bare network.
 
 - network: evaluations a second at the same batch size, of the bare network and of the search with
-  each board. Then playouts a second of processor time (of all
-  threads), collisions, and the part of the time in which the network computes.
+  each board whose library is installed. Then playouts a second of processor time (of all threads),
+  collisions, and the part of the time in which the network computes.
 - backends: evaluations a second by each backend that this machine has. They are those of the bare
-  network, of the search with cshogi's board, and of the search with two pending batches. With two,
-  the network computes one while the search collects the next. benchmarks/backends.py compares what
-  the backends predict.
+  network, of the search, and of the search with two pending batches. With two, the network computes
+  one while the search collects the next. benchmarks/backends.py compares what the backends predict.
 - overhead: processor time of a visit in three positions, with an evaluator that answers at once;
   also that of the version in the folder --against, a checkout. Each side runs in a process of its
   own. The number is the least of the rounds, because other programs only make them longer.
@@ -30,6 +29,8 @@ import openblas  # noqa: F401
 
 # isort: split
 import argparse
+import contextlib
+import importlib
 import json
 import statistics
 import subprocess
@@ -37,6 +38,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +56,10 @@ from pydlshogi.inference.evaluator import Evaluator  # noqa: E402
 from pydlshogi.layers.cpu.threads import get_threads  # noqa: E402
 from pydlshogi.model_files.model_file import save_model  # noqa: E402
 from pydlshogi.network.registry import make_network  # noqa: E402
-from pydlshogi.uct.cshogi_board import CshogiBoard  # noqa: E402
+from pydlshogi.uct.board import SearchBoard  # noqa: E402
+from pydlshogi.uct.boards import make_search_board  # noqa: E402
 from pydlshogi.uct.game import Game  # noqa: E402
 from pydlshogi.uct.inputs import write_planes  # noqa: E402
-from pydlshogi.uct.python_shogi_board import PythonShogiBoard  # noqa: E402
-from pydlshogi.uct.rsshogi_board import RsshogiBoard  # noqa: E402
 from pydlshogi.uct.search import Search  # noqa: E402
 from pydlshogi.uct.settings import Settings  # noqa: E402
 
@@ -66,7 +67,10 @@ from pydlshogi.uct.settings import Settings  # noqa: E402
 WARM = 300
 
 NETWORKS = {"policy_value": (1, 4, 6, 8, 16, 32), "policy_value_small": (16, 64)}
-BOARDS = {"cshogi": CshogiBoard, "rsshogi": RsshogiBoard, "python-shogi": PythonShogiBoard}
+
+#: The classes of the boards by library.
+BOARDS = {"cshogi": "CshogiBoard", "rsshogi": "RsshogiBoard", "python_shogi": "PythonShogiBoard"}
+
 PARTS = ("network", "backends", "overhead", "memory", "engine")
 
 #: The positions of the part overhead, their number of visits, and the size of the batches.
@@ -124,14 +128,15 @@ def main() -> int:
 
 def compare_networks(models: dict[str, Path], seconds: float, rounds: int) -> None:
     """Prints evaluations a second of the bare network and of the search."""
-    print(f"| network, batch | bare, evaluations/s | {' | '.join(BOARDS)} |")
-    print("|---|--:|" + "--:|" * len(BOARDS))
+    boards = installed_boards()
+    print(f"| network, batch | bare, evaluations/s | {' | '.join(boards)} |")
+    print("|---|--:|" + "--:|" * len(boards))
     details = []
     for name, sizes in NETWORKS.items():
         evaluator = Evaluator(models[name], select_device())
         for size in sizes:
             bare = Bare(evaluator, size)
-            searches = {board: Searching(evaluator, board, size) for board in BOARDS}
+            searches = {name: Searching(evaluator, size, make) for name, make in boards.items()}
             for _ in range(rounds):
                 bare.run(seconds)
                 for search in searches.values():
@@ -142,6 +147,16 @@ def compare_networks(models: dict[str, Path], seconds: float, rounds: int) -> No
     print("\n| network, batch | board | playouts/CPU s | collisions/playout | network's time |")
     print("|---|---|--:|--:|--:|")
     print("\n".join(details))
+
+
+def installed_boards() -> dict[str, Callable[[str], SearchBoard]]:
+    """Returns the boards whose libraries are installed."""
+    boards = {}
+    for library, name in BOARDS.items():
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(f"pydlshogi.uct.{library}_board")
+            boards[library.replace("_", "-")] = getattr(module, name)
+    return boards
 
 
 def compare_backends(model: Path, seconds: float, rounds: int) -> None:
@@ -161,8 +176,8 @@ def compare_backends(model: Path, seconds: float, rounds: int) -> None:
         sides: dict[str, list[Bare | Searching]] = {
             name: [
                 Bare(evaluator, size),
-                Searching(evaluator, "cshogi", size),
-                Searching(evaluator, "cshogi", size, batches=2),
+                Searching(evaluator, size),
+                Searching(evaluator, size, batches=2),
             ]
             for name, evaluator in evaluators.items()
         }
@@ -206,14 +221,20 @@ class Searching:
         cpu_rates: Playouts in a second of processor time in each round.
     """
 
-    def __init__(self, evaluator: Evaluator, board: str, size: int, batches: int = 1) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        size: int,
+        make_board: Callable[[str], SearchBoard] = make_search_board,
+        batches: int = 1,
+    ) -> None:
         self._evaluator = evaluator
         self._computing = 0.0
         self._spent = 0.0
         settings = Settings(batch_size=size, batches=batches, root_mate=False)
         self._search = Search(self._evaluate, settings)
         self._search.plane_num = evaluator.plane_num
-        self._search.begin(Game(BOARDS[board](sfen(POSITION))))
+        self._search.begin(Game(make_board(sfen(POSITION))))
         while self._search.root.visits < min(WARM, 10 * size + 20):
             self._search.step(10**9)
         self._search.finish()
@@ -296,12 +317,12 @@ def measure_memory() -> None:
         return logits, rng.random(len(planes), numpy.float32)
 
     search = Search(evaluate, Settings(root_mate=False))
-    search.begin(Game(CshogiBoard(OVERHEAD["middle"])))
+    search.begin(Game(make_search_board(OVERHEAD["middle"])))
     search.step(200)  # what the first visits import and prepare is not the tree's
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     search.tree.forget()
-    search.begin(Game(CshogiBoard(OVERHEAD["middle"])))
+    search.begin(Game(make_search_board(OVERHEAD["middle"])))
     while search.root.visits < MEMORY_VISITS:
         search.step(MEMORY_VISITS)
     used = tracemalloc.get_traced_memory()[0] - before
