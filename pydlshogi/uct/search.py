@@ -333,10 +333,13 @@ class Search:
         If the board raises an exception, no visit is counted, but moves stay on the board.
         """
         tree, game = self.tree, self._game
-        root = tree.root_index
+        root, nodes = tree.root_index, tree.nodes
         leaf, depth = core.descend(*tree.arrays, root, self._puct, self._line)
-        if depth > self.deepest:
-            self.deepest = depth
+        self.deepest = max(self.deepest, depth)
+        awaited = nodes.pending[leaf] > 1 and nodes.outcome[leaf] == core.UNKNOWN
+        if awaited and not nodes.moves[leaf]:  # the network is evaluating it
+            batch.collisions.append(leaf)
+            return
         try:
             game.play(self._line[:depth].tolist())
             value = self._evaluate(leaf, batch)
@@ -358,9 +361,6 @@ class Search:
             return self._value(nodes.outcome[leaf])
         if nodes.moves[leaf]:  # the longest line has ended
             return self._value(DRAW)
-        if nodes.pending[leaf] > 1:  # the network is evaluating it
-            batch.collisions.append(leaf)
-            return None
         is_root = leaf == tree.root_index
         verdict = judge(game, self.settings, is_root)
         # At the root, a mate by an excluded move does not count.
