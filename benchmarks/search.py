@@ -136,7 +136,7 @@ def compare_networks(models: dict[str, Path], seconds: float, rounds: int) -> No
         evaluator = Evaluator(models[name], select_device())
         for size in sizes:
             bare = Bare(evaluator, size)
-            searches = {name: Searching(evaluator, size, make) for name, make in boards.items()}
+            searches = {key: Searching(evaluator, size, make) for key, make in boards.items()}
             for _ in range(rounds):
                 bare.run(seconds)
                 for search in searches.values():
