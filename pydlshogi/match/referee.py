@@ -101,7 +101,7 @@ def make_board(sfen: str) -> Board:
     try:
         # cshogi ends the process on a processor without AVX2.
         return CshogiBoard(sfen) if has_avx2() else RulesBoard(sfen)
-    except ImportError:
+    except Exception:  # not installed, or made for another numpy
         return RulesBoard(sfen)
 
 

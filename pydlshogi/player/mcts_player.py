@@ -36,7 +36,7 @@ from pydlshogi.uct.core import LOSS
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
-from pydlshogi.uct.line import Candidate, best_lines, candidates, played_first
+from pydlshogi.uct.line import Candidate, best_lines, candidates
 from pydlshogi.uct.mate import find_mate
 from pydlshogi.uct.move import from_usi, label_table, to_usi
 from pydlshogi.uct.search import Search, compile_search, must_compile
@@ -98,7 +98,7 @@ class MCTSPlayer(NetworkPlayer):
         return self.options["backend"]
 
     def warm_up(self) -> None:
-        """Evaluates a batch in the thread of the search, which prepares a GPU for itself."""
+        """Evaluates a batch in the thread of the evaluations, which prepares a GPU for itself."""
         planes = self._evaluator.planes(shogi.Board())
         self._search.warm_up(numpy.stack([planes] * self._batch_size()))
 
@@ -143,7 +143,7 @@ class MCTSPlayer(NetworkPlayer):
             self.send(f"info string {error}")
 
     def new_game(self) -> None:
-        """Forgets the tree; its memory is freed during the next search."""
+        """Drops the tree. Its evaluations stay known while there is room for them."""
         self._search.tree.clear()
 
     def close(self) -> None:
@@ -162,8 +162,10 @@ class MCTSPlayer(NetworkPlayer):
     def choose(self, go: Go) -> str:
         """Declares, plays from the book, searches, or resigns."""
         self._level = self._level_of(go)
-        limits = [go.nodes, self.options["nodes"], self._level and self._level.visits]
-        go = dataclasses.replace(go, nodes=min(filter(None, limits), default=go.nodes))
+        limits = [go.nodes, self.options["nodes"] or None]
+        limits += [self._level.visits] if self._level else []
+        given = [limit for limit in limits if limit is not None]
+        go = dataclasses.replace(go, nodes=min(given, default=None))
         margin = self.options["Byoyomi_Margin"] / 1000
         timer = Timer(go, self.board.turn, self._ply(), margin, self._delays)
         declares = self._declares()
@@ -272,6 +274,8 @@ class MCTSPlayer(NetworkPlayer):
             ):
                 search.step(max_visits, is_over)
             search.finish(is_over)
+        except MemoryError:
+            self.send("info string the memory is full: the search ends. Lower USI_Hash")
         finally:
             search.give_up()
         return search.root.visits - visits_before
@@ -308,7 +312,7 @@ class MCTSPlayer(NetworkPlayer):
             name = f"Level {self.options['Level']}" if is_level else "random_plies"
             source = "policy" if is_level and nodes == 1 else "visits"
             self.send(f"info string {name}: {to_usi(picked)} is picked by the {source}")
-            best = played_first(self._search, picked, 1)[0]
+            best = best_lines(self._search, 1, picked)[0]
         # Some programs take the score from the line before bestmove.
         self._report(timer, nodes, picked)
         if resigns:
@@ -348,11 +352,7 @@ class MCTSPlayer(NetworkPlayer):
 
     def _report(self, timer: Timer, nodes: int, played: int | None = None) -> None:
         """Sends the ``info`` lines; ``multipv 1`` is the move played, if it is given."""
-        number = self.options["MultiPV"]
-        if played is None:
-            lines = best_lines(self._search, number)
-        else:
-            lines = played_first(self._search, played, number)
+        lines = best_lines(self._search, self.options["MultiPV"], played)
         for line in info_lines(
             self._search,
             ordered(lines, self._search),

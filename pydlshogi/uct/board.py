@@ -8,6 +8,10 @@ from typing import NamedTuple, Protocol
 import numpy
 
 from pydlshogi.uct.mate_process import MateProcess
+from pydlshogi.uct.move import not_promoting
+
+#: Positions and plies of the search for a mate after a reply that cshogi leaves out: a few ms.
+_REPLY_NODES, _REPLY_PLIES = 4000, 31
 
 
 class Mate(NamedTuple):
@@ -84,13 +88,21 @@ class SearchBoard(Protocol):
 
 
 def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
-    """Says whether moves are legal and end in mate.
+    """Says whether moves are legal, end in mate, and meet no reply that cshogi leaves out.
 
-    No illegal move is played: cshogi's board ends the process at some of them.
+    Its mate searches always promote the defender's pawn, lance, bishop or rook. Not to promote is
+    better if a dropped pawn would then mate, which is illegal. That takes three plies after it. No
+    illegal move is played: cshogi's board ends the process at some of them.
     """
     played = 0
     for move in moves:
-        if move not in board.moves():
+        legal = board.moves().tolist()
+        has_defence = (
+            played % 2
+            and len(moves) - played > 3
+            and not all(_is_mated_long(board, reply) for reply in not_promoting(legal))
+        )
+        if has_defence or move not in legal:
             break
         board.push(move)
         played += 1
@@ -98,6 +110,14 @@ def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
     for _ in range(played):
         board.pop()
     return is_mate
+
+
+def _is_mated_long(board: SearchBoard, reply: int) -> bool:
+    """Says whether df-pn finds a mate after a reply."""
+    board.push(reply)
+    moves, _ = board.search_mate(_REPLY_NODES, _REPLY_PLIES)
+    board.pop()
+    return bool(moves)
 
 
 def forced_mate(board: SearchBoard, plies: int) -> Mate | None:
@@ -110,14 +130,14 @@ def forced_mate(board: SearchBoard, plies: int) -> Mate | None:
     """
     for move in board.checks():
         board.push(move)
-        is_forced = all(_is_mated(board, reply, plies - 2) for reply in board.moves().tolist())
+        is_forced = all(is_mated(board, reply, plies - 2) for reply in board.moves().tolist())
         board.pop()
         if is_forced:
             return Mate(move, plies)
     return None
 
 
-def _is_mated(board: SearchBoard, reply: int, plies: int) -> bool:
+def is_mated(board: SearchBoard, reply: int, plies: int) -> bool:
     """Says whether a mate is found after a reply to a check."""
     board.push(reply)
     mate = board.mate(plies)

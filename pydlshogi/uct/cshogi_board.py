@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 from collections.abc import Sequence
 
 import cshogi
@@ -10,9 +11,9 @@ import numpy
 import shogi
 
 from pydlshogi import rules
-from pydlshogi.uct.board import Mate, ends_in_mate
+from pydlshogi.uct.board import Mate, ends_in_mate, is_mated
 from pydlshogi.uct.mate_process import MateProcess
-from pydlshogi.uct.move import MOVE_NUM, from_usi
+from pydlshogi.uct.move import MOVE_NUM, from_usi, not_promoting
 
 #: What this board is called in messages.
 LIBRARY = "cshogi"
@@ -88,8 +89,24 @@ class CshogiBoard:
             if move:
                 if length == 3 and not in_check and (first := self._mate_in_one()):
                     return Mate(first, 1)
-                return Mate(move & _MOVE_MASK, length)
+                if self._is_forced(move & _MOVE_MASK, length):
+                    return Mate(move & _MOVE_MASK, length)
         return None
+
+    def _is_forced(self, move: int, plies: int) -> bool:
+        """Says whether a mate of cshogi's also follows the replies that cshogi leaves out.
+
+        See :func:`pydlshogi.uct.board.ends_in_mate`.
+        """
+        if plies < 5:
+            return True
+        self.push(move)
+        replies = self.moves().tolist()
+        if plies == 5:  # the others have the mates in three that cshogi has found
+            replies = not_promoting(replies)
+        is_forced = all(is_mated(self, reply, plies - 2) for reply in replies)
+        self.pop()
+        return is_forced
 
     def search_mate(self, nodes: int, plies: int) -> tuple[list[int], bool]:
         """Searches a mate by df-pn: about 1 µs a node. No other Python code runs meanwhile."""
@@ -107,7 +124,9 @@ class CshogiBoard:
         """Starts a mate search in a process of its own."""
         if not self._can_be_mated[self._board.turn ^ 1]:
             return None
-        return MateProcess(self._board.sfen(), memory)
+        with contextlib.suppress(OSError):  # the system may allow no further process
+            return MateProcess(self._board.sfen(), memory)
+        return None
 
     def _can_declare(self) -> bool:
         """Says in a handicap game whether the side to move may declare."""

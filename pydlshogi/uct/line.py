@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from pydlshogi.uct.board import SearchBoard, ends_in_mate
 from pydlshogi.uct.core import DRAW, WIN, Proof
@@ -61,12 +61,13 @@ def candidates(node: Node) -> list[Candidate]:
     return sorted(_rows(node), key=_rank, reverse=True)
 
 
-def best_lines(search: Search, number: int) -> list[Line]:
+def best_lines(search: Search, number: int, first: int | None = None) -> list[Line]:
     """Lists the best lines of a search.
 
     Args:
         search: A search whose root has been visited.
         number: Largest number of lines.
+        first: A move whose line comes first, unless a mate was found.
 
     Returns:
         The best first. There is a single one if a mate search found a mate at the root. There
@@ -76,11 +77,12 @@ def best_lines(search: Search, number: int) -> list[Line]:
     """
     root, board = search.root, search.board
     if root.proof and root.proof.outcome == WIN:
-        mate = _mate_moves(board, root)
+        mate = _mate_moves(board, root, search.may_choose)
         if mate:
             return [Line(mate, 1.0, root.proof)]
-    lines: list[Line] = []
-    for candidate in candidates(root)[:number]:
+    lines, rows = [], candidates(root)
+    lowest = min((row.value for row in rows if row.visits and not row.proof), default=1.0)
+    for candidate in sorted(rows, key=lambda row: row.move != first)[:number]:
         moves = [candidate.move, *_continuation(board, candidate)]
         # The continuation may have found a shorter mate.
         proof = _before_move(candidate.node.proof) if candidate.node else None
@@ -88,21 +90,9 @@ def best_lines(search: Search, number: int) -> list[Line]:
         if proof and proof.outcome == DRAW:
             value = search.settings.draw_value(board.turn)
         elif not (proof or candidate.visits):
-            value = min([value, *(line.value for line in lines if not line.proof)])
+            value = min(value, lowest)
         lines.append(Line(moves, value, proof))
     return lines
-
-
-def played_first(search: Search, move: int, number: int) -> list[Line]:
-    """Lists the best lines of a search, but that of a certain move first.
-
-    Args:
-        search: A search whose root the network has evaluated.
-        move: A move at the root.
-        number: Largest number of lines.
-    """
-    lines = best_lines(search, len(candidates(search.root)))
-    return sorted(lines, key=lambda line: line.moves[0] != move)[:number]
 
 
 def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
@@ -120,19 +110,22 @@ def _continuation(board: SearchBoard, candidate: Candidate) -> list[int]:
     return moves
 
 
-def _mate_moves(board: SearchBoard, node: Node) -> list[int]:
+def _mate_moves(
+    board: SearchBoard, node: Node, may_begin: Callable[[int], bool] = lambda move: True
+) -> list[int]:
     """Returns the moves of the mate that a mate search found at a node; empty without one.
 
     Usually, the node knows only the first move. The others are searched once, and kept at the node:
     a search of seven plies can take 0.1 s. If they mate sooner, the proof becomes shorter.
+    ``may_begin`` says whether a move may be the first one.
     """
     proof = node.proof
     if node.mate and proof and len(node.mate) != proof.plies:
         moves = mate_line(board, proof.plies, is_known=True)
-        if moves:
+        if moves and may_begin(moves[0]):
             node.tree.set_mate_moves(node.index, moves)
-        if len(moves) < proof.plies and ends_in_mate(board, moves):
-            node.tree.prove(node.index, Proof(WIN, len(moves)))
+            if len(moves) < proof.plies and ends_in_mate(board, moves):
+                node.tree.prove(node.index, Proof(WIN, len(moves)))
     return list(node.mate)
 
 

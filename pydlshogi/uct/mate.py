@@ -215,6 +215,9 @@ def _search_beside(
         return is_stopped() or bool(process and process.mate())
 
     has_mate = search.run(is_over)
+    if process and (found := process.mate()) and not ends_in_mate(search.board, found):
+        process = None  # a reply refutes it
+        has_mate = search.run(is_over)
     if has_mate is False:
         return []
     line = search.line() if has_mate else None

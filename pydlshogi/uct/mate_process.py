@@ -6,7 +6,9 @@ as a script there, so it imports nothing of this package at its top level.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +19,9 @@ _FIRST_NODES, _GROWTH = 100_000, 4
 
 #: Longest mate in plies.
 _MOST_PLIES = 400
+
+#: The call of Linux that sets the signal for the end of the parent.
+_PR_SET_PDEATHSIG = 1
 
 #: Memory of a position in bytes, about.
 _NODE_BYTES = 200
@@ -67,6 +72,8 @@ class MateProcess:
 
 def _main() -> None:
     """Searches a mate, and then shorter ones; prints the moves of each."""
+    if sys.platform == "linux":  # a search cannot see that its parent was killed
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     del sys.path[0]  # the folder of this file
     import cshogi
 

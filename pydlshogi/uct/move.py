@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 
 import numpy
 import shogi
@@ -48,6 +49,11 @@ def from_usi(text: str) -> int:
     if text[1] == "*":
         return to | SQUARE_NUM + _DROPS.index(text[0]) << _SQUARE_BITS
     return to | _SQUARES[text[:2]] << _SQUARE_BITS | _PROMOTION * text.endswith("+")
+
+
+def not_promoting(moves: Sequence[int]) -> list[int]:
+    """Lists those of some moves that do not promote, though the same move may."""
+    return [move for move in moves if not move & _PROMOTION and move | _PROMOTION in moves]
 
 
 def to_usi(move: int) -> str:

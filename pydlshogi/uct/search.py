@@ -106,7 +106,7 @@ class Search:
 
     def any_move(self) -> int:
         """Returns a legal move to choose from, for lack of the network's answer."""
-        return next(move for move in self.board.moves().tolist() if self._may_choose(move))
+        return next(move for move in self.board.moves().tolist() if self.may_choose(move))
 
     def forget(self) -> None:
         """Drops all evaluations: the network has changed."""
@@ -175,9 +175,9 @@ class Search:
 
     def _change(self, settings: Settings) -> None:
         """Changes the settings."""
-        if settings.temperature != self.settings.temperature:
-            self.tree.forget_evaluations()  # they are probabilities with the old one
-        if settings.megabytes < self.settings.megabytes:
+        before = self.settings
+        # The evaluations have probabilities with the old temperature.
+        if settings.temperature != before.temperature or settings.megabytes < before.megabytes:
             self.tree.forget()
         self.settings = settings
 
@@ -230,7 +230,7 @@ class Search:
         elif self.settings.line_mate:
             self._line_mate.step(root)
 
-    def _may_choose(self, move: int | None) -> bool:
+    def may_choose(self, move: int | None) -> bool:
         """Says whether a move is one of those to choose from at the root."""
         return self._root_moves is None or move in self._root_moves
 
@@ -285,6 +285,8 @@ class Search:
         batch = self._pending[0]
         assert batch.evaluation is not None
         answer = self._evaluations.wait(batch.evaluation, is_stopped)
+        blocks = len(batch.leaves) + sum(map(len, batch.moves)) // core.MOVES_IN_BLOCK
+        self.tree.reserve(0, blocks)  # without memory for them, the batch stays pending
         self._pending.popleft()
         if answer:
             self._complete(batch, answer)
@@ -295,11 +297,10 @@ class Search:
         """Expands the leaves of a batch and backs up their values."""
         self._remove_pending(batch.collisions)
         logits, wins = answer
-        number, tree = len(batch.leaves), self.tree
+        tree = self.tree
         ends = numpy.array([len(moves) for moves in batch.moves], numpy.int64).cumsum()
         if wins is None:
-            wins = numpy.full(number, 0.5)
-        tree.reserve(0, number + int(ends[-1]) // core.MOVES_IN_BLOCK)
+            wins = numpy.full(len(batch.leaves), 0.5)
         core.complete(
             *tree.arrays,
             tree.table,
@@ -364,7 +365,7 @@ class Search:
         is_root = leaf == tree.root_index
         verdict = judge(game, self.settings, is_root)
         # At the root, a mate by an excluded move does not count.
-        if verdict and (not is_root or self._may_choose(verdict.mate_move)):
+        if verdict and (not is_root or self.may_choose(verdict.mate_move)):
             return self._settle(leaf, verdict)
         key = game.input_key(self.plane_num)
         if core.visit_known(*tree.arrays, tree.table, tree.root_index, leaf, key):

@@ -52,8 +52,16 @@ def test_mating_by_a_pawn_drop_loses(Referee):
     assert referee.hear("P*9b")[:2] == (shogi.WHITE, "%ILLEGAL_MOVE")
 
 
+def test_a_cshogi_that_does_not_work_is_passed_over(monkeypatch):
+    def fail(sfen):
+        raise ValueError("numpy.dtype size changed, may indicate binary incompatibility")
+
+    monkeypatch.setattr(module, "CshogiBoard", fail)
+    assert isinstance(module.make_board(shogi.STARTING_SFEN), RulesBoard)
+
+
 def test_every_kind_of_move_is_known(Referee):
-    # Not promoting pawn, bishop or rook is legal though never better.
+    # Not promoting pawn, bishop or rook is legal, and seldom better.
     for move in ("2d2c", "2d2c+", "4d3c", "4d3c+", "8d8b", "8d8b+", "P*5e"):
         assert Referee(100, "4k4/9/9/1R3B1P1/9/9/9/9/4K4 b P 1").hear(move) is None
 

@@ -1,7 +1,10 @@
 """The mate searches at the root."""
 
 import itertools
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import cshogi
 import numpy
@@ -10,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uct_helpers import BOARDS, FAST_BOARDS, FakeNetwork, endgames
 
+from pydlshogi.uct.board import ends_in_mate
 from pydlshogi.uct.core import WIN, Proof
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.line import best_lines
 from pydlshogi.uct.mate import RootMate, find_mate, mate_line
+from pydlshogi.uct.move import from_usi
 from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 from pydlshogi.uct.search import Search
 from pydlshogi.uct.settings import Settings
@@ -201,14 +206,54 @@ def test_a_long_mate_is_found_in_a_process_of_its_own():
     assert len(line) >= 15
 
 
+DEEP = "9/9/9/4k4/9/9/9/9/4K4 b RB2G2S2N2L9Prb2g2s2n2l9p 1"  # no mate in 10 s
+
+
 def test_a_search_in_a_process_ends_at_once_when_it_is_stopped():
-    deep = "l2+N2G2/rs7/1p1p1ps2/k3gg2P/2p1P4/6B2/4GPPP1/K1S4R1/LN2N1SNL b BL4P5p 103"
-    process = CshogiBoard(deep).start_mate_process(10**9)
+    process = CshogiBoard(DEEP).start_mate_process(10**9)
     time.sleep(0.5)
+    assert not process.has_ended()
     start = time.monotonic()
     process.close()
     assert time.monotonic() - start < 0.3
     assert process.has_ended() and not process.mate()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends such a process")
+def test_a_search_in_a_process_ends_when_its_parent_is_killed():
+    code = (
+        "import time; from pydlshogi.uct.mate_process import MateProcess\n"
+        f"process = MateProcess('{DEEP}', 10**9)\n"
+        "print(process._process.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    child = Path(f"/proc/{int(parent.stdout.readline())}/stat")
+    time.sleep(2)  # now each search takes seconds
+    assert is_running(child)
+    parent.kill()
+    parent.communicate()
+    end = time.monotonic() + 1
+    while is_running(child) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not is_running(child)
+
+
+def is_running(stat):
+    """Says whether the process of a file stat of Linux runs."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_process_that_cannot_start_leaves_our_own_search(monkeypatch):
+    def refuse(*arguments, **options):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("pydlshogi.uct.mate_process.subprocess.Popen", refuse)
+    monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], False))
+    line = find_mate(MateSearch(CshogiBoard(THREE)), never)
+    assert len(line) == 3 and is_mating(THREE, line)
 
 
 def test_a_mate_is_shortened_before_it_is_shown():
@@ -369,6 +414,40 @@ def test_a_mate_line_is_the_longest_defence(make):
 
 
 #: Mates in three that cshogi's search for three plies misses: the last check is a distant one.
+#: After the check 3h2h, White's rook captures and does not promote. Then P*1i, the only way to
+#: mate, is a mate by a dropped pawn, which is illegal.
+NOT_PROMOTING = "9/9/K8/9/9/5B3/7bp/2r3Gpk/4R4 b P 1"
+
+
+@pytest.mark.parametrize("make", BOARDS)
+def test_a_mate_that_a_reply_without_promotion_refutes_is_none(make):
+    board = make(NOT_PROMOTING)
+    assert board.mate(5) is None and board.mate(7) is None
+    assert board.search_mate(10**5, 31)[0] == []
+    assert find_mate(MateSearch(board), lambda: False) == []
+    line = list(map(from_usi, ["3h2h", "7h2h+", "P*1i", "2h1i", "5i1i"]))
+    assert not ends_in_mate(board, line)
+    assert ends_in_mate(make(NOT_PROMOTING, ["3h2h", "7h2h+"]), line[2:])
+
+
+class Wrong:
+    """A process that has found the mate that a reply refutes."""
+
+    def mate(self):
+        return list(map(from_usi, ["3h2h", "7h2h+", "P*1i", "2h1i", "5i1i"]))
+
+    def has_ended(self):
+        return True
+
+    def close(self):
+        pass
+
+
+def test_a_mate_of_the_other_process_that_a_reply_refutes_does_not_end_the_search(monkeypatch):
+    monkeypatch.setattr(CshogiBoard, "start_mate_process", lambda board, memory: Wrong())
+    assert find_mate(MateSearch(CshogiBoard(NOT_PROMOTING)), lambda: False) == []
+
+
 DISTANT = [
     "kp7/2+R6/1P7/9/9/4R4/9/9/5L3 b Pb 1",
     "7p1/7gk/3+B2B2/9/9/9/9/6+P2/5+R3 b 2P 1",
@@ -388,6 +467,13 @@ def test_a_mate_with_a_distant_check_has_its_shortest_length_and_its_line(sfen, 
     (shown,) = best_lines(search, 3)
     assert len(shown.moves) == 3 and is_mating(sfen, shown.moves)
     assert shown.proof == search.root.proof == Proof(WIN, 3)
+    # A longer mate with the only move allowed, as if the board knew one, is not exchanged for it.
+    other = next(move for move in make(sfen).moves().tolist() if move != shown.moves[0])
+    search.begin(Game(make(sfen)), root_moves=frozenset([other]))
+    root = search.root
+    search.tree.prove(root.index, Proof(WIN, 5))
+    search.tree.set_mate_moves(root.index, [other])
+    assert best_lines(search, 3)[0].moves[0] == other
 
 
 def test_a_line_goes_on_where_the_boards_search_misses_the_rest(monkeypatch):
