@@ -117,7 +117,11 @@ class Network:
         for first in range(0, len(inputs), _BATCH):
             rows = slice(first, first + _BATCH)
             logits, wins = self.evaluate(inputs[rows])
-            self._check(logits, wins)
+            if not all(numpy.isfinite(part).all() for part in (logits, wins) if part is not None):
+                raise AnalysisError(
+                    f"model {self.name} answers with numbers that are not finite: its training "
+                    "diverged. Choose another model."
+                )
             for index, legal in enumerate(moves[rows]):
                 win = None if wins is None else float(wins[index])
                 if win is not None and declared[first + index]:
@@ -125,13 +129,6 @@ class Network:
                 row = None if logits is None else logits[index]
                 opinions.append(_opinion(legal, turns[first + index], row, win))
         return opinions
-
-    def _check(self, *outputs: numpy.ndarray | None) -> None:
-        if not all(numpy.isfinite(part).all() for part in outputs if part is not None):
-            raise AnalysisError(
-                f"model {self.name} answers with numbers that are not finite: its training "
-                "diverged. Choose another model."
-            )
 
 
 def _opinion(

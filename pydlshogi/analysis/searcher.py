@@ -15,7 +15,6 @@ from pydlshogi.player.batch_sizes import default_batch_size, default_batches
 from pydlshogi.uct import line
 from pydlshogi.uct.boards import make_search_board
 from pydlshogi.uct.core import DRAW, Proof
-from pydlshogi.uct.evaluation import Answer
 from pydlshogi.uct.game import LAST_OCCURRENCE, Game
 from pydlshogi.uct.line import best_lines, candidates
 from pydlshogi.uct.move import from_usi, label_table, to_usi
@@ -53,7 +52,7 @@ class Searcher:
             # In an analysis, only the rules' number of repetitions ends the game.
             occurrences=LAST_OCCURRENCE,
         )
-        self._search = Search(self._evaluate, settings)
+        self._search = Search(network.evaluate, settings)
         self._search.plane_num = plane_num
         # The first evaluation and the first labels must not cost the first position's time.
         self._search.warm_up(numpy.zeros((settings.batch_size, plane_num, 9, 9), numpy.float32))
@@ -79,17 +78,11 @@ class Searcher:
     def better_opinions(self, record: GameRecord, pause: float = math.inf) -> Iterator[Opinion]:
         """Yields better and better opinions on the last position of a game, up to the limits.
 
-        Args:
-            record: The game.
-            pause: Seconds between two opinions; by default there is only the last one.
+        ``pause``: seconds between two opinions; by default there is only the last one.
         """
         board = record.board()
         (opinion,) = self._network.opinions([board])
         return self._better(record, board, opinion, pause)
-
-    def _evaluate(self, planes: numpy.ndarray) -> Answer:
-        logits, wins = self._network.evaluate(planes)
-        return logits, wins
 
     def _better(
         self, record: GameRecord, board: shogi.Board, opinion: Opinion, pause: float = math.inf
@@ -111,10 +104,9 @@ class Searcher:
                 if now >= told + pause:
                     told = now
                     yield self._found(opinion)
-        except BaseException:
+            search.finish()
+        finally:
             search.give_up()
-            raise
-        search.finish()
         yield self._found(opinion)
 
     def _found(self, opinion: Opinion) -> Opinion:

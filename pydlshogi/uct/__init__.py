@@ -1,1 +1,1 @@
-"""The Monte-Carlo tree search. It knows neither USI nor a network."""
+"""The Monte-Carlo tree search. It knows no GUI and no network."""

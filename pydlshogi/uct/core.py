@@ -7,7 +7,7 @@ fields of ``nodes``, a structured array:
 visits     number of visits, without the pending ones
 pending    number of pending visits, which wait for the network
 total      sum of the values backed up, each for the side to move here
-parent     the node before the last move; of a free node, the next one in its list
+parent     the node before the last move; of a dropped or free one, the next one in its list
 first      first edge; 0 until the node is expanded
 moves      number of edges; 0 until the node is expanded
 children   number of edges that lead to a node
@@ -38,8 +38,8 @@ All functions take these arrays. So several trees are possible, also in the same
 says which one. Nodes and edges are given by their numbers.
 
 numba compiles these functions. Without it they run as plain Python, and the fields are memoryviews
-of the same arrays. Everything compiled is in this module, because numba's cache of compiled
-functions only looks at changes of their own module.
+of the same arrays. All that is compiled for the tree is in this module, because numba's cache of
+compiled functions only looks at changes of their own module.
 """
 
 from __future__ import annotations

@@ -258,11 +258,6 @@ class Tree:
         self._plant()
         self._start, self._moves = None, []
 
-    def forget_evaluations(self) -> None:
-        """Forgets the evaluations of dropped nodes."""
-        self._table[:] = 0
-        self._unlisted = range(0)
-
     def forget(self) -> None:
         """Drops all nodes with their evaluations, and gives their memory back."""
         self._give_back()
@@ -387,21 +382,27 @@ class Tree:
 
     def _allocate(self, nodes: int, blocks: int) -> None:
         """Adds at least so many nodes and blocks to the arrays."""
+        length = len(self._nodes)
+        if nodes > 0:
+            length += max(nodes, _growth(length))
         # No view of the arrays may be left when they move.
         self.nodes = self.edges = self.pool = self.table = None
         self.arrays = (None, None, None)
-        if nodes > 0:
-            nodes = max(nodes, _growth(len(self._nodes)))
+        try:
+            if len(self._table) < 2 * length:
+                self._table = numpy.zeros(1 << (2 * length).bit_length(), numpy.int32)
+                self._unlisted = range(1, int(self._pool[core.FRESH_NODE]))
             # The memory's owner moves the pages, not the bytes: no second array is needed.
-            self._nodes.resize(len(self._nodes) + nodes, refcheck=False)
-        if blocks > 0:
-            blocks = max(blocks, _growth(len(self._edges) // BLOCK))
-            self._edges.resize(len(self._edges) + blocks * BLOCK, refcheck=False)
-            self._pool[core.EDGE_NUM] = len(self._edges)
-        is_outgrown = len(self._table) < 2 * len(self._nodes)
-        if is_outgrown:
-            self._table = numpy.zeros(1 << (2 * len(self._nodes)).bit_length(), numpy.int32)
-            self._unlisted = range(1, int(self._pool[core.FRESH_NODE]))
+            self._nodes.resize(length, refcheck=False)
+            if blocks > 0:
+                blocks = max(blocks, _growth(len(self._edges) // BLOCK))
+                self._edges.resize(len(self._edges) + blocks * BLOCK, refcheck=False)
+                self._pool[core.EDGE_NUM] = len(self._edges)
+        finally:  # there may be no memory
+            self._make_views()
+
+    def _make_views(self) -> None:
+        """Makes what the functions of the tree take."""
         self.nodes, self.edges = (
             types.SimpleNamespace(**{name: array[name].data for name in array.dtype.names or ()})
             for array in (self._nodes, self._edges)

@@ -1,6 +1,8 @@
 """Opinions of networks and searches, and games analyzed with them."""
 
+import gc
 import random
+import weakref
 
 import numpy
 import pytest
@@ -12,6 +14,7 @@ from pydlshogi.analysis.analyzed import analyze
 from pydlshogi.analysis.opinion import Candidate, Opinion
 from pydlshogi.analysis.record import AnalysisError, read_record
 from pydlshogi.analysis.searcher import Searcher
+from pydlshogi.uct.search import Search
 
 
 @pytest.fixture(scope="module")
@@ -228,3 +231,34 @@ def test_a_search_has_the_batches_of_the_engine(network, monkeypatch):
 def test_a_search_needs_both_heads(name, tmp_path):
     with pytest.raises(AnalysisError, match="cannot search: that needs a policy and a value"):
         Searcher(small_network(tmp_path, name), 1)
+
+
+def test_a_search_goes_on_after_an_interrupt_at_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("pydlshogi.analysis.searcher.default_batches", lambda *arguments: 2)
+    searcher = Searcher(small_network(tmp_path, "policy_value"), nodes=40)
+
+    def interrupt(search):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "finish", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            searcher.opinion(game_of())
+    pending = [searcher._search.root]
+    while pending:
+        node = pending.pop()
+        assert node.pending == 0
+        pending += node.children
+    assert searcher.opinion(game_of()).nodes == 40
+
+
+def test_nothing_outlives_a_searcher(tmp_path):
+    searcher = Searcher(small_network(tmp_path, "policy_value"), nodes=4)
+    searcher.opinion(game_of())
+    search = weakref.ref(searcher._search)
+    gc.disable()
+    try:
+        del searcher
+        assert search() is None
+    finally:
+        gc.enable()

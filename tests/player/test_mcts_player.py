@@ -958,6 +958,25 @@ def test_a_random_move_is_the_first_line_and_is_named_if_another_is_better():
     assert found == {True, False}
 
 
+def test_the_limit_0_of_go_counts_though_the_option_nodes_allows_more():
+    player = make_player(nodes=500)
+    player.choose(Go(nodes=0))
+    assert number(player, "nodes") == 1
+
+
+def test_without_memory_for_more_the_best_move_so_far_is_played(monkeypatch):
+    player = make_player()
+    player.choose(Go(nodes=300))
+
+    def fail(tree, nodes, blocks):
+        raise MemoryError
+
+    monkeypatch.setattr("pydlshogi.uct.tree.Tree._allocate", fail)
+    legal(player.choose(Go(nodes=10**6)))
+    assert "info string the memory is full: the search ends. Lower USI_Hash" in player.said
+    assert number(player, "nodes") > 0
+
+
 def test_an_analysis_shows_the_best_move_whatever_random_plies_says():
     for seed in range(6):
         player = make_player(random_seed=seed, random_plies=100)

@@ -10,6 +10,7 @@ from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, WIN, Proof, blocks_of, recl
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import to_usi
+from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import BLOCK_BYTES, NODE_BYTES, Node, Tree
 
 
@@ -211,6 +212,36 @@ def test_dropped_nodes_are_remembered_until_their_room_is_needed():
     search.forget()
     run(search, 1500)
     assert search.evaluations == asked
+
+
+def test_another_temperature_forgets_the_probabilities_of_the_first():
+    search = make_search(temperature=1.4)
+    run(search, 1500)
+    search.tree.clear()
+    search.begin(Game(CshogiBoard()), Settings(temperature=1.0))
+    assert shape(run(search, 4000)) == shape(run(make_search(temperature=1.0), 4000))
+
+
+@pytest.mark.parametrize("times", [0, 1])
+def test_a_tree_without_memory_to_grow_can_be_searched_later(monkeypatch, times):
+    """The memory may be missing before a batch is collected, and when its answer has come."""
+    search, allocate, growths = make_search(), Tree._allocate, []
+
+    def allocate_or_fail(tree, nodes, blocks):
+        if len(growths) == times:
+            raise MemoryError
+        growths.append(nodes)
+        allocate(tree, nodes, blocks)
+
+    run(search, 100)
+    with monkeypatch.context() as patch:
+        patch.setattr(Tree, "_missing", lambda tree, nodes, blocks: (1, 1))
+        patch.setattr(Tree, "_allocate", allocate_or_fail)
+        with pytest.raises(MemoryError):
+            search.step(200)
+        search.give_up()
+    assert not any(node.pending for node in nodes_of(search.root))
+    assert run(search, 300).visits == 300
 
 
 def test_restricted_moves_give_their_room_back():
