@@ -144,17 +144,17 @@ def _keep_permissions(path: Path, beside: str | os.PathLike[str]) -> None:
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Removes temporary files of :func:`write_beside` that a killed program left.
 
-    A file that changed within the last minute stays, because another program may still write it.
+    A file that changed within the last day stays, because another program may still write it.
     """
     path = behind_links(path)
     _remove_old(path.parent, rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
 
 
 def _remove_old(folder: Path, name: str) -> None:
-    """Removes the files of a folder whose names match, if they are older than a minute."""
+    """Removes the files of a folder whose names match, if they are older than a day."""
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(folder)):
-            if re.fullmatch(name, entry.name) and entry.stat().st_mtime < time.time() - 60:
+            if re.fullmatch(name, entry.name) and entry.stat().st_mtime < time.time() - 86400:
                 os.unlink(entry)
 
 

@@ -9,3 +9,11 @@ HANG_UP = getattr(signal, "SIGHUP", None)
 
 #: Signals that ask a program to end, beside Ctrl-C.
 ENDINGS = (signal.SIGTERM, *([] if HANG_UP is None else [HANG_UP]))
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal arrived that asks the program to end."""
+
+    def __init__(self, signal_number: int = signal.SIGTERM) -> None:
+        super().__init__()
+        self.signal_number = signal_number

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -169,8 +170,8 @@ def test_old_leftovers_of_a_file_are_removed_and_nothing_else(tmp_path):
     names = [".file.abcd_123.tmp", ".file.young123.tmp", ".file.mine.tmp", ".files.abcd_123.tmp"]
     for name in names:
         (tmp_path / name).write_bytes(b"half")
-        if "young" not in name:
-            os.utime(tmp_path / name, (0, 0))
+        changed = time.time() - 3600 if "young" in name else 0
+        os.utime(tmp_path / name, (changed, changed))
     files.remove_leftovers(tmp_path / "file")
     assert sorted(os.listdir(tmp_path)) == sorted(names[1:])
     files.remove_leftovers(tmp_path / "no folder" / "file")

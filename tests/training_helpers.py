@@ -98,6 +98,7 @@ def run(
     positions=None,
     device=CPU,
     lr=0.5,
+    interruption=None,
     **kwargs,
 ):
     """Trains a small network in a folder, from nothing or from the files there.
@@ -115,7 +116,8 @@ def run(
     settings = Settings(model=model, state=state, **options)
     test_positions = make_positions(test_size, 2)
     result = train(
-        Task(network, optimizer, positions, test_positions, settings, device, resumed=resumed)
+        Task(network, optimizer, positions, test_positions, settings, device, resumed=resumed),
+        interruption,
     )
     return network, optimizer, result
 

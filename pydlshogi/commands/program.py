@@ -34,7 +34,7 @@ from types import FrameType
 from typing import Callable, TextIO
 
 from pydlshogi.errors import UserError, missing_package
-from pydlshogi.signals import ENDINGS, HANG_UP
+from pydlshogi.signals import ENDINGS, HANG_UP, Terminated
 
 _Main = Callable[..., int]
 
@@ -45,14 +45,6 @@ _REMEDY = "End other programs."
 
 #: Error numbers of a write to a closed pipe; Windows reports the second one.
 _CLOSED = (errno.EPIPE, errno.EINVAL)
-
-
-class Terminated(KeyboardInterrupt):
-    """A signal arrived that asks the program to end; :func:`terminable` raises it."""
-
-    def __init__(self, signal_number: int = signal.SIGTERM) -> None:
-        super().__init__()
-        self.signal_number = signal_number
 
 
 class Reported(Exception):

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydlshogi.commands.arguments import ArgumentParser, positive_int, positive_number
 from pydlshogi.commands.program import program
 from pydlshogi.commands.self_play import add_network_and_folder, load
+from pydlshogi.commands.train_options import wrong_value
 
 
 def build_parser() -> ArgumentParser:
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = args.folder / "reinforce.json"
     with lock_outputs(config):
         prepare(args.folder, args.model)
-        settings = load_settings(config, args.config)
+        settings = load_settings(config, args.config, wrong_value)
         loop = Loop(args.folder, settings, device, args.backend, args.gpu, end)
         loop.run(args.cycles or math.inf)
     print(f"{args.folder}: table.md, progress.png, index.html and the network best")

@@ -116,7 +116,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _put_aside(run)
     model, state = run / f"model_{preset.kind}", run / f"state_{preset.kind}"
     finished, log, curve = run / "finished", run / "log.txt", run / "log.png"
-    lists = _lists(args.folder, run, begun=state.exists() or finished.exists())
+    begun = finished.exists() or any(run.glob("state_*"))
+    lists = _lists(args.folder, run, args.recipe, begun)
     if finished.exists():
         print(f"{run} is finished. To start over: add --restart (make retrain), or rename it.")
     else:
@@ -153,6 +154,8 @@ def _name(folder: Path | None, preset: Preset) -> str:
 def _put_aside(run: Path) -> None:
     """Renames the folder of an earlier run, if there is one."""
     if run.exists():
+        if run.resolve() in (Path.cwd(), *Path.cwd().parents):
+            raise UserError(f"--output {run} is the current folder. Name a folder in it.")
         kept = run.with_name(f"{run.name}.{time.strftime('%Y%m%d-%H%M%S')}")
         run.rename(kept)
         print(f"The earlier run is now in the folder {kept}.")
@@ -196,16 +199,17 @@ def _finished_epochs(model: str, state: str) -> int:
     return place.validated_epochs if place else 0
 
 
-def _lists(folder: Path | None, run: Path, begun: bool) -> list[str]:
+def _lists(folder: Path | None, run: Path, recipe: str, begun: bool) -> list[str]:
     """Returns the lists of the training and the test games of a run, and makes its folder.
 
     ``folder`` has the records; None for the shipped ones. The lists of a run that has begun stay.
     """
-    source, note = os.fsencode(folder.resolve() if folder else _SHIPPED), run / _SOURCE
+    games, note = os.fsencode(folder.resolve() if folder else _SHIPPED), run / _SOURCE
+    source = games + f", recipe {recipe}".encode()
     before = note.read_bytes() if note.exists() else b"games unknown"
-    if begun and before != source:
+    if begun and before not in (source, games):  # earlier versions did not name the recipe
         raise UserError(
-            f"{run} holds a training on other games ({os.fsdecode(before)}). "
+            f"{run} holds another training ({os.fsdecode(before)}). "
             "Rename that folder, or name another one with --output."
         )
     lists = [(run if folder else _SHIPPED) / f"kifulist_{part}.txt" for part in ("train", "test")]

@@ -262,6 +262,26 @@ def add_fields(parser: Any, of: type[Any], group: str = "") -> None:
         parser.add_argument(*names, **options)
 
 
+def wrong_value(settings: Any) -> str:
+    """Says which value of a dataclass its option would refuse, and why; empty if there is none."""
+    for field in dataclasses.fields(settings):
+        value, range_ = getattr(settings, field.name), field.metadata.get("range")
+        if dataclasses.is_dataclass(value) and (sentence := wrong_value(value)):
+            return sentence
+        if isinstance(range_, tuple) and value not in range_:
+            return f"{field.name} is {value!r}; choose from {', '.join(range_)}."
+        if not isinstance(range_, str) or not range_ or value == field.default:
+            continue
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        try:
+            is_right = getattr(arguments, range_)(text) == value
+        except argparse.ArgumentTypeError as error:
+            return f"{field.name}: {error}."
+        if not is_right:
+            return f"{field.name}: {value!r} is of another kind."
+    return ""
+
+
 def add_lists(parser: argparse.ArgumentParser) -> None:
     """Adds the two kifu lists."""
     text = "text file with the paths of the {} games, or of folders or archives, one a line"

@@ -22,6 +22,7 @@ import os
 import re
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,8 +40,8 @@ FINISHED, PART, TABLE = ".hcpe3", ".hcpe3.part", ".tsv"
 #: Seconds that a process waits for the lock of the folder.
 _PATIENCE = 60
 
-#: Seconds after which the process of another host that claims no number counts as dead. Its lock
-#: may not be seen here.
+#: Seconds after which the process of another host, whose lock may not be seen here, counts as dead
+#: if it does not touch its claims.
 _SILENCE = 3600
 
 
@@ -129,6 +130,7 @@ class GameFolder(Tables):
         self._part: _Part | None = None
         self._files = 0
         self._stack = contextlib.ExitStack()
+        self._closed = threading.Event()
 
     def __enter__(self) -> GameFolder:
         self._claims.parent.mkdir(parents=True, exist_ok=True)
@@ -140,9 +142,11 @@ class GameFolder(Tables):
                 for part in self.path.glob(f"*.{claims.name}.*{PART}"):
                     _finish(part)
                 claims.unlink(missing_ok=True)
+        threading.Thread(target=self._touch_claims, daemon=True).start()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._closed.set()
         self.finish_file()
         self._stack.close()
         with contextlib.suppress(OSError):
@@ -198,7 +202,7 @@ class GameFolder(Tables):
         """Checks that the folder is one of self-play with the same seed, or an empty one."""
         mark, line = self.path / MARK, json.dumps({"seed": self._seed})
         if not mark.exists():
-            foreign = {entry.name for entry in self.path.iterdir()} - {"claims", ".lock"}
+            foreign = {path.name for path in self.path.glob("[!.]*")} - {"claims"}
             if foreign:
                 raise FolderError(
                     f"{self.path} has files of something else, such as {min(foreign)}. Choose a "
@@ -217,6 +221,12 @@ class GameFolder(Tables):
                 f"{self.path} has games of the seed {seed}. Give the seed {seed}, or another "
                 "folder."
             )
+
+    def _touch_claims(self) -> None:
+        """Shows other hosts that this process lives, also during a long training."""
+        while not self._closed.wait(_SILENCE / 10):
+            with contextlib.suppress(OSError):
+                os.utime(self._claims)
 
     def _of_others(self, alive: bool) -> list[Path]:
         """Lists the claims of the other processes that still play, or those of the dead ones."""

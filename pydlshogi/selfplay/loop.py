@@ -21,6 +21,7 @@ import logging
 import os
 import random
 import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ import shogi
 from pydlshogi import table
 from pydlshogi.errors import UserError
 from pydlshogi.figure import new_figure, save_figure
-from pydlshogi.files import write_beside
+from pydlshogi.files import not_written, write_beside
 from pydlshogi.match.elo import elo_difference, score_interval
 from pydlshogi.match.openings import draw_openings
 from pydlshogi.model_files.model_file import load_network
@@ -43,6 +44,8 @@ from pydlshogi.selfplay.generate import Generator, Model
 from pydlshogi.selfplay.search import RootSearch
 from pydlshogi.selfplay.settings import LoopSettings, SelfPlaySettings
 from pydlshogi.selfplay.starts import EVEN, Start
+from pydlshogi.signals import Terminated
+from pydlshogi.training.checkpoint import finish_save
 from pydlshogi.training.end import Interruption
 from pydlshogi.training.log import read_log
 from pydlshogi.training.log_file import log_to
@@ -156,12 +159,14 @@ class Loop:
             UserError, OSError: a step failed. The next call goes on with it.
             KeyboardInterrupt: a signal came during a training.
         """
-        settings = self._settings
+        settings, play = self._settings, self._settings.self_play
+        if play.kifu_list:  # a list that is too short is told before the first game
+            draw_openings(settings.games_of_match() // 2, _KIFU_PLIES, 0, play.kifu_list)
         self._end_cycle()
         a_file = max(1, settings.games // 10)
         with GameFolder(self._folder / "games", settings.seed, a_file) as games:
             best = Model(self._folder / "best", self._device, self._backend)
-            generator = Generator(best, games, settings.self_play, settings.seed, settings.batch)
+            generator = Generator(best, games, play, settings.seed, settings.batch)
             while time.monotonic() < self._end and len(self._results()) < cycles:
                 self._cycle(1 + len(self._results()), games, generator)
 
@@ -178,6 +183,8 @@ class Loop:
             self._write_lists(path, games)
             wanted = len(games.rows()) + 1 + settings.games // 4  # if all were used too often
         self._train(path)
+        if not (path / "trained").exists():
+            return
         new = Model(path / "model", self._device, self._backend)
         score = play_duel(
             new, generator.model, path / "match.tsv", settings.self_play, end=self._end,
@@ -213,7 +220,7 @@ class Loop:
         uses = Counter(
             Path(name).name
             for train in self._folder.glob("cycles/*/train.txt")
-            for name in train.read_text(encoding="utf-8").split("\n")
+            for name in train.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
         )
         generator = random.Random(f"{settings.seed} {path.name}")
         chosen, age = [], 0
@@ -229,14 +236,17 @@ class Loop:
         # The newest file, which no training has used, tests the network.
         for name, listed in (("test.txt", [files[0][2]]), ("train.txt", chosen)):
             with write_beside(path / name) as output:
-                output.write("".join(f"{file.resolve()}\n" for file in listed).encode())
+                lines = "".join(f"{file.resolve()}\n" for file in listed)
+                output.write(lines.encode("utf-8", "surrogateescape"))
 
     def _train(self, path: Path) -> None:
-        """Trains the new network, or goes on with its training."""
+        """Trains the new network, or goes on with its training, at most to the end of the time."""
         settings, model, state = self._settings, path / "model", path / "state"
         if (path / "trained").exists():
             return
         goes_on = state.exists()
+        if goes_on:
+            finish_save(model, state)
         start = model if goes_on else self._folder / "best"
         options = Options(
             str(path / "train.txt"),
@@ -248,13 +258,16 @@ class Loop:
             gpu=self._gpu,
             seed=None if goes_on else settings.seed,
         )
+        interruption = Interruption(end=self._end)
         with log_to(path / "log.txt"):
             logging.getLogger(__name__).info("cycle %s", path.name)
-            if run(options, interruption=Interruption(), once=True):
-                raise KeyboardInterrupt
-        (path / "trained").touch()
-        for pickle in path.glob("*.pickle"):
-            pickle.unlink()  # they are large, and no other cycle has the same lists
+            is_complete = not run(options, interruption=interruption, once=True)
+        if is_complete:
+            (path / "trained").touch()
+            for pickle in path.glob("*.pickle"):
+                pickle.unlink()  # they are large, and no other cycle has the same lists
+        if interruption.signal_number and time.monotonic() < self._end:
+            raise Terminated(interruption.signal_number)
 
     def _note(self, cycle: int, path: Path, games: GameFolder, score: Any, hours: float) -> None:
         """Takes the new network if it has won, and writes the results of the cycle."""
@@ -295,7 +308,11 @@ class Loop:
             with (path / "model").open("rb") as new, write_beside(self._folder / "best") as file:
                 shutil.copyfileobj(new, file)
         (path / "state").unlink(missing_ok=True)  # as large as the network, or larger
-        write_pages(self._folder, results)
+        try:
+            write_pages(self._folder, results)
+        except (UserError, OSError) as error:  # the next cycle tries again
+            named = isinstance(error, OSError) and not_written(error.filename, error)
+            print(f"reinforce: {named or error}", file=sys.stderr)
 
     def _results(self) -> list[dict[str, Any]]:
         """Returns the results of the complete cycles."""
@@ -310,6 +327,18 @@ def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
     for name, text in (("table.tsv", table.tsv(titles, rows)), ("table.md", shown)):
         with write_beside(folder / name) as file:
             file.write(text.encode())
+    pages = sorted((folder / "games" / "records").glob("*.html"))[-10:]
+    links = "".join(f'<li><a href="games/records/{page.name}">{page.stem}</a>' for page in pages)
+    cells = "".join(f"<tr><td>{row[2:-2].replace(' | ', '<td>')}" for row in shown.splitlines()
+                    if not row.startswith("|:") and not row.startswith("|-"))  # fmt: skip
+    page = (
+        "<!DOCTYPE html><meta charset=utf-8><title>Self-play</title>"
+        "<style>body{font-family:sans-serif}td{padding:2px 8px;text-align:right}</style>"
+        f"<h1>Self-play</h1><img src=progress.png width=800><table>{cells}</table>"
+        f"<h2>The newest games</h2><ul>{links}</ul>"
+    )
+    with write_beside(folder / "index.html") as file:
+        file.write(page.encode())
     figure = new_figure(8, 7)
     above, below = figure.subplots(2, sharex=True)
     column = dict(zip(titles, zip(*rows)))
@@ -325,18 +354,6 @@ def write_pages(folder: Path, results: Sequence[dict[str, Any]]) -> None:
         axes.grid(alpha=0.3)
         axes.locator_params(axis="x", integer=True)
     save_figure(figure, folder / "progress.png")
-    pages = sorted((folder / "games" / "records").glob("*.html"))[-10:]
-    links = "".join(f'<li><a href="games/records/{page.name}">{page.stem}</a>' for page in pages)
-    cells = "".join(f"<tr><td>{row[2:-2].replace(' | ', '<td>')}" for row in shown.splitlines()
-                    if not row.startswith("|:") and not row.startswith("|-"))  # fmt: skip
-    page = (
-        "<!DOCTYPE html><meta charset=utf-8><title>Self-play</title>"
-        "<style>body{font-family:sans-serif}td{padding:2px 8px;text-align:right}</style>"
-        f"<h1>Self-play</h1><img src=progress.png width=800><table>{cells}</table>"
-        f"<h2>The newest games</h2><ul>{links}</ul>"
-    )
-    with write_beside(folder / "index.html") as file:
-        file.write(page.encode())
 
 
 def prepare(folder: Path, model: str) -> None:

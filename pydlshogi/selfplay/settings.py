@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
@@ -45,6 +45,11 @@ def _number(default: int, help: str, least: int = 1) -> Any:
 
 def _share(default: float, help: str) -> Any:
     return _option(default, "proportion", "SHARE", help)
+
+
+def _limited(default: Any, range: str) -> Any:
+    """Declares a parameter of the loop alone."""
+    return dataclasses.field(default=default, metadata={"range": range})
 
 
 _WEIGHT = "weight of the values at the root"
@@ -121,17 +126,18 @@ class LoopSettings:
         recipe: How the networks are trained.
     """
 
-    seed: int = 0
-    games: int = 500  # KataGo
-    batch: int = 64
-    least_rows: int = 20_000  # KataGo: 100,000, for larger networks
-    window: float = 0.5
-    most_uses: int = 8  # KataGo
-    fading: float = 0.3
-    batchsize: int = 128
-    match_games: int = 200  # KataGo
-    match_share: float = 0.2
-    take_at: float = 0.5  # leela-zero: 0.55 wasted progress
+    seed: int = _limited(0, "seed_number")
+    games: int = _limited(500, "positive_int")  # KataGo
+    batch: int = _limited(64, "positive_int")
+    # KataGo: 100,000, for larger networks
+    least_rows: int = _limited(20_000, "positive_int")
+    window: float = _limited(0.5, "proportion")
+    most_uses: int = _limited(8, "positive_int")  # KataGo
+    fading: float = _limited(0.3, "proportion")
+    batchsize: int = _limited(128, "positive_int")
+    match_games: int = _limited(200, "positive_int")  # KataGo
+    match_share: float = _limited(0.2, "share")
+    take_at: float = _limited(0.5, "proportion")  # leela-zero: 0.55 wasted progress
     self_play: SelfPlaySettings = SelfPlaySettings()
     recipe: Recipe = Recipe(
         lr=0.01,
@@ -153,11 +159,12 @@ class LoopSettings:
         return max(2, min(self.match_games, 2 * int(most / 2)))
 
 
-def load_settings(path: Path, given: Path | None) -> LoopSettings:
+def load_settings(path: Path, given: Path | None, wrong: Callable[[Any], str]) -> LoopSettings:
     """Reads the configuration of a loop from ``path``, or writes it there with the defaults.
 
-    The content of a file ``given`` becomes that of ``path``. Raises ConfigError if a file cannot be
-    read, or has an unknown name or a value of another kind.
+    The content of a file ``given`` becomes that of ``path``. ``wrong`` names a value out of its
+    range, in a sentence. Raises ConfigError if a file cannot be read, or has an unknown name or a
+    wrong value.
     """
     source = given or path
     values: Any = {}
@@ -168,29 +175,17 @@ def load_settings(path: Path, given: Path | None) -> LoopSettings:
             reason = getattr(error, "strerror", None) or error
             raise ConfigError(f"{source} cannot be read ({reason}). Repair it.") from None
     settings: LoopSettings = _updated(LoopSettings(), values, source, "")
-    if settings.match_games % 2 or settings.games < 1 or settings.batch < 1:
-        raise ConfigError(f"{source}: games and batch are at least 1, and match_games is even.")
-    if not 0 <= settings.match_share < 1:
-        raise ConfigError(f"{source}: match_share is at least 0 and below 1.")
-    for name in _out_of_range(settings.self_play):
-        raise ConfigError(f"{source}: self_play.{name} is out of its range, which the help names.")
+    if settings.match_games % 2:
+        raise ConfigError(f"{source}: match_games must be even.")
+    if not all(name in [*HANDICAPS] for name in settings.self_play.handicaps):
+        raise ConfigError(f"{source}: the names of self_play.handicaps are {', '.join(HANDICAPS)}.")
+    if sentence := wrong(settings):
+        raise ConfigError(f"{source}: {sentence}")
     if given or not path.exists():
         with write_beside(path) as file:
             text = json.dumps(dataclasses.asdict(settings), indent=2, ensure_ascii=False)
             file.write(text.encode() + b"\n")
     return settings
-
-
-def _out_of_range(settings: SelfPlaySettings) -> list[str]:
-    """Lists the parameters with values that their options would refuse."""
-    least = {"positive_int": 1, "positive_number": 1e-9}
-    names = [] if {*settings.handicaps} <= {*HANDICAPS} else ["handicaps"]
-    for field in dataclasses.fields(settings):
-        range_, value = field.metadata.get("range"), getattr(settings, field.name)
-        most = 1 if range_ == "proportion" else float("inf")
-        if range_ and not least.get(range_, 0) <= value <= most:
-            names.append(field.name)
-    return names
 
 
 def _updated(settings: Any, values: Any, source: Path, before: str) -> Any:

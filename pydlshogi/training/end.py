@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -23,16 +25,20 @@ class Interrupted(Exception):
 class Interruption:
     """A signal (such as Ctrl-C) that ends a run after the current iteration.
 
+    Args:
+        speaks: Whether it is told that the run ends.
+        end: Time, as by ``time.monotonic``, that ends the run like Ctrl-C.
+
     Attributes:
         signal_number: Number of the signal that came, or None.
         left: Epochs and iterations that the saved run would still have to do; None for no
             limit. None if nothing was saved.
     """
 
-    def __init__(self, speaks: bool = True) -> None:
+    def __init__(self, speaks: bool = True, end: float = math.inf) -> None:
         self.signal_number: int | None = None
         self.left: tuple[int, int | None] | None = None
-        self._speaks = speaks
+        self._speaks, self._end = speaks, end
         self._at_once = False
 
     @contextlib.contextmanager
@@ -73,6 +79,12 @@ class Interruption:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def number(self) -> int:
+        """Returns the number of the signal that ends the run, 0 for none."""
+        if self.signal_number is None and time.monotonic() >= self._end:
+            return signal.SIGINT
+        return self.signal_number or 0
 
     def _record(self, number: int, frame: FrameType | None) -> None:
         if self.signal_number is not None:
@@ -118,7 +130,7 @@ class RunEnd:
 
     def interrupted(self) -> bool:
         """Returns whether a rank has received a signal. All ranks must call this together."""
-        signal_number = self._ranks.highest(self._interruption.signal_number or 0)
+        signal_number = self._ranks.highest(self._interruption.number())
         if signal_number:  # a signal that came since the line above counts next time
             self._interruption.signal_number = signal_number
         return signal_number > 0

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pydlshogi.commands.program import Terminated, program, report_to
+from pydlshogi.commands.program import program, report_to
 from pydlshogi.errors import UserError
+from pydlshogi.signals import Terminated
 
 
 def end(error, capsys, **options):

@@ -190,8 +190,9 @@ def test_a_run_never_continues_with_other_games(trainings, folder, tmp_path, sta
     shutil.copytree(folder, other)
     assert main([str(other)]) == 1
     assert said(capsys) == (
-        f"train_kifu: error: {Path('run', 'my games')} holds a training on other games "
-        f"({folder.resolve()}). Rename that folder, or name another one with --output.\n"
+        f"train_kifu: error: {Path('run', 'my games')} holds another training "
+        f"({folder.resolve()}, recipe best). Rename that folder, or name another one with "
+        "--output.\n"
     )
     assert main([str(other), "--output", "run/other"]) == status
     assert len(trainings) == 2
@@ -200,15 +201,38 @@ def test_a_run_never_continues_with_other_games(trainings, folder, tmp_path, sta
 def test_a_folder_named_train_does_not_continue_the_shipped_games(trainings, folder, capsys):
     assert main([]) == 0
     assert main([str(folder.rename(folder.with_name("train")))]) == 1
-    assert "run/train holds a training on other games (kifu)." in said(capsys).replace("\\", "/")
+    error = said(capsys).replace("\\", "/")
+    assert "run/train holds another training (kifu, recipe best)." in error
 
 
 def test_files_of_the_user_are_not_continued(trainings, capsys):
     Path("run/train").mkdir(parents=True)
     Path("run/train/state_policy").write_bytes(b"mine")
     assert main([]) == 1
-    assert "holds a training on other games (games unknown)" in said(capsys)
+    assert "holds another training (games unknown)" in said(capsys)
     assert not trainings and Path("run/train/state_policy").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("status", [0, 130])
+def test_a_run_never_continues_with_another_recipe(trainings, folder, status, monkeypatch, capsys):
+    monkeypatch.setattr("pydlshogi.commands.train_kifu._finished_epochs", lambda *files: 0)
+    trainings.status = status
+    words = [str(folder), "--output", "run/mine"]
+    main(words)
+    assert main([*words, "--recipe", "value"]) == 1
+    assert f"run/mine holds another training ({folder.resolve()}, recipe best)." in (
+        said(capsys).replace("run\\mine", "run/mine")
+    )
+    (Path("run/mine") / "source.txt").write_bytes(os.fsencode(folder.resolve()))
+    assert main(words) == status  # as earlier versions noted it
+
+
+def test_the_current_folder_is_not_put_aside(trainings, folder, monkeypatch, capsys):
+    Path("run/mine").mkdir(parents=True)
+    monkeypatch.chdir("run/mine")
+    for output in (".", ".."):
+        assert main([str(folder), "--output", output, "--restart"]) == 1
+        assert "is the current folder. Name a folder in it." in said(capsys)
 
 
 def test_restart_moves_the_folder_of_this_run_only(trainings, folder, capsys):

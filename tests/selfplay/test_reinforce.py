@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from pydlshogi.commands.reinforce import main
 from pydlshogi.compat import chainer
+from pydlshogi.figure import DrawingError
 from pydlshogi.files import write_beside
 from pydlshogi.lock import lock_outputs
 from pydlshogi.model_files.model_file import load_network, save_model
@@ -114,11 +116,21 @@ def test_the_loop_goes_on_after_a_kill_in_each_step(words, tmp_path):
         ({"gamse": 3}, "unknown name gamse"),
         ({"self_play": {"visit": 3}}, "unknown name self_play.visit"),
         ({"games": "many"}, "games is"),
-        ({"match_games": 3}, "match_games is even"),
-        ({"match_share": 1}, "match_share is at least 0 and below 1"),
-        ({"self_play": {"visits": 0}}, "self_play.visits is out of its range"),
-        ({"self_play": {"full_share": 2}}, "self_play.full_share is out of its range"),
-        ({"self_play": {"handicaps": ["queen"]}}, "self_play.handicaps is out of its range"),
+        ({"match_games": 3}, "match_games must be even"),
+        ({"match_share": 1}, "match_share: '1.0' is not a number from 0 to below 1"),
+        ({"batchsize": 0}, "batchsize: '0' is not a whole number of at least 1"),
+        ({"most_uses": 0}, "most_uses: '0' is not a whole number of at least 1"),
+        ({"seed": -1}, "seed: '-1' is not a whole number from 0"),
+        ({"window": math.nan}, "window: 'nan' is not a number from 0 to 1"),
+        ({"self_play": {"visits": 0}}, "visits: '0' is not a whole number of at least 1"),
+        ({"self_play": {"full_share": 2}}, "full_share: '2.0' is not a number from 0 to 1"),
+        ({"self_play": {"handicaps": ["queen"]}}, "self_play.handicaps are lance, bishop"),
+        ({"self_play": {"handicaps": [[]]}}, "self_play.handicaps are lance, bishop"),
+        ({"recipe": {"lr": -0.01}}, "lr: '-0.01' is not a number of at least 0"),
+        ({"recipe": {"policy_target": "visit"}}, "'visit'; choose from played, visits"),
+        ({"recipe": {"lr_schedule": "Cosine"}}, "'Cosine'; choose from constant, cosine, steps"),
+        ({"recipe": {"clip": "1"}}, "clip: '1' is of another kind"),
+        ({"recipe": {"lr_steps": [0]}}, "lr_steps: '0' is not a whole number of at least 1"),
         ([], "is not an object"),
     ],
 )
@@ -127,6 +139,36 @@ def test_a_wrong_configuration_is_refused(words, tmp_path, capsys, values, sente
     assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 1
     error = capsys.readouterr().err
     assert sentence in error and error.count("\n") == 1
+
+
+def test_a_list_with_too_few_games_for_the_match_is_refused_at_once(words, tmp_path, capsys):
+    game = (REPOSITORY / "kifu/kifulist_test.txt").read_text().split()[0]
+    (tmp_path / "list.txt").write_text(f"{REPOSITORY / 'kifu' / game}\n")
+    play = {"self_play": {**CONFIG["self_play"], "kifu_list": str(tmp_path / "list.txt")}}
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIG, **play}))
+    assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 1
+    assert "but the match needs 2. Name more games" in capsys.readouterr().err
+    assert not (tmp_path / "loop" / "games").exists()
+
+
+RESULT = {"cycle": 1, "games": 9, "policy loss": 2.5, "value loss": 0.5, "taken": "no", "elo": 0}
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied", "a.png"), DrawingError("no")])
+def test_the_loop_goes_on_without_its_pages(words, tmp_path, monkeypatch, capsys, error):
+    def fail(figure, path):
+        raise error
+
+    monkeypatch.setattr("pydlshogi.selfplay.loop.save_figure", fail)
+    folder = tmp_path / "loop"
+    (folder / "cycles" / "0001").mkdir(parents=True)
+    shutil.copy(tmp_path / "model", folder / "best")
+    result = json.dumps({**RESULT, "elo low": -9, "elo high": 9})
+    (folder / "cycles" / "0001" / "result.json").write_text(result)
+    assert main([*words, "--cycles", "1"]) == 0
+    errors = capsys.readouterr().err
+    assert errors.startswith("reinforce: ") and errors.count("\n") == 1
+    assert "<td>9" in (folder / "index.html").read_text()
 
 
 def test_the_match_has_a_share_of_the_visits_of_a_cycle():

@@ -272,6 +272,24 @@ def test_a_number_is_claimed_once_until_its_process_is_dead(tmp_path):
         assert third.claim(9, 4) == [1, 2, 3, 4]
 
 
+def test_claims_are_touched_while_their_process_lives(tmp_path, monkeypatch):
+    monkeypatch.setattr("pydlshogi.selfplay.folder._SILENCE", 0.2)
+    with GameFolder(tmp_path / "games", 0):
+        (claims,) = (tmp_path / "games" / "claims").glob("[!.]*")
+        os.utime(claims, (0, 0))
+        end = time.monotonic() + 60
+        while claims.stat().st_mtime == 0 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert claims.stat().st_mtime > 0
+
+
+def test_hidden_files_are_no_games_of_something_else(tmp_path):
+    (tmp_path / "games").mkdir()
+    (tmp_path / "games" / ".DS_Store").touch()
+    with GameFolder(tmp_path / "games", 0) as games:
+        assert games.claim(1, 1) == [1]
+
+
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [

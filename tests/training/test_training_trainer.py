@@ -1,5 +1,6 @@
 """Whole runs of a small network: measured, interrupted, killed and resumed."""
 
+import itertools
 import logging
 import os
 import random
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy
@@ -30,6 +32,7 @@ from pydlshogi.model_files.npz import read_npz
 from pydlshogi.training import log, plot
 from pydlshogi.training.batches import EpochIterator, PlanesConverter
 from pydlshogi.training.checkpoint import SaveError, load_pair
+from pydlshogi.training.end import Interruption
 from pydlshogi.training.optimizer import make_optimizer as make_optimizer_of
 from pydlshogi.training.recipe import Recipe
 from pydlshogi.training.state import COMPLETE, StateFileError, load_state
@@ -355,6 +358,21 @@ def test_a_signal_ends_a_run_after_the_iteration_and_saves(tmp_path, messages, n
     lines = messages()
     assert lines[-1] == "interrupted after iteration 3; saved"
     assert "save the model" not in lines
+    network, _, _ = run(tmp_path, resume=True)
+    assert_same_parameters(network, whole)
+
+
+def test_the_end_of_the_time_ends_a_run_like_a_signal(tmp_path, monkeypatch, messages):
+    (tmp_path / "whole").mkdir()
+    whole, _, _ = run(tmp_path / "whole")
+    messages()
+    clock = types.SimpleNamespace(monotonic=itertools.count().__next__)
+    monkeypatch.setattr("pydlshogi.training.end.time", clock)
+    numpy.random.seed(1)
+    _, optimizer, result = run(tmp_path, interruption=Interruption(end=3))
+    assert result == signal.SIGINT and 1 <= optimizer.t < 5
+    assert messages()[-1] == f"interrupted after iteration {optimizer.t}; saved"
+    monkeypatch.undo()
     network, _, _ = run(tmp_path, resume=True)
     assert_same_parameters(network, whole)
 
