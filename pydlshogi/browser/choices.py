@@ -12,14 +12,13 @@ from pydlshogi import launch
 from pydlshogi.browser.game import GameError
 from pydlshogi.errors import UserError
 from pydlshogi.files import shipped_model
-from pydlshogi.match.engine_spec import EngineSpec
+from pydlshogi.match.engine_spec import THIS_PYTHON, EngineSpec
 from pydlshogi.player.engine_options import FULL_LEVEL, POLICY_LEVEL
 
 HUMAN, ENGINE = "human", "engine"
 #: Our players, the strongest first.
 PLAYERS = ("mcts_player", "search1_player", "policy_player")
 
-_PYTHON = "{python}"
 #: Memory of a search in megabytes: several engines may run beside each other.
 _HASH = "256"
 
@@ -85,8 +84,8 @@ def _model(path: Path) -> Model:
 
     network = load_network(path)
     path = path.absolute()
-    folder = path.parent.name if path.parent.name != "model" else ""
-    name = f"{folder}/{path.name}" if folder else path.name
+    folder = path.parent.name
+    name = path.name if folder in ("", "model") else f"{folder}/{path.name}"
     return Model(path, name, network.has_policy, network.value_kind is not None)
 
 
@@ -113,8 +112,7 @@ class Choices:
     def player(self, wanted: Any) -> Player:
         """Reads the choice of the browser: an object with the names of :class:`Player`.
 
-        Raises:
-            GameError: There is no such player.
+        GameError: there is no such player.
         """
         try:
             player = Player(**wanted)
@@ -149,7 +147,7 @@ class Choices:
         if player.kind == ENGINE:
             return self.engines[player.number]
         model = self.models[player.number]
-        command = (_PYTHON, "-m", "pydlshogi", f"{player.kind}_usi", "--model", str(model.path))
+        command = (THIS_PYTHON, "-m", "pydlshogi", f"{player.kind}_usi", "--model", str(model.path))
         options = [("USI_Hash", _HASH)] if player.kind == "mcts_player" else []
         if player.level < FULL_LEVEL:
             options.append(("Level", str(player.level)))

@@ -59,9 +59,7 @@ class Pool:
 class Seat:
     """An engine that starts when it is first asked, and again after it has died.
 
-    Args:
-        spec: The engine.
-        pool: Where it is counted.
+    It is counted in the ``pool``.
     """
 
     def __init__(self, spec: EngineSpec, pool: Pool) -> None:
@@ -114,7 +112,7 @@ class Seat:
         """Returns the engine, which is started if it does not run."""
         if self._client is None:
             self._pool.admit(self)
-            self._client = UsiClient(self.spec, _START)
+            self._client = UsiClient(self.spec, _START, is_alone=True)
             self._client.greet()
             self._client.new_game()
             self._client.timeout = self._pool.delay
@@ -130,19 +128,8 @@ class Seat:
         """Says whether the engine runs, or is just being started."""
         return self._client is not None or self._lock.locked()
 
-    def close_if_idle(self) -> bool:
-        """Ends the engine unless it is thinking; returns whether it has ended."""
-        return self._close(0.0)
-
-    def close(self) -> None:
-        """Ends the engine, whatever it does."""
-        client = self._client
-        if client:
-            client.stop()
-        if not self._close(1.0) and (client := self._client):
-            client.kill()
-
-    def _close(self, patience: float) -> bool:
+    def close_if_idle(self, patience: float = 0.0) -> bool:
+        """Ends the engine unless it thinks for ``patience`` seconds more; says whether it ended."""
         if not self._lock.acquire(timeout=patience):
             return False
         try:
@@ -150,6 +137,14 @@ class Seat:
         finally:
             self._lock.release()
         return True
+
+    def close(self) -> None:
+        """Ends the engine, whatever it does."""
+        client = self._client
+        if client:
+            client.stop()
+        if not self.close_if_idle(1.0) and (client := self._client):
+            client.kill()
 
     def _discard(self) -> None:
         client, self._client = self._client, None

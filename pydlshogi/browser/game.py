@@ -67,10 +67,14 @@ class BoardGame:
         clock: Clock | None = None,
     ) -> None:
         self.start, self.names, self.clock = start, names, clock
-        self.left = [clock.main if clock else 0.0] * 2
+        self.left = [self._first_time()] * 2
         self.seconds: list[float] = []
         self.result: Verdict | None = None
         self._replay(moves)
+
+    def _first_time(self) -> float:
+        """Returns the seconds with which a clock begins: without main time those of a move."""
+        return self.clock.main or self.clock.increment if self.clock else 0.0
 
     def _replay(self, moves: tuple[str, ...]) -> None:
         self._referee = Referee(MOST_MOVES, self.start, RulesBoard)
@@ -156,13 +160,15 @@ class BoardGame:
             self.result = self._referee.loss("%TSUMI", "no legal move")
 
     def take_back(self, ply: int) -> None:
-        """Goes back to the position after ``ply`` moves; clocks stay as they are.
+        """Goes back to the position after ``ply`` moves; clocks stay, but one that is over begins.
 
         Raises:
             GameError: there is no such position.
         """
         if not 0 <= ply <= len(self.moves):
             raise GameError("There is no move to take back.")
+        if self.result and self.result.end_mark == "%TIME_UP":
+            self.left[self.turn] = self._first_time()
         moves = tuple(self.moves[:ply])
         del self.seconds[ply:]
         self.result = None
@@ -239,11 +245,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def write_game(folder: Path, name: str, game: BoardGame, state: dict[str, Any]) -> None:
-    """Writes NAME.kifu and NAME.csa in a folder atomically, both in UTF-8.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
+    """Writes NAME.kifu and NAME.csa in a folder atomically, both in UTF-8; raises OSError."""
     for suffix, text in ((".kifu", game.kif()), (".csa", game.csa(state))):
         with write_beside(folder / f"{name}{suffix}") as file:
             file.write(text.encode("utf-8", "replace"))

@@ -55,11 +55,7 @@ class Hall:
         return {**self.choices.described(), "handicaps": HANDICAPS}
 
     def table(self, name: str) -> Table:
-        """Returns a table by its name; a saved game gets a table again.
-
-        Raises:
-            GameError: There is no such game.
-        """
+        """Returns a table by its name; a saved game gets one again. GameError: there is none."""
         with self._lock:
             if name not in self._tables:
                 if not _NAME.fullmatch(name):
@@ -182,9 +178,7 @@ def _clock(wish: dict[str, Any]) -> Clock | None:
     if not clock:
         return None
     times = [_number(clock, name, 0.0) for name in ("main", "byoyomi", "increment")]
-    if not any(times):
-        return None
-    return Clock(*times)
+    return Clock(*times) if any(times) else None
 
 
 def _number(wish: Any, name: str, default: float) -> float:

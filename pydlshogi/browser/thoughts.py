@@ -53,10 +53,9 @@ class Study:
 
 
 class Thoughts:
-    """The opinions of the models; the networks are loaded when they are first asked.
+    """The opinions of the models, which the browser chooses by their numbers.
 
-    Args:
-        models: The models, which the browser chooses by their numbers.
+    The networks are loaded when they are first asked.
     """
 
     def __init__(self, models: Sequence[Model]) -> None:

@@ -26,7 +26,7 @@ _SKILL = 20
 _LIMIT = "go"
 
 #: Placeholder in a command for the Python that runs the match.
-_THIS_PYTHON = "{python}"
+THIS_PYTHON = "{python}"
 
 #: The opponents used to measure the strength of the shipped model.
 USUAL_OPPONENTS = (_RANDOM, *(f"{_FAIRY}:{level}" for level in (-20, -10, -5, -3, 0)))
@@ -85,14 +85,14 @@ class EngineSpec:
     def arguments(self) -> list[str]:
         """Returns program and arguments for this machine."""
         program, *rest = self.command
-        if program == _THIS_PYTHON:
+        if program == THIS_PYTHON:
             return [sys.executable, *rest]
         path = os.pathsep.join([os.environ.get("PATH", os.defpath), _GAMES_FOLDER])
         return [shutil.which(program, path=path) or program, *rest]
 
     def variables(self) -> dict[str, str]:
         """Returns the environment variables that the engine needs."""
-        return {"PYTHONPATH": python_path()} if self.command[0] == _THIS_PYTHON else {}
+        return {"PYTHONPATH": python_path()} if self.command[0] == THIS_PYTHON else {}
 
 
 def parse_engine(text: str) -> EngineSpec:
@@ -103,7 +103,7 @@ def parse_engine(text: str) -> EngineSpec:
     text, ValueError says what is wrong.
     """
     if text == _RANDOM:
-        return EngineSpec(_RANDOM, (_THIS_PYTHON, "-m", "pydlshogi.match.random_player"))
+        return EngineSpec(_RANDOM, (THIS_PYTHON, "-m", "pydlshogi.match.random_player"))
     kind, _, level = text.partition(":")
     if kind == _FAIRY and re.fullmatch(r"[+-]?\d+", level, re.ASCII):
         if not -_SKILL <= int(level) <= _SKILL:
@@ -123,18 +123,13 @@ def parse_engine(text: str) -> EngineSpec:
         if not (equals and option.strip()):
             raise ValueError(f"{setting!r} in the engine {name} is not OPTION=VALUE")
         if option.strip() == _LIMIT:
-            limit = _limit(name, value)
+            try:
+                limit = parse_limit(value)
+            except ValueError as error:
+                raise ValueError(f"{_LIMIT} of the engine {name}: {error}") from None
         else:
             options.append((option.strip(), value.strip()))
     return EngineSpec(name, _split(command), tuple(options), limit)
-
-
-def _limit(name: str, text: str) -> Limit:
-    """Parses the limit of an engine."""
-    try:
-        return parse_limit(text)
-    except ValueError as error:
-        raise ValueError(f"{_LIMIT} of the engine {name}: {error}") from None
 
 
 def _split(command: str) -> tuple[str, ...]:

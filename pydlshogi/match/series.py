@@ -57,7 +57,7 @@ class Row:
     def points(self) -> dict[int, float]:
         """Points of the engine in each game, by its number."""
         return {
-            number: outcome.points(_colour(number)) for number, outcome in self.outcomes.items()
+            number: outcome.points((number - 1) % 2) for number, outcome in self.outcomes.items()
         }
 
     @property
@@ -127,11 +127,6 @@ def _start(row: Row) -> list[str]:
     """Returns the cells that both tables begin with."""
     counts = (len(row.outcomes), *(row.count(points) for points in (1, 0.5, 0)))
     return [row.engine, row.opponent, *map(str, counts)]
-
-
-def _colour(number: int) -> int:
-    """Returns the side of the engine: ``shogi.BLACK`` (0) in the first game of a pair."""
-    return (number - 1) % 2
 
 
 def _interval(low: float, high: float) -> str:

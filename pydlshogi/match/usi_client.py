@@ -27,8 +27,8 @@ from pydlshogi.usi.protocol import decode
 #: Seconds from ``quit`` to the kill, as in GUIs.
 _QUIT_GRACE = 5.0
 
-# One thread for each engine, unless the user chose another number. More threads would not
-# evaluate a single position faster, and they are very slow when the cores are busy.
+# One thread for each engine, unless the user chose another number. More threads are very slow
+# when the cores are busy.
 _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYDLSHOGI_THREADS"), "1")
 
 _INFO = b"info string "
@@ -69,16 +69,16 @@ class UsiClient:
     """A running engine; a ``with`` statement calls :meth:`greet` and :meth:`close`.
 
     It starts in the current folder. An answer may take ``timeout`` seconds, in addition to the
-    byoyomi; the attribute may be changed. Most methods raise EngineError: the engine cannot be
-    started, has died, does not answer, or lacks an option.
+    byoyomi; the attribute may be changed. With ``is_alone`` it may use all cores. Most methods
+    raise EngineError: it cannot be started, has died, does not answer, or lacks an option.
     """
 
-    def __init__(self, spec: EngineSpec, timeout: float) -> None:
+    def __init__(self, spec: EngineSpec, timeout: float, is_alone: bool = False) -> None:
         self.spec = spec
         self.timeout = timeout
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         try:
-            self._process = _start(spec, self._stderr)
+            self._process = _start(spec, self._stderr, {} if is_alone else _ENVIRONMENT)
         except OSError as error:
             self._stderr.close()
             raise EngineError(
@@ -321,10 +321,13 @@ class _Lines:
         self._queue.put(b"")
 
 
-def _start(spec: EngineSpec, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(
+    spec: EngineSpec, stderr: IO[bytes], environment: dict[str, str]
+) -> subprocess.Popen[bytes]:
     """Starts an engine that does not receive Ctrl-C.
 
-    Otherwise Ctrl-C would end the engines first, and they would lose their games.
+    Otherwise Ctrl-C would end the engines first, and they would lose their games. The variables of
+    ``environment`` count where the user has not set them.
     """
     if os.name == "nt":
         group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
@@ -335,7 +338,7 @@ def _start(spec: EngineSpec, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
-        env={**_ENVIRONMENT, **os.environ, **spec.variables()},
+        env={**environment, **os.environ, **spec.variables()},
         **group,
     )
 

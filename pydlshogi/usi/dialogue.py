@@ -8,8 +8,8 @@ search. The main thread sends no answers, because a GUI that does not read would
 
 After ``go infinite`` and ``go ponder`` the move is held back until ``stop``, ``ponderhit`` or
 the next command that needs the player. If a GUI forgets ``stop``, the next ``position`` or
-``go`` ends these searches, too, and all others that have no limit. ``isready`` ends a search only
-if an option was changed, because the player may have to load another model.
+``go`` ends these searches, too, and all others that have no limit. Where ``isready`` may be
+answered during a search, it ends one only if an option was changed: it may have to load a model.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ class Dialogue(abc.ABC):
         if self.answers_at_once and not self._has_new_options:
             reply = functools.partial(self._replies.put, lambda: self._output.send("readyok"))
             return self._last.during_search(reply, in_any=True)
-        self._stop_all("isready ended the search, because an option was set before it")
+        because = ", because an option was set before it" if self._has_new_options else ""
+        self._stop_all("isready ended the search" + because)
         self._has_new_options = False
         return False
 

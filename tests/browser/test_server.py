@@ -15,6 +15,7 @@ from browser_helpers import ENGINE, HUMANS, RANDOM, Client, EngineSpec, serving
 
 from pydlshogi.analysis.record import parse_record
 from pydlshogi.browser.engines import Pool
+from pydlshogi.browser.game import BoardGame, Clock
 from pydlshogi.browser.hall import HANDICAPS
 from pydlshogi.browser.server import BoardServer, PortError
 
@@ -240,6 +241,21 @@ def test_a_side_without_time_loses(client):
     name = client.new(clock={"main": 0.3, "byoyomi": 0})
     state = client.until(name, lambda state: state["result"])
     assert state["result"]["end_mark"] == "%TIME_UP" and state["result"]["winner"] == shogi.WHITE
+
+
+def test_a_clock_of_increments_alone_begins_with_one(client):
+    name = client.new(clock={"main": 0, "increment": 60})
+    client.post(f"game/{name}/move", move="7g7f", ply=0)
+    black, white = client.state(name)["left"]
+    assert 60 < black <= 120 and 59 < white <= 60
+
+
+def test_a_side_that_lost_on_time_has_time_after_taking_back():
+    game = BoardGame(moves=("7g7f", "3c3d"), clock=Clock(100, 0, 0))
+    game.use_time(100)
+    game.end_by_time()
+    game.take_back(0)
+    assert game.allowed() == 100 and not game.result
 
 
 @pytest.mark.long

@@ -362,7 +362,7 @@ function buttons() {
   set("resign", mine());
   set("declare", mine() && game.declare);
   document.querySelector("[data-do=declare]").hidden = !game.declare;
-  set("pause", !game.result, word(game.error ? "renew" : game.paused ? "resume" : "pause"));
+  set("pause", !game.result, word(!game.paused ? "pause" : game.error ? "renew" : "resume"));
   set("fork", ply < last() || game.result);
   set("practise", exercise || mistakes().length, word(exercise ? "next" : "practise"));
   const isOver = game.result || ply < last();
