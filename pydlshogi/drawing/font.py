@@ -51,11 +51,7 @@ def family_of(path: Path) -> str:
 
 
 def font_subset(text: str) -> bytes | None:
-    """Returns a WOFF file with the characters of a text; None without the font.
-
-    Args:
-        text: The characters; those that the font lacks are left out.
-    """
+    """Returns a WOFF file with the characters of a text that the font has; None without a font."""
     path = font_path()
     if path is None:
         return None

@@ -31,9 +31,7 @@ def square_text(square: int) -> str:
 def move_text(board: shogi.Board, move: shogi.Move) -> str:
     """Writes a move as KIF does, such as ``７六歩(77)``, ``同　角成(88)`` or ``５五歩打``.
 
-    Args:
-        board: The position before the move, with the moves before it on its stack.
-        move: A move of the side to move.
+    ``board`` is the position before the move, with the moves before it on its stack.
     """
     last = board.move_stack[-1] if board.move_stack else None
     is_same = last is not None and last.to_square == move.to_square

@@ -84,10 +84,13 @@ def _y(row: int) -> float:
 
 def _draw_plane(axes: Any, plane: numpy.ndarray, cell: Cell) -> None:
     """Draws a plane with its label above and its number below."""
+    from matplotlib.colors import LinearSegmentedColormap
+
     x, y = _TITLE + _RIGHT * cell.column, _y(cell.row)
+    colors = LinearSegmentedColormap.from_list("planes", [BOARD, INK])
     # Squares as an image of 9×9 pixels: 8,424 shapes would take seconds.
     axes.imshow(
-        plane, cmap=_colors(), vmin=0, vmax=1, extent=(x, x + 9, y - 9, y), zorder=2,
+        plane, cmap=colors, vmin=0, vmax=1, extent=(x, x + 9, y - 9, y), zorder=2,
         interpolation="nearest", aspect="equal",
     )  # fmt: skip
     for n in range(10):
@@ -96,12 +99,6 @@ def _draw_plane(axes: Any, plane: numpy.ndarray, cell: Cell) -> None:
         axes.plot((x, x + 9), (y - n, y - n), color=LINE, linewidth=width, zorder=3)
     label = Text(cell.label, x + 4.5, y + 1.5, 2.1)
     draw(axes, [label, Text(str(cell.plane), x + 4.5, y - 10.3, 1.5, color="#777777")])
-
-
-def _colors() -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("planes", [BOARD, INK])
 
 
 def _titles(language: str) -> Iterator[Text]:

@@ -19,7 +19,7 @@ import shogi
 from pydlshogi.common import SQUARE_NUM
 from pydlshogi.kifu import stopping
 from pydlshogi.kifu.csa import FALSE_DECLARATION, SUMMARY, evaluation_of, summary_result
-from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES
+from pydlshogi.kifu.csa_board import PIECE_NAMES, SQUARE_NAMES, position_lines
 from pydlshogi.kifu.parsed_game import FOULS, end_result
 from pydlshogi.kifu.replay import Games
 from pydlshogi.positions import (
@@ -27,7 +27,6 @@ from pydlshogi.positions import (
     EVEN_GAME,
     HAND_NUM,
     NO_EVALUATION,
-    PIECE_NUM,
     UNKNOWN,
 )
 
@@ -38,14 +37,7 @@ _MOVE_SIZE = len("+7776FU")
 
 def _even_rows() -> Iterator[bytes]:
     """Yields the even game in rows, in the ways that real files write it."""
-    rows = []
-    for y in range(9):
-        cells = [" * "] * 9
-        for x, code in enumerate(EVEN_GAME[9 * y : 9 * y + 9]):
-            if code:
-                side, piece = divmod(code - 1, PIECE_NUM)
-                cells[x] = "+-"[side] + PIECE_NAMES[piece]
-        rows.append(f"P{y + 1}{''.join(cells)}")
+    rows = position_lines(shogi.Board())[:9]
     for line_end in ("\n", "\r\n"):
         yield line_end.join(rows).encode()
         yield line_end.join(row.rstrip() for row in rows).encode()

@@ -134,10 +134,8 @@ def decode_records(data: bytes | memoryview, format_: FixedFormat, strict: bool 
     records = numpy.frombuffer(data, format_.record, count)
     parts = [
         _decode(records[start : start + _CHUNK], start, format_, strict)
-        for start in range(0, count, _CHUNK)
+        for start in range(0, max(count, 1), _CHUNK)  # at least one part, perhaps an empty one
     ]
-    if not parts:
-        return Decoded(numpy.empty(0, POSITION), numpy.empty(0, numpy.uint8), [])
     return Decoded(
         numpy.concatenate([part.positions for part in parts]),
         numpy.concatenate([part.turns for part in parts]),

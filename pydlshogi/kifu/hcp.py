@@ -266,9 +266,10 @@ def pack(
         part = slice(start, start + chunk)
         unused, faults[part] = _examine(placements[part])
         good = numpy.flatnonzero(faults[part] == _GOOD)
-        packed[start + good] = _pack(
-            placements[part][good], turns[part][good].astype(numpy.intp), unused[good], code
-        )
+        if len(good):
+            packed[start + good] = _pack(
+                placements[part][good], turns[part][good].astype(numpy.intp), unused[good], code
+            )
     return packed, faults
 
 
@@ -291,7 +292,7 @@ def _examine(placements: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
 def _pack(
     placements: numpy.ndarray, turns: numpy.ndarray, unused: numpy.ndarray, code: Code
 ) -> numpy.ndarray:
-    """Packs boards without faults: (n, 32) uint8."""
+    """Packs boards without faults, at least one: (n, 32) uint8."""
     table = bit_tables(code)
     writer = _BitWriter(len(placements))
     order = our_squares()[turns]
@@ -320,15 +321,12 @@ class _BitWriter:
 
     def __init__(self, count: int) -> None:
         self._rows = numpy.zeros((count, self._STRIDE), numpy.uint8)
-        size = max(self._rows.size - 7, 0)
-        self._eights = numpy.ndarray((size,), "<u8", self._rows, 0, (1,)) if size else None
+        self._eights = numpy.ndarray((self._rows.size - 7,), "<u8", self._rows, 0, (1,))
         self._first = numpy.arange(count, dtype=numpy.intp) * self._STRIDE
         self._bit = numpy.zeros(count, numpy.intp)
 
     def write(self, bits: numpy.ndarray, length: numpy.ndarray | int) -> None:
         """Appends the lowest ``length`` bits, up to 57, of each of (n,) integers."""
-        if self._eights is None:
-            return
         at = self._first + (self._bit >> 3)
         self._eights[at] |= bits.astype(numpy.uint64) << (self._bit & 7).astype(numpy.uint64)
         self._bit += length

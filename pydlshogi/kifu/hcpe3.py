@@ -229,32 +229,6 @@ def _sound_layouts(layouts: list[Layout], left_out: list[LeftOut]) -> tuple[list
     return [layouts[row] for row in good], Boards(*(column[good] for column in boards))
 
 
-class _Played(NamedTuple):
-    """Replayed games, and what was found wrong.
-
-    Attributes:
-        games: The moves.
-        positions: The position before each move, ``POSITION`` array (n,).
-        game, ply, turns: Number of its game, of its move there from 0, and its side to move.
-        candidates: Number of candidates of each move.
-        reasons: Why a game cannot be used, by its number. The first fault counts.
-    """
-
-    games: Games
-    positions: numpy.ndarray
-    game: numpy.ndarray
-    ply: numpy.ndarray
-    turns: numpy.ndarray
-    candidates: numpy.ndarray
-    reasons: dict[int, str]
-
-    def refuse(self, rows: numpy.ndarray, what: str) -> None:
-        """Notes what is wrong at some positions; ``{move}`` stands for the move's number."""
-        for row in rows.tolist():
-            reason = what.format(move=self.ply[row] + 1)
-            self.reasons.setdefault(int(self.game[row]), reason)
-
-
 def _play(
     data: bytes | memoryview,
     layouts: list[Layout],
@@ -263,55 +237,47 @@ def _play(
     strict: bool,
 ) -> DecodedGames:
     """Replays games, checks their candidates and keeps the searched positions."""
-    played = _replay(layouts, boards, strict)
-    counts = played.candidates
+    games = _games(layouts, boards)
+    positions, reasons = _replay(games, strict)
+    game = numpy.repeat(numpy.arange(len(layouts)), games.lengths)
+    turns = (games.turns[game] + positions["ply"] - 1 & 1).astype(numpy.uint8)
+    counts = numpy.array([move[2] for layout in layouts for move in layout.moves])
     candidates = _candidates(data, layouts, counts)
-    moves = candidates["move16"]
-    possible, labels = _check_candidates(moves, played.positions, played.turns, counts)
-    searched = numpy.empty(len(labels), CANDIDATE)
-    searched["label"], searched["count"] = labels, candidates["visits"]
     row = numpy.repeat(numpy.arange(len(counts)), counts)
-    played.refuse(row[~possible], "a candidate of move {move} is not possible there")
+    possible, labels = _check_candidates(candidates["move16"], positions, turns, row)
+    for wrong in row[~possible].tolist():
+        reason = f"a candidate of move {positions['ply'][wrong]} is not possible there"
+        reasons.setdefault(int(game[wrong]), reason)  # the first fault counts
     left_out.extend(
         LeftOut(layouts[number].number, layouts[number].start, reason)
-        for number, reason in played.reasons.items()
+        for number, reason in reasons.items()
     )
+    searched = numpy.empty(len(labels), CANDIDATE)
+    searched["label"], searched["count"] = labels, candidates["visits"]
     used = numpy.ones(len(layouts), bool)
-    used[list(played.reasons)] = False
-    kept = used[played.game] & (counts > 0)
+    used[list(reasons)] = False
+    kept = used[game] & (counts > 0)
     return DecodedGames(
-        positions=played.positions[kept],
-        turns=played.turns[kept],
-        lengths=numpy.bincount(played.game[kept], minlength=len(layouts))[used],
-        results=played.games.results[used],
+        positions=positions[kept],
+        turns=turns[kept],
+        lengths=numpy.bincount(game[kept], minlength=len(layouts))[used],
+        results=games.results[used],
         visits=Visits(numpy.append(0, numpy.cumsum(counts)), searched)[numpy.flatnonzero(kept)],
-        not_searched=int((used[played.game] & (counts == 0)).sum()),
+        not_searched=int((used[game] & (counts == 0)).sum()),
         left_out=left_out,
     )
 
 
-def _replay(layouts: list[Layout], boards: Boards, strict: bool) -> _Played:
-    """Replays games and checks the moves played."""
-    games = _games(layouts, boards)
+def _replay(games: Games, strict: bool) -> tuple[numpy.ndarray, dict[int, str]]:
+    """Replays games: the position before each move, and why games, by number, cannot be used."""
     positions, faults = replay(games)
-    game = numpy.repeat(numpy.arange(len(layouts)), games.lengths)
-    first = numpy.cumsum(games.lengths) - games.lengths
-    ply = numpy.arange(len(positions)) - first[game]
-    played = _Played(
-        games,
-        positions,
-        game,
-        ply,
-        turns=(games.turns[game] + ply & 1).astype(numpy.uint8),
-        candidates=numpy.array([move[2] for layout in layouts for move in layout.moves]),
-        reasons={f.game: f"move {f.ply + 1} is not possible: {f.reason}" for f in faults},
-    )
+    reasons = {f.game: f"move {f.ply + 1} is not possible: {f.reason}" for f in faults}
     if strict:
-        sound = numpy.ones(len(layouts), bool)
-        sound[list(played.reasons)] = False
+        sound = numpy.ones(len(games.lengths), bool)
+        sound[list(reasons)] = False
         for number, move in illegal_moves(games, sound):
-            played.reasons[number] = f"move {move + 1} is not legal"
-    return played
+            reasons[number] = f"move {move + 1} is not legal"
+    return positions, reasons
 
 
 def _games(layouts: list[Layout], boards: Boards) -> Games:
@@ -372,13 +338,12 @@ def _candidates(
 
 
 def _check_candidates(
-    moves: numpy.ndarray, positions: numpy.ndarray, turns: numpy.ndarray, counts: numpy.ndarray
+    moves: numpy.ndarray, positions: numpy.ndarray, turns: numpy.ndarray, rows: numpy.ndarray
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Checks candidates on their positions, which have ``counts`` of them each.
+    """Checks candidates on their positions, which have the numbers ``rows``.
 
     Returns whether each is possible, (c,) bool, and its label, (c,) uint16.
     """
-    rows = numpy.repeat(numpy.arange(len(positions)), counts)
     possible = numpy.empty(len(moves), bool)
     labels = numpy.empty(len(moves), numpy.uint16)
     for start in range(0, len(moves), _CHUNK):

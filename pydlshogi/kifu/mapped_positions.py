@@ -85,15 +85,14 @@ class MappedPositions:
         """
         found, order = [], []
         for part, places, inside in self._by_part(numbers):
-            found.append(self._visits_in(part, inside))
+            if part:
+                found.append(self._shards[part - 1].visits_of(inside))
+            elif self._visits is None:
+                found.append(Visits.none(len(inside)))
+            else:
+                found.append(self._visits[inside])
             order.append(places)
         return join_visits(found)[numpy.argsort(numpy.concatenate(order))]
-
-    def _visits_in(self, part: int, rows: numpy.ndarray) -> Visits:
-        """Copies the visits of some positions of a part."""
-        if part:
-            return self._shards[part - 1].visits_of(rows)
-        return Visits.none(len(rows)) if self._visits is None else self._visits[rows]
 
     def checksum(self, of_array: Any) -> int:
         """Computes a checksum of all positions, without reading the shards.

@@ -215,14 +215,8 @@ def _join(parts: list[tuple[numpy.ndarray, Visits]]) -> tuple[numpy.ndarray, Vis
 
 def _add(total: Report, part: Report) -> Report:
     """Adds the counts and the notes of two reports."""
-    names = [field.name for field in dataclasses.fields(Report)]
-    return Report(
-        **{
-            name: getattr(total, name) + getattr(part, name)
-            for name in names
-            if name != "duplicates_dropped"
-        }
-    )
+    names = {field.name for field in dataclasses.fields(Report)} - {"duplicates_dropped"}
+    return Report(**{name: getattr(total, name) + getattr(part, name) for name in names})
 
 
 class ShardingError(UserError):

@@ -113,9 +113,6 @@ def _checksum_of_visits(visits: Visits, block: slice) -> int:
 class Shard:
     """A shard, open for reading.
 
-    Args:
-        path: The file.
-
     Attributes:
         path: The file.
         checksum: Identifies the content, 32 bits.
@@ -180,13 +177,7 @@ class Shard:
         return self._count
 
     def __getitem__(self, rows: Any) -> numpy.ndarray:
-        """Copies records, after a test of their blocks.
-
-        Args:
-            rows: Numbers of the records, an array of integers or a slice.
-
-        Returns:
-            ``POSITION`` array.
+        """Copies ``POSITION`` records, by numbers or a slice, after a test of their blocks.
 
         Raises:
             ShardError: a block is damaged or cannot be read.
@@ -252,10 +243,7 @@ class Shard:
             os.posix_fadvise(self._file, first, length, os.POSIX_FADV_WILLNEED)
 
     def visits_of(self, rows: numpy.ndarray) -> Visits:
-        """Copies the visits of positions, after a test of their blocks.
-
-        Args:
-            rows: Numbers of the positions, an array of integers.
+        """Copies the visits of positions, given their numbers, after a test of their blocks.
 
         Raises:
             ShardError: a block is damaged or cannot be read.

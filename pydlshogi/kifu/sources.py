@@ -138,24 +138,17 @@ def _lines(data: bytes) -> Iterator[list[str]]:
     try:
         text = decode(data) if is_utf_16(data) else data.decode("utf-8-sig")
     except UnicodeDecodeError:
+        # The list may be CP932, or it may contain undecodable file names as bytes. Only the file
+        # system can tell which name is right.
         for line in re.split(b"\r\n|\n|\r", data):
-            yield _decodings(line.strip())
+            # os.fsdecode() would raise on Windows.
+            names = [line.strip().decode("utf-8", "surrogateescape")]
+            with contextlib.suppress(UnicodeDecodeError):
+                names.append(line.strip().decode("cp932"))
+            yield names
     else:
         for name in re.split("\r\n|\n|\r", text):
             yield [name.strip()]
-
-
-def _decodings(line: bytes) -> list[str]:
-    """Returns the possible names on a line of a list that is not UTF-8.
-
-    The list may be CP932, or it may contain undecodable file names as bytes. Only the
-    file system can tell which name is right.
-    """
-    # os.fsdecode() would raise on Windows.
-    names = [line.decode("utf-8", "surrogateescape")]
-    with contextlib.suppress(UnicodeDecodeError):
-        names.append(line.decode("cp932"))
-    return names
 
 
 def find_path(path: str) -> list[Source]:
@@ -206,44 +199,34 @@ def _find(names: Sequence[str], places: Sequence[str], line: int) -> Iterator[So
 
 
 def _find_in_folder(name: str, path: str) -> Iterator[Source]:
-    """Finds all records in a folder and its subfolders, and the archives, with their problem."""
-    for inside, shown, problem in _walk(path, name):
-        if problem:
-            yield Source(shown, "", -1, 0, problem)
-        elif is_record_name(inside):
-            try:
-                status = os.stat(inside)
-            except OSError as error:
-                yield Source(shown, "", -1, 0, f"its size cannot be read ({error.strerror})")
-                continue
-            if stat.S_ISREG(status.st_mode):
-                yield Source(shown, inside, status.st_size, status.st_mtime_ns)
+    """Finds all records in a folder and its subfolders, sorted by name.
 
-
-def _walk(path: str, name: str) -> Iterator[tuple[str, str, str]]:
-    """Lists the files in a folder and its subfolders, sorted by name.
-
-    Yields the path of each file; its name in messages; and why it is skipped, empty if it is not. A
-    folder that cannot be searched is included.
+    Archives, and folders that cannot be searched, are included with their problem.
     """
     try:
         with os.scandir(path) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        yield path, name, f"the folder cannot be searched ({error.strerror})"
+        yield Source(name, "", -1, 0, f"the folder cannot be searched ({error.strerror})")
         return
     for entry in inside:
         # pathlib would take most of the time of a folder with a million files.
         shown = f"{name.rstrip('/')}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path, shown)
+            yield from _find_in_folder(shown, entry.path)
         elif entry.name.lower().endswith(ARCHIVE_SUFFIXES):
             problem = "archives in a folder are not opened; write its path into the list"
-            yield entry.path, shown, problem
+            yield Source(shown, "", -1, 0, problem)
         elif entry.name.lower().endswith(_PACKED_SUFFIXES):
-            yield entry.path, shown, "it is packed; unpack it first"
-        else:
-            yield entry.path, shown, ""
+            yield Source(shown, "", -1, 0, "it is packed; unpack it first")
+        elif is_record_name(entry.name):
+            try:
+                status = os.stat(entry.path)
+            except OSError as error:
+                yield Source(shown, "", -1, 0, f"its size cannot be read ({error.strerror})")
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield Source(shown, entry.path, status.st_size, status.st_mtime_ns)
 
 
 def is_archive(source: Source) -> bool:

@@ -22,15 +22,11 @@ L = chainer.links
 
 
 class BatchNormalization(L.BatchNormalization):
-    """``chainer.links.BatchNormalization`` of channels, computed faster.
+    """``chainer.links.BatchNormalization`` of ``size`` channels, computed faster.
 
     Chainer computes where :func:`pydlshogi.layers.convolution.set_convolution` chose "chainer".
     It also computes outside of training, except on a GPU without backpropagation. In a training
-    that several processes share, our code always computes.
-
-    Args:
-        size: Number of channels.
-        relu: Whether to apply ReLU to the result.
+    that several processes share, our code always computes. ``relu`` applies ReLU to the result.
     """
 
     def __init__(self, size: int, *, relu: bool = False) -> None:
@@ -140,10 +136,6 @@ class PlainNormalization(on_cpu.Normalization):
             gx[...] = 0
         gradients = gx, g_gamma, g_beta
         return tuple(chainer.as_variable(gradients[index]) for index in indexes)
-
-    def _inverse_deviation(self) -> Any:
-        xp = chainer.backend.get_array_module(self.variance)
-        return (1 / xp.sqrt(self.variance + self.eps)).astype(self.variance.dtype)
 
 
 def _stretch(values: Any) -> Any:

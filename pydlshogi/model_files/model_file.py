@@ -70,7 +70,10 @@ def save_model(path: str | os.PathLike[str], network: Any, *, half: bool = False
     content = dict(sorted(chainer.serializers.npz.serialize(network).items()))
     if half:
         with numpy.errstate(over="ignore"):
-            content = {key: _halved(array) for key, array in _arrays(content)}
+            content = {
+                key: array.astype(numpy.float16) if array.dtype.kind == "f" else array
+                for key, array in _arrays(content)
+            }
         if not is_finite(content):
             raise ModelFileError(
                 f"{path} is not written: a number of the network is too large for 16 bits. "
@@ -235,10 +238,6 @@ def is_finite(arrays: Mapping[str, Any]) -> bool:
 def _arrays(content: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Lists what Chainer serializes, with plain numbers as arrays."""
     return [(key, numpy.asarray(value)) for key, value in content.items()]
-
-
-def _halved(array: Any) -> Any:
-    return array.astype(numpy.float16) if array.dtype.kind == "f" else array
 
 
 def _kind(network: Any) -> str:

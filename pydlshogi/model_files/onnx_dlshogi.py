@@ -112,9 +112,8 @@ def export_dlshogi(network: Network) -> Any:
             "out dlshogi's names."
         )
     builder = GraphBuilder()
-    planes = _add_inputs(builder)
-    names = Names(planes, "our_policy", "output_value")
-    outputs = add_network(builder, network, planes, names)
+    names = Names(_add_inputs(builder), "our_policy", "output_value")
+    outputs = add_network(builder, network, names)
     labels = builder.constant(label_numbers())
     builder.add("Gather", [names.policy, labels], "output_policy", axis=1)
     inputs = {"input1": (PLANES_1, 9, 9), "input2": (PLANES_2, 9, 9)}

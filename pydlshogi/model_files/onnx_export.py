@@ -111,20 +111,20 @@ def export(network: Network, raw_values: bool = False) -> Any:
     uses a function that is not in the table, or onnx is missing.
     """
     builder, names = GraphBuilder(), Names()
-    outputs = add_network(builder, network, names.planes, names, raw_values)
+    outputs = add_network(builder, network, names, raw_values)
     return builder.model({names.planes: (network.plane_num, 9, 9)}, outputs)
 
 
 def add_network(
-    builder: GraphBuilder, network: Network, planes: str, names: Names, raw_values: bool = False
+    builder: GraphBuilder, network: Network, names: Names, raw_values: bool = False
 ) -> dict[str, tuple]:
-    """Adds the nodes of a network to a graph in which its input has the name ``planes``.
+    """Adds the nodes of a network to a graph in which its input has the name ``names.planes``.
 
     It returns the shapes of the outputs by name, without the batch dimension.
     """
     planes_of_trace = numpy.zeros((BATCH, network.plane_num, 9, 9), numpy.float32)
     traced = trace(fold_for_play(network), planes_of_trace)
-    translation = _Translation(builder, {id(traced.planes): planes}, traced.arrays)
+    translation = _Translation(builder, {id(traced.planes): names.planes}, traced.arrays)
     # In the order of the run: recursion from the outputs would fail for deep networks.
     for function in traced.needed():
         translation.add(function)
@@ -200,18 +200,9 @@ def _convolution(builder: GraphBuilder, function: Any, inputs: list[str]) -> str
     )
 
 
-def _linear(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
-    return builder.add("Gemm", inputs, transB=1)
-
-
 def _reshape(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
     shape = any_batch(function.outputs[0]().shape)
     return builder.add("Reshape", [inputs[0], builder.constant(numpy.array(shape, numpy.int64))])
-
-
-def _broadcast(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
-    # The operators that use it broadcast it to any batch.
-    return builder.add("Identity", inputs)
 
 
 def _get_item(builder: GraphBuilder, function: Any, inputs: list[str]) -> str:
@@ -293,17 +284,18 @@ def _with_number(operator: str) -> Callable[[GraphBuilder, Any, list[str]], str]
     return translate
 
 
-def _same(operator: str) -> Callable[[GraphBuilder, Any, list[str]], str]:
-    """Makes the translation to an operator without attributes."""
-    return lambda builder, function, inputs: builder.add(operator, inputs)
+def _same(operator: str, **attributes: Any) -> Callable[[GraphBuilder, Any, list[str]], str]:
+    """Makes the translation to an operator that always has the same attributes."""
+    return lambda builder, function, inputs: builder.add(operator, inputs, **attributes)
 
 
 #: The functions by the names of Chainer's classes.
 _TABLE: dict[str, Callable[[GraphBuilder, Any, list[str]], str]] = {
     "Convolution2DFunction": _convolution,
-    "LinearFunction": _linear,
+    "LinearFunction": _same("Gemm", transB=1),
     "Reshape": _reshape,
-    "BroadcastTo": _broadcast,
+    # The operators that use it broadcast it to any batch.
+    "BroadcastTo": _same("Identity"),
     "GetItem": _get_item,
     "Unpooling2D": _unpooling,
     "FixedBatchNormalization": _batch_normalization,

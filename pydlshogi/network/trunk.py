@@ -29,12 +29,9 @@ def channels_in(arrays: Mapping[str, Any], layers: int = DEPTH) -> dict[str, int
     None: the file is far too small for so many layers. A wrong or hostile file must not ask for
     more memory than its own arrays.
     """
-    channels = 0
-    for key in _FIRST_LAYERS:
-        shape: tuple[int, ...] = getattr(arrays.get(key), "shape", ())
-        if len(shape) == 4 and 0 < shape[0] <= MOST_CHANNELS:
-            channels = shape[0]
-            break
+    shapes: list[tuple[int, ...]] = [getattr(arrays.get(key), "shape", ()) for key in _FIRST_LAYERS]
+    found = (shape[0] for shape in shapes if len(shape) == 4 and 0 < shape[0] <= MOST_CHANNELS)
+    channels = next(found, 0)
     there = sum(getattr(array, "size", 0) for array in arrays.values())
     if (layers - 1) * 9 * (channels or ch) ** 2 > 4 * there and (channels or ch) * layers > 12 * ch:
         return None

@@ -67,17 +67,11 @@ class EpochIterator(chainer.dataset.Iterator):
         self.announce: Callable[[numpy.ndarray], None] | None = None
         self.size = size
         self.batch_size = batch_size
-        self.seed = seed
         self.mirrored = mirrored
-        self.epoch = 0
-        self.current_position = 0
         self.is_new_epoch = False
         self.previous_epoch_detail: float | None = None
         self.kind = kind_for(size)
-        self._order = self._make_order()
-
-    def _make_order(self) -> Any:
-        return make_order(self.size, random_of(self.seed, _ORDER, self.epoch), self.kind)
+        self.go_to(seed, 0)
 
     @property
     def epoch_detail(self) -> float:
@@ -110,7 +104,7 @@ class EpochIterator(chainer.dataset.Iterator):
         self.kind = kind or self.kind
         self.epoch = epoch
         self.current_position = position
-        self._order = self._make_order()
+        self._order = make_order(self.size, random_of(seed, _ORDER, epoch), self.kind)
 
 
 class PlanesConverter(chainer.dataset.Converter):

@@ -161,10 +161,19 @@ def load_pair(
     """
     content = load_state(state)
     finish_save(model, state)
-    if content.place is None:
-        load_model(model, network)
-    else:
-        _load_model_of(content.place.model, model, state, network)
+    load_model(model, network)
+    place = content.place
+    if place is not None and not numpy.array_equal(fingerprint(network), place.model):
+        if _holds(model, place.model):  # its arrays were renamed while they were loaded
+            raise StateFileError(
+                f"state file {state} belongs to a version of pydlshogi whose network had other "
+                "layers",
+                "Start at iteration 0 from the model alone.",
+            )
+        raise StateFileError(
+            f"state file {state} was not saved with model file {model}",
+            "Give the model that was saved with it, or start at iteration 0 from this model alone.",
+        )
     try:
         chainer.serializers.NpzDeserializer(content.optimizer).load(optimizer)
     except (KeyError, TypeError, ValueError) as error:
@@ -174,27 +183,6 @@ def load_pair(
             "value_head_only as before.",
         ) from None
     return content
-
-
-def _load_model_of(
-    wanted: numpy.ndarray,
-    model: str | os.PathLike[str],
-    state: str | os.PathLike[str],
-    network: Any,
-) -> None:
-    """Loads a model and checks its fingerprint."""
-    load_model(model, network)
-    if numpy.array_equal(fingerprint(network), wanted):
-        return
-    if _holds(model, wanted):  # its arrays were renamed while they were loaded
-        raise StateFileError(
-            f"state file {state} belongs to a version of pydlshogi whose network had other layers",
-            "Start at iteration 0 from the model alone.",
-        )
-    raise StateFileError(
-        f"state file {state} was not saved with model file {model}",
-        "Give the model that was saved with it, or start at iteration 0 from this model alone.",
-    )
 
 
 def _holds(model: str | os.PathLike[str], wanted: numpy.ndarray) -> bool:

@@ -94,9 +94,8 @@ def measure(network: Any, positions: numpy.ndarray, device: Any, batch_size: int
     device.use()
     convert = PlanesConverter(positions, plane_num=network.plane_num)
     batches = []
-    starts = bar(range(0, len(positions), batch_size))
     with chainer.using_config("train", False), chainer.no_backprop_mode():
-        for start in starts:
+        for start in bar(range(0, len(positions), batch_size)):
             batch = range(start, min(start + batch_size, len(positions)))
             batches.append(_measure_batch(network, *convert(batch, device)))
     return Measured(*(None if parts[0] is None else _join(parts) for parts in zip(*batches)))

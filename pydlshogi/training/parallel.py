@@ -269,8 +269,8 @@ class Ranks:
 #: The ranks of a process that mpiexec did not start.
 ALONE = Ranks()
 
-# Ends all ranks after they have joined: a function of the exit status and of a message.
-_end_all: Callable[[int, str], None] | None = None
+# The ranks that this process has joined.
+_joined = ALONE
 
 
 def synchronize(network: Any, ranks: Ranks) -> None:
@@ -317,10 +317,9 @@ def join(communicator: str | None = None, gpu: int | None = None) -> Ranks:
         raise ParallelError(
             f"the communicator {name} is for GPUs, and there is none. Name no communicator."
         )
-    global _end_all
-    ranks = Ranks(_create(name, world), on_gpu)
-    _end_all = ranks.abort
-    return ranks
+    global _joined
+    _joined = Ranks(_create(name, world), on_gpu)
+    return _joined
 
 
 def _world(size: int) -> Any:
@@ -401,13 +400,11 @@ def end_together(program: Callable[[], int]) -> int:
     try:
         status = program()
     except SystemExit as error:
-        if _end_all is not None:
-            _end_all(1, f"rank {launched()[0]} ended with status {error.code}\n")
+        _joined.abort(1, f"rank {launched()[0]} ended with status {error.code}\n")
         raise
     except BaseException:
-        if _end_all is not None:
-            _end_all(1, traceback.format_exc())
+        _joined.abort(1, traceback.format_exc())
         raise
-    if status and _end_all is not None:
-        _end_all(status, "")
+    if status:
+        _joined.abort(status)
     return status

@@ -36,9 +36,9 @@ import numpy
 from pydlshogi.compat import chainer
 from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
-from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions
+from pydlshogi.kifu.mapped_positions import AnyPositions, MappedPositions, chunks
 from pydlshogi.model_files.npz import NpzError, read_npz
-from pydlshogi.positions import POSITION
+from pydlshogi.positions import POSITION, raw_bytes
 from pydlshogi.training.order import COMPUTED, SHUFFLED
 from pydlshogi.training.recipe import Recipe
 
@@ -57,9 +57,6 @@ VALIDATION, COMPLETE = "validation", "complete"
 # Sums of a loss, and what a number must be below; random generators take 32 bits.
 _SUMS = {f"{part}/{key}" for part in ("since_line", "in_epoch") for key in ("_x", "_x2", "_n")}
 _BOUNDS = {"seed": 1 << 32, "epoch": 1 << 32, "position": 1 << 62, "schedule_end": 1 << 62}
-
-# Positions that are copied at a time for the checksum.
-_CHECKSUM_ROWS = 1 << 16
 
 _CHOOSE_ANOTHER = "Choose a file that a training program saved as its state."
 _START_FROM_MODEL = "Start at iteration 0 from the model alone."
@@ -270,10 +267,8 @@ def checksum(positions: AnyPositions, evaluations: bool = False) -> int:
     # Recent moves do not count either. In game records these follow from the moves. The
     # positions of HCPE and PSV have none.
     size = POSITION.fields["recent" if evaluations else "evaluation"][1]  # type: ignore[index]
-    for start in range(0, len(positions), _CHECKSUM_ROWS):
-        rows = numpy.ascontiguousarray(positions[start : start + _CHECKSUM_ROWS])
-        packed = rows.view(numpy.uint8).reshape(len(rows), POSITION.itemsize)[:, :size]
-        value = zlib.crc32(packed.tobytes(), value)
+    for rows in chunks(positions):
+        value = zlib.crc32(raw_bytes(rows)[:, :size].tobytes(), value)
     return value
 
 

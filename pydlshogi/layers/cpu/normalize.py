@@ -149,7 +149,8 @@ class Normalization(chainer.FunctionNode):
         return tuple(chainer.as_variable(gradients[index]) for index in indexes)
 
     def _inverse_deviation(self) -> Any:
-        return (1 / numpy.sqrt(self.variance + self.eps)).astype(numpy.float32)
+        xp = chainer.backend.get_array_module(self.variance)
+        return (1 / xp.sqrt(self.variance + self.eps)).astype(self.variance.dtype)
 
 
 def _merge(

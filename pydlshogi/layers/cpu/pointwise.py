@@ -58,22 +58,19 @@ def backward(x: Any, W: Any, y: Any, gy: Any, indexes: Collection[int]) -> tuple
     chunks = plan(n, _LEAST, _CHUNK)
     # One sum for each thread, added in the order of the threads: reproducible results.
     gW = numpy.zeros((len(chunks), outputs, inputs), numpy.float32)
-    gx: Any = None
-    need_gx = 0 in indexes
-    if need_gx:
-        gx = numpy.empty((x.shape[2], n, inputs), numpy.float32)
+    gx = numpy.empty((x.shape[2], n, inputs), numpy.float32) if 0 in indexes else None
 
     def work(thread: int) -> None:
         for start, stop in chunks[thread]:
             terms = _workspace("terms", (stop - start, outputs, inputs))
             numpy.matmul(gy[start:stop], x[start:stop].transpose(0, 2, 1), out=terms)
             gW[thread] += terms.sum(axis=0)
-            if need_gx:
+            if gx is not None:
                 out = gx[:, start:stop].transpose(1, 0, 2)
                 numpy.matmul(gy[start:stop].transpose(0, 2, 1), W, out=out)
 
     in_threads(len(chunks), work)
-    if need_gx:
+    if gx is not None:
         gx = gx.reshape(height, width, n, inputs).transpose(2, 3, 0, 1)
     gb = gy.sum(axis=(0, 2)) if 2 in indexes else None
     return gx, gW.sum(axis=0).reshape(outputs, inputs, 1, 1), gb

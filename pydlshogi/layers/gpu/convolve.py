@@ -65,8 +65,7 @@ class Convolution:
         """Computes the gradients of :meth:`forward`.
 
         Args:
-            x: As in :meth:`forward`.
-            W: As in :meth:`forward`.
+            x, W: As in :meth:`forward`.
             y: The result of :meth:`forward` with ``relu``; None without.
             gy: Gradient of the result, of the same shape.
             indexes: The gradients to compute: 0 of x, 1 of W, 2 of b.

@@ -39,10 +39,9 @@ class CudnnError(UserError):
 
 
 def require(device: Any, convolution: str) -> None:
-    """Checks that cuDNN computes on a ``chainer.backend.Device``, as ``bfloat16`` needs it.
+    """Raises CudnnError unless cuDNN computes on a ``chainer.backend.Device``.
 
-    Raises:
-        CudnnError: it does not.
+    The precision ``bfloat16`` needs that.
     """
     try:
         if device.xp is numpy:
@@ -112,12 +111,8 @@ _Shape = tuple[int, ...]
 def _compute(task: str, x: _Shape, W: _Shape, inputs: tuple[Any, ...], relu: bool = False) -> Any:
     """Computes one of the functions above on the current stream of CuPy.
 
-    Args:
-        task: Its name.
-        x: Shape of the boards.
-        W: Shape of the filters.
-        inputs: The arrays in the order of memory, with a bias or a factor as the third one.
-        relu: Whether to apply ReLU to the result.
+    ``x`` and ``W`` are the shapes of boards and filters. ``inputs`` are the arrays in the order of
+    memory, with a bias or a factor as the third one.
     """
     import cupy
 

@@ -133,12 +133,8 @@ _compute_gradient = Kernel(
 class Normalization(chainer.FunctionNode):
     """Normalization by the statistics of the batch, with ReLU, as one node of the graph.
 
-    Args:
-        eps: Number that is added to the variance.
-        relu: Whether to apply ReLU to the result.
-        running: The running mean and variance, (channels,) float32. The forward pass updates
-            them.
-        decay: Weight of the old running statistics.
+    ``eps`` is added to the variance. The forward pass updates ``running``, the running mean and
+    variance, (channels,) float32; their old values have the weight ``decay``.
     """
 
     def __init__(self, eps: float, relu: bool, running: tuple[Any, Any], decay: float) -> None:

@@ -52,11 +52,7 @@ _chosen = "auto"
 
 
 def set_precision(name: str) -> None:
-    """Chooses one of :data:`PRECISIONS` for this process from now on.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
+    """Chooses one of :data:`PRECISIONS` for this process from now on. ValueError: another name."""
     global _chosen
     if name not in PRECISIONS:
         raise ValueError(f"precision {name!r} is unknown; choose from {', '.join(PRECISIONS)}")
@@ -82,15 +78,10 @@ def gradient_scale(n: int) -> float:
 
 
 def narrow(x: Any, precision: str, scale: float = 1.0) -> Any:
-    """Stores a contiguous float32 array of the GPU in 16 bits.
+    """Stores a contiguous float32 array of the GPU in 16 bits, in the same shape.
 
-    Args:
-        x: The array.
-        precision: "float16" or "bfloat16".
-        scale: Factor of the numbers in float16.
-
-    Returns:
-        An array of the same shape: float16, or uint16 with the bits of bfloat16.
+    For "float16", the numbers are multiplied by ``scale`` first. For "bfloat16", the result is
+    uint16 with the bits.
     """
     xp, is_half = chainer.backend.get_array_module(x), precision == "float16"
     y = xp.empty(x.shape, numpy.float16 if is_half else numpy.uint16)

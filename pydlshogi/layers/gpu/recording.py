@@ -50,12 +50,9 @@ class Recording(Generic[_Result]):
       depends on what the GPU computes;
     - neither wait for the GPU nor copy between CPU and GPU.
 
-    Where CuPy or CUDA cannot record it, every call runs the function itself. CuPy can record
+    The function's result contains the arrays that it computes, and ``memory`` is the memory for
+    them. Where CuPy or CUDA cannot record it, every call runs the function itself. CuPy can record
     products of matrices since version 14.
-
-    Args:
-        function: The function. Its result contains the arrays that it computes.
-        memory: The memory for its arrays.
     """
 
     def __init__(self, function: Callable[[], _Result], memory: Memory) -> None:
