@@ -194,12 +194,15 @@ _MOST_FILES = 24
 #: Packages whose versions count.
 _PACKAGES = ("numpy", "openvino", "onnx", "chainer")
 
+#: Packages with known classes of links.
+_KNOWN = "pydlshogi", "chainer"
+
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def recall(network: Network, subject: str) -> bytes | None:
     """Returns what :func:`remember` has stored; None if there is nothing of use."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RuntimeError, KeyError):  # there may be no home folder
         stored = _path(network, subject).read_bytes()
         content = stored[_DIGEST_BYTES:]
         if stored[:_DIGEST_BYTES] == hashlib.sha256(content).digest():
@@ -210,9 +213,12 @@ def recall(network: Network, subject: str) -> bytes | None:
 def remember(network: Network, subject: str, content: bytes) -> None:
     """Stores what :func:`recall` is to return for a network, as it is computed, and a subject.
 
-    It holds on a processor of the same kind, with the same versions and number of threads.
+    It holds on a processor of the same kind, with the same versions and number of threads. Nothing
+    is stored for a network with a class of the user's, whose code may change.
     """
-    with contextlib.suppress(OSError):
+    if any(type(link).__module__.split(".")[0] not in _KNOWN for link in network.links()):
+        return
+    with contextlib.suppress(OSError, RuntimeError, KeyError):
         path = _path(network, subject)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with write_beside(path) as file:
@@ -232,9 +238,9 @@ def _path(network: Network, subject: str) -> Path:
 
 
 def _folder() -> Path:
-    home = Path.home()
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE])
+    home = Path.home()
     if platform.system() == "Windows":
         return Path(os.environ.get("LOCALAPPDATA") or home) / "pydlshogi"
     if platform.system() == "Darwin":
@@ -252,6 +258,7 @@ def _surroundings() -> bytes:
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             words.append(importlib.metadata.version(package))
-    room = Path(__file__).parent
-    sources = [*room.glob("*.py"), *room.with_name("model_files").glob("onnx_*.py")]
+    root = Path(__file__).parents[1]
+    rooms = "inference", "layers", "model_files", "network"
+    sources = [path for room in rooms for path in root.glob(f"{room}/*.py")]
     return "\n".join(words).encode() + b"".join(path.read_bytes() for path in sorted(sources))

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from pydlshogi.errors import UserError
 from pydlshogi.inference.program import Program, Slot
 from pydlshogi.inference.steps import Call, Convolution, Spread, Step, make_filters
 from pydlshogi.inference.translations import UnknownFunction, translate
@@ -63,8 +64,11 @@ def compile_network(network: Network, is_checked: bool = False) -> Program | Non
     try:
         program = _Compiler(trace(network, planes(BATCH))).program()
         return program if is_checked or _agree(program, network, planes(3)) else None
-    except (UnknownFunction, ValueError, IndexError):
-        # numpy raises the others where another dimension than the batch is BATCH.
+    except (UserError, MemoryError):
+        raise
+    except Exception:
+        # Of a user's network, the trace may fail where an array would not; numpy fails where
+        # another dimension than the batch is BATCH.
         return None
 
 

@@ -23,6 +23,7 @@ from pydlshogi.network.registry import (
     BOOK,
     DEFAULT,
     UnknownNetwork,
+    UnknownSize,
     form_of,
     make_network,
     name_of,
@@ -144,7 +145,13 @@ def load_network(path: str | os.PathLike[str]) -> Network:
     name = DEFAULT if name is None else name
     try:
         with chainer.using_config("draws_weights", False):
-            network = make_network(name, **sizes_in(name, arrays))
+            sizes = sizes_in(name, arrays)
+            network = make_network(name, **sizes)
+    except UnknownSize:
+        raise ModelFileError(
+            f"model file {path} cannot be used: the class of its network {name[:60]!r} no longer "
+            f"takes {', '.join(sizes)}, which its sizes_in returns. Correct one of them."
+        ) from None
     except UnknownNetwork as error:
         remedy = own.remedy(name)
         if remedy:

@@ -123,7 +123,10 @@ def add_network(
     It returns the shapes of the outputs by name, without the batch dimension.
     """
     planes_of_trace = numpy.zeros((BATCH, network.plane_num, 9, 9), numpy.float32)
-    traced = trace(fold_for_play(network), planes_of_trace)
+    try:
+        traced = trace(fold_for_play(network), planes_of_trace)
+    except (AttributeError, NotImplementedError, TypeError) as error:
+        raise _refused("the network does not compute with Chainer's variables", error) from None
     translation = _Translation(builder, {id(traced.planes): names.planes}, traced.arrays)
     # In the order of the run: recursion from the outputs would fail for deep networks.
     for function in traced.needed():
@@ -137,8 +140,10 @@ def add_network(
         if raw_values:
             builder.add("Identity", [values], names.value)
         else:
+            if traced.values.shape[1:] == ():
+                values = builder.add("Reshape", [values, builder.constant(numpy.array([-1, 1]))])
             _add_win(builder, network, values, names.value)
-        outputs[names.value] = traced.values.shape[1:]
+        outputs[names.value] = traced.values.shape[1:] if raw_values else (1,)
     return outputs
 
 

@@ -47,7 +47,9 @@ class Trace(NamedTuple):
         nodes = {id(node) for node in self.outputs()}
         found = []
         for function in reversed(self.functions):
-            if any(id(output()) in nodes for output in function.outputs if output() is not None):
+            # Outputs that the network has cut off from the graph are None.
+            outputs = [output() for output in function.outputs or ()]
+            if any(id(output) in nodes for output in outputs if output is not None):
                 nodes.update(id(node) for node in function.inputs)
                 found.append(function)
         return found[::-1]

@@ -203,6 +203,12 @@ class Other(Network):
         return F.reshape(self.function(self.conv(x), x), (-1, LABEL_NUM))
 
 
+def frozen(h):
+    """Cuts off what was computed so far from the graph."""
+    h.unchain_backward()
+    return h
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -212,8 +218,9 @@ class Other(Network):
         # A program takes what no recorded function computes for a constant.
         lambda h, x: h + chainer.backends.cuda.to_cpu(abs(h.array).max()),
         lambda h, x: h * h.array.mean(axis=0, keepdims=True),
+        lambda h, x: F.relu(frozen(h)),
     ],
-    ids=["unknown function", "pooling", "some boards", "hidden number", "hidden array"],
+    ids=["unknown function", "pooling", "some boards", "hidden number", "hidden array", "frozen"],
 )
 def test_other_networks_get_no_program(function):
     if function(chainer.Variable(numpy.zeros((7, 27, 9, 9), numpy.float32)), None).shape[0] != 7:
@@ -221,6 +228,10 @@ def test_other_networks_get_no_program(function):
     else:
         network = Other(function)
     assert compile_network(network) is None
+
+
+def test_a_network_that_takes_arrays_alone_gets_no_program():
+    assert compile_network(Other(lambda h, x: h * (x[:, :1] > 0).astype("f"))) is None
 
 
 def test_a_network_may_have_another_dimension_of_the_size_of_the_traced_batch():

@@ -46,6 +46,26 @@ def test_what_is_remembered_belongs_to_a_network_a_subject_and_a_number_of_threa
         set_threads(threads)
 
 
+class Own(type(folded())):
+    """A network of a user, whose code may change while the weights stay."""
+
+
+def test_nothing_is_remembered_of_a_class_of_the_user(folder):
+    remember(Own(**narrow("policy_value", 16)), "subject", b"content")
+    assert recall(Own(**narrow("policy_value", 16)), "subject") is None
+    assert not folder.exists()
+
+
+def test_without_a_home_folder_nothing_is_remembered(monkeypatch):
+    def missing():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", missing)
+    remember(folded(), "subject", b"content")
+    assert recall(folded(), "subject") is None
+
+
 @pytest.mark.parametrize("length", [0, 10, 38])
 def test_a_damaged_file_is_passed_over(folder, length):
     remember(folded(), "subject", b"content")

@@ -118,6 +118,34 @@ def test_a_network_of_a_reader_is_converted():
         assert largest_difference(results[key], array) < TOLERANCE
 
 
+class Flat(Readers):
+    """A network whose values have the shape (batch,)."""
+
+    def forward(self, x):
+        logits, values = super().forward(x)
+        return logits, F.reshape(values, (-1,))
+
+
+def test_values_without_a_dimension_of_their_own_are_converted():
+    numpy.random.seed(1)
+    network, planes = Flat(), some_planes(3)
+    results = run(export(network), {"planes": planes})
+    for key, array in expected(network, planes).items():
+        assert largest_difference(results[key], array.reshape(3, -1)) < TOLERANCE
+
+
+class Arrays(Readers):
+    """A network that computes with the array of planes itself."""
+
+    def forward(self, x):
+        return super().forward(x * (x > 0).astype("f"))
+
+
+def test_a_network_that_takes_arrays_alone_is_refused_with_a_sentence():
+    with pytest.raises(ExportError, match="does not compute with Chainer's variables"):
+        export(Arrays())
+
+
 class Cut(Network):
     """A network with a function of 6 planes that differs from test to test."""
 

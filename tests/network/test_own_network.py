@@ -118,6 +118,18 @@ def test_a_size_that_a_model_file_would_not_tell_is_refused(tmp_path, code):
     assert make_network(name, channels=4).l1.b.shape == (4,)  # the default
 
 
+def test_a_size_that_the_class_no_longer_takes_is_named(tmp_path, monkeypatch):
+    (tmp_path / "sized.py").write_text(SIZED + SIZES_IN)
+    save_model(tmp_path / "model", make_network(own.use(tmp_path / "sized.py")))
+    monkeypatch.setattr(own, "_known", {})
+    (tmp_path / "other").mkdir()
+    code = (SIZED + SIZES_IN).replace("self, channels=4", "self").replace("channels,", "4,")
+    (tmp_path / "other" / "sized.py").write_text(code)
+    own.use(tmp_path / "other" / "sized.py")
+    with pytest.raises(ModelFileError, match="model .*no longer takes channels, which its sizes_"):
+        load_network(tmp_path / "model")
+
+
 def test_an_own_network_does_not_load_the_model_of_another_class_of_its_name(tmp_path):
     (tmp_path / "sized.py").write_text(SIZED + SIZES_IN)
     own.use(tmp_path / "sized.py")
