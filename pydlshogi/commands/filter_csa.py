@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     prepare_outputs({"--report": report, "--list": kifu_list}, {})
     selection = select(files, criteria)
     print_summary(selection)
-    if not selection.fitting and (args.player or args.delete):
+    if not selection.fitting and (args.player or args.list or args.copy_to or args.delete):
         # A misspelt name or limit would write an empty list, or delete every game.
         raise UserError(
             "No file fits, so nothing was written, copied or deleted. Check "

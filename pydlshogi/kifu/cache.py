@@ -29,7 +29,7 @@ from pydlshogi.files import write_beside
 from pydlshogi.positions import POSITION, Positions, raw_bytes, unpickled
 
 #: Changes whenever the layout of the file, or the parsing of records, changes.
-CACHE_VERSION = 12
+CACHE_VERSION = 13
 
 # Opcodes of pickle protocol 4: the call of a function with two byte strings.
 _START = b"\x80\x04" + b"cpydlshogi.kifu.cache\nfrom_pickle\n"

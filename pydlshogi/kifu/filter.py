@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pydlshogi.bar import bar
 from pydlshogi.errors import UserError
-from pydlshogi.files import write_beside
+from pydlshogi.files import plain_file, write_beside
 from pydlshogi.kifu.csa import parse_game, split_records
 from pydlshogi.kifu.parsed_game import END_MARKS, END_MARKS_FOR_BLACK, Game, RecordError
 
@@ -125,7 +125,7 @@ def examine(path: Path, criteria: Criteria) -> Misfit | None:
     objections: list[str] = []
     games = 0
     try:
-        data = path.read_bytes()
+        data = plain_file(path).read_bytes()
     except OSError as error:
         return Misfit(path, _CANNOT_BE_OPENED, str(error.strerror))
     for lines_before, record in split_records(data):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pydlshogi.kifu.csa import decoder_of, parse_game, split_records
 from pydlshogi.kifu.fixed import HCPE, PSV
 from pydlshogi.kifu.hcpe3 import SUFFIXES as HCPE3_SUFFIXES
-from pydlshogi.kifu.kif import looks_like_kif, parse_kif, split_games
+from pydlshogi.kifu.kif import begins_game, looks_like_kif, parse_kif, split_games
 from pydlshogi.kifu.kif_text import BLANKS, COMMENT_MARKS, decode_record, lines_of
 from pydlshogi.kifu.parsed_game import Game, RecordError
 from pydlshogi.kifu.report import Note
@@ -99,7 +99,7 @@ def details_of_kif(record: bytes) -> Details:
                 details.event = header[2]
             else:
                 details.date = details.date or header[2]
-        elif move and not line.startswith(("|", "｜")):
+        elif move and (number or begins_game(line[move.end() - 1 :])):
             # A record of a position in the middle of a game goes on with its number.
             before = before if number else int(move[1]) - 1
             number = max(0, int(move[1]) - before)

@@ -32,7 +32,10 @@ from pydlshogi.kifu.kif_text import (
     BLANKS,
     CODES,
     COMMENT_MARKS,
+    DIAGRAM_LINE,
     DIGITS,
+    HEADER_LINE,
+    LONGEST_CLOSING,
     TARGET_AND_PIECE,
     WHITE_MARKS,
     End,
@@ -53,10 +56,13 @@ from pydlshogi.text import shown
 _MARKS = BLACK_MARKS + WHITE_MARKS
 # Bytes at the start of a file that are searched for moves.
 _BEGINNING = 1 << 16
-# The title of the columns, and headers that every game has once.
+# The title of the columns, and headers: of each group, a game has one.
 _TITLE = "手数--"
-_ONCE = (_TITLE, "手合割", "先手：", "先手:", "下手：", "下手:", "開始日時：", "開始日時:")
-_ONCE_AS_BYTES = [word.encode(code) for word in _ONCE for code in ("utf-8", "cp932", "euc_jp")]
+_NAMES = ("先手：", "先手:", "下手：", "下手:")
+_GROUPS = ((_TITLE,), _NAMES, ("手合割",), ("開始日時：", "開始日時:"))
+_ONCE = tuple(word for group in _GROUPS for word in group)
+_CODES = ("utf-8", "cp932", "euc_jp")
+_ONCE_AS_BYTES = [[word.encode(code) for word in group] for group in _GROUPS for code in _CODES]
 
 _ORIGIN = rf"[(（]([{''.join(DIGITS)}])([{''.join(DIGITS)}])[)）]"
 _NUMBER = rf"[{BLANKS}]*([0-9０-９]+)(?![0-9０-９])(?:手目|[.．:：)）、])?[{BLANKS}]*"
@@ -71,6 +77,10 @@ _AFTER = rf"[{BLANKS}]*(?:{_TIME}[{BLANKS}]*)*(?:\+[{BLANKS}]*)?(?:[{COMMENT_MAR
 _KIF_LINE = re.compile(f"{_NUMBER}{_MOVE}{_AFTER}")
 _NUMBERED = re.compile(rf"{_NUMBER}(\S.*)?")
 _KIF_MOVE = re.compile(_MOVE)
+_PLAIN = re.compile(rf"[0-9０-９]+[{BLANKS}]+(\S.*)")
+# Of a move that may be damaged; the beginning of what may follow a word for the end.
+_PART_OF_MOVE = re.compile(f"{TARGET_AND_PIECE}|{_ORIGIN}")
+_AFTER_END = r"[(（\[*＊+]"
 _REST = re.compile(_AFTER)
 # Characters of a damaged move, which a word for the end of a game does not have.
 _OF_A_MOVE = re.compile(rf"[0-9０-９同打]|[成{''.join(name[-1] for name in CODES)}]$")
@@ -127,7 +137,7 @@ def _is_ki2(lines: list[str]) -> bool:
 def split_games(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Splits a file into games: yields the number of lines before each, and its bytes."""
     lines: list[str] = []
-    if any(data.count(word) > 1 for word in _ONCE_AS_BYTES):
+    if any(sum(map(data.count, group)) > 1 for group in _ONCE_AS_BYTES):
         with contextlib.suppress(RecordError):
             lines = lines_of(decode_record(data))
     starts = list(_starts_of_games(lines))
@@ -141,25 +151,48 @@ def split_games(data: bytes) -> Iterator[tuple[int, bytes]]:
 def _starts_of_games(lines: list[str]) -> Iterator[int]:
     """Yields the number of each game's first line.
 
-    A header below moves is a note, unless moves follow that begin a game.
+    A header below moves is a note. If moves follow, it begins a game with the header lines above.
     """
     yield 0
-    header = -1
-    has_moves = False
+    # Headers below moves; another one below a title without moves.
+    headers: list[int] = []
+    second, has_moves, has_title = -1, False, False
+    # Where the lines begin that may belong to a header; the line below a diagram.
+    begin = diagram = 0
     for number, line in enumerate(lines):
         line = line.lstrip(BLANKS)
-        if line.startswith("変化"):
-            header = -1
+        numbered = _PLAIN.match(line)
+        if _FIRST_KI2_MOVE.match(line) or (numbered and begins_game(numbered[1])):
+            yield from headers
+            headers, second, begin = [], -1, number + 1
+            has_moves, has_title = True, False
+        elif line.startswith("変化"):
+            headers, second = [], -1
+        elif line.startswith(_TITLE):
+            if second >= 0:  # the game of the title before has no moves
+                headers.append(second)
+            elif has_moves and not headers:
+                headers = [begin]
+            second, has_title, begin = -1, True, number + 1
         elif line.startswith(_ONCE):
-            if has_moves and header < 0:
-                header = number
-        elif line[:1] in _MARKS or line[:1].isdigit():
-            if not (_FIRST_KI2_MOVE.match(line) or _FIRST_KIF_MOVE.match(line)):
-                continue
-            if header >= 0:
-                yield header
-                header = -1
-            has_moves = True
+            # A board above the date or the handicap shows how the game before ended.
+            first = begin if line.startswith(_NAMES) else max(begin, diagram)
+            if has_moves and not headers:
+                headers = [first]
+            elif has_title and second < 0:
+                second = first
+        elif DIAGRAM_LINE.match(line):
+            diagram = number + 1
+        elif begin < number and (numbered or line[:1] in COMMENT_MARKS):
+            pass  # within a header: 10 秒将棋, a comment, an empty line
+        elif not HEADER_LINE.match(line):
+            begin = number + 1
+
+
+def begins_game(text: str) -> bool:
+    """Says whether the text of a numbered line is an end or like a move: ``10 秒将棋`` is not."""
+    is_move = _PART_OF_MOVE.search(text)
+    return bool(is_move or end_of(re.split(_AFTER_END, text, maxsplit=1)[0], True))
 
 
 class _Reader:
@@ -303,6 +336,7 @@ class _KifReader(_Reader):
         number, text = numbered[1], numbered[2] or ""
         is_move = _KIF_MOVE.match(text)
         is_plain = number.isascii() and text and line[numbered.end(1)] in BLANKS
+        is_plain = is_plain and (self._started or begins_game(text))
         if not (is_move or is_plain or (self._started and end_of(text, True))):
             return False  # no move: 2020年, 10:00, 77手で…, the files above a diagram
         if self._goes_on_with(number, bool(is_move)) and (
@@ -340,7 +374,7 @@ class _KifReader(_Reader):
 
     def _read_word(self, text: str) -> str:
         """Reads a word for the end of the game; returns the text after it."""
-        for cut in (r"[(（\[*＊+]", rf"[(（\[*＊+{BLANKS}]"):
+        for cut in (_AFTER_END, rf"{_AFTER_END}|[{BLANKS}]"):
             word = re.split(cut, text, maxsplit=1)[0]
             # 千日手（連続王手） is no draw: the closing line gives the result.
             if "連続王手" not in text and self._read_end(word):
@@ -388,14 +422,15 @@ class _Ki2Reader(_Reader):
 
     def _read_other(self, line: str, place: int) -> int:
         """Reads the end, a time or a comment on a line with moves; returns where it ends."""
-        if is_closing(line[place:]):
-            self._read_closing(line[place:])
-            return len(line)
-        if line[place] in COMMENT_MARKS:
-            return len(line)
         end = _end_of(_BRACKETS, line, place)
         if end > place:
             return end
+        rest = line[place : place + LONGEST_CLOSING]  # copies of all would take quadratic time
+        if is_closing(rest):
+            self._read_closing(rest)
+            return len(line)
+        if rest[0] in COMMENT_MARKS:
+            return len(line)
         word = _WORD.match(line, place)
         if word and self._read_end(word[1]):
             return word.end()

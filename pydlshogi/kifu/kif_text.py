@@ -126,7 +126,7 @@ _UNMARKED_ENDS = {
 _ILLEGAL_BY_OPPONENT = ("反則勝", "相手反則", "相手反則勝")
 _FOULS_FOR_BLACK = {LOSS: "%+ILLEGAL_ACTION", WIN: "%-ILLEGAL_ACTION"}
 # Longer texts are no words for the end, and no closing lines.
-_LONGEST_WORD, _LONGEST_CLOSING = 40, 200
+_LONGEST_WORD, LONGEST_CLOSING = 40, 200
 _WITHOUT_BLANKS = dict.fromkeys(map(ord, BLANKS))
 _SIDES = {
     ord(mark): side
@@ -161,6 +161,12 @@ _MOVES_BEFORE = re.compile("手数[=＝]([0-9０-９]{1,6})(?![0-9０-９])")
 # Bars of a board diagram, and beginnings of its other lines.
 _BARS = "|｜│"
 _FRAME = ("+--", "＋－", "┌─", "├─", "└─")
+#: A line of a board diagram; another header with a name, but no closing line.
+DIAGRAM_LINE = re.compile(
+    rf"[{_BARS}]|{'|'.join(map(re.escape, _FRAME))}|{_HAND.pattern}|手数[=＝]|[先下後上]手番\Z"
+    rf"|(?:[1-9１-９][{BLANKS}]*){{9}}\Z"
+)
+HEADER_LINE = re.compile(rf"(?!まで|以上)[^0-9０-９{BLACK_MARKS}{WHITE_MARKS}:：]+[:：]")
 _PIECES_IN_HAND = re.compile(
     f"([{''.join(n for n, code in CODES.items() if len(n) == 1 and 1 <= code <= HAND_NUM)}])"
     "(十[一二三四五六七八]|[一二三四五六七八九十]|[0-9０-９]{1,2})?"
@@ -259,7 +265,7 @@ def closing_end(line: str, black_to_move: bool) -> End | None:
 
 def _flat(line: str) -> str:
     """Returns a short line as the patterns of closing lines expect it."""
-    text = unicodedata.normalize("NFKC", line[:_LONGEST_CLOSING]).translate(_WITHOUT_BLANKS)
+    text = unicodedata.normalize("NFKC", line[:LONGEST_CLOSING]).translate(_WITHOUT_BLANKS)
     return text.translate(_SIDES)
 
 
@@ -372,6 +378,8 @@ def _pieces_in_hand(number: int, value: str) -> list[int]:
         raise RecordError(number, "unknown pieces in hand")
     for name, count in _PIECES_IN_HAND.findall(value):
         hand[CODES[name] - 1] += _NUMBERS.get(count) or int(count or 1)
+    if max(hand) > 18:
+        raise RecordError(number, "more than 18 pieces of one kind in hand")
     return hand
 
 

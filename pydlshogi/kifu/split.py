@@ -38,8 +38,10 @@ def find_records(folder: Path) -> Found:
     errors: list[OSError] = []
     for root, _, names in os.walk(folder, onerror=errors.append):
         for name in names:
-            if is_record_name(name):
-                records.append(Path(root, name))
+            path = os.path.join(root, name)
+            # A pipe may have no end. A broken link is named where it is opened.
+            if is_record_name(name) and (os.path.isfile(path) or not os.path.exists(path)):
+                records.append(Path(path))
             else:
                 others += 1
     return Found(

@@ -255,21 +255,16 @@ def _played(positions: Iterable[Any], plies: int) -> Iterator[tuple[str, str, st
 
 def _openings(positions: Iterable[Any], plies: int) -> Iterator[tuple[int, str, str]]:
     """Yields number, position and move of the first plies of the games from the start position."""
-    is_counted = False
-    last = 0
+    # Position files may have any order, so each position must be the one after the move before.
+    last, following = 0, ""
     for position in positions:
         ply = int(position["ply"])
-        if ply == 1:
-            is_counted = _key(position) == _START
-        elif ply <= last:
-            is_counted = False  # another game: HCPE3 may lack its first position
-        last = ply
-        if is_counted and 0 < ply <= plies:
-            key, move = _key(position), _move(position)
+        expected = _START if ply == 1 else following if ply == last + 1 else ""
+        last, following = ply, ""
+        if expected and ply <= plies and _key(position) == expected:
+            move, following = _move(position, expected)
             if move:
-                yield ply, key, move
-            else:
-                is_counted = False
+                yield ply, expected, move
 
 
 def _turn(position: Any) -> int:
@@ -306,8 +301,12 @@ def _hands(numbers: bytes) -> str:
     return "".join(words) or "-"
 
 
-def _move(position: Any) -> str:
-    """Writes the move that was played; empty if it is illegal, as a king left in check."""
-    moves = make_search_board(f"{_key(position)} 1").moves()
+def _move(position: Any, key: str) -> tuple[str, str]:
+    """Writes the move and the position after it; empty if illegal, as a king left in check."""
+    board = make_search_board(f"{key} 1")
+    moves = board.moves()
     labels = label_table()[_turn(position), moves]
-    return next((to_usi(int(move)) for move in moves[labels == position["label"]]), "")
+    for move in moves[labels == position["label"]]:
+        board.push(int(move))
+        return to_usi(int(move)), book_key(board.sfen())
+    return "", ""

@@ -178,11 +178,30 @@ def test_deletes_only_when_told_and_only_records_that_it_can_read(folder):
     assert names(folder) == KEPT | {"short and broken.csa"}
 
 
-def test_a_criterion_that_nothing_fits_does_not_delete_everything(folder, capsys):
-    before = names(folder)
-    assert filter_csa.main([str(folder), "--min_rating", "30000", "--delete"]) == 1
+@pytest.mark.parametrize("flags", [["--delete"], ["--copy_to", "copy"], ["--list", "list.txt"]])
+def test_a_criterion_that_nothing_fits_changes_nothing(
+    folder, tmp_path, capsys, monkeypatch, flags
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.txt").write_text("of last year\n")
+    before = names(tmp_path)
+    assert filter_csa.main([str(folder), "--min_rating", "30000", *flags]) == 1
     assert "No file fits, so nothing was" in capsys.readouterr().err
-    assert names(folder) == before
+    assert names(tmp_path) == before
+    assert not (tmp_path / "copy").exists()
+    assert (tmp_path / "list.txt").read_text() == "of last year\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_no_record_and_a_device_is_not_read(folder):
+    before = filter_csa.find_files(folder, None)
+    os.mkfifo(folder / "pipe.csa")
+    (folder / "device.csa").symlink_to(os.devnull)
+    (folder / "broken link.csa").symlink_to("nothing")
+    # The broken link is found, because its reader names it.
+    assert set(filter_csa.find_files(folder, None)) == {*before, folder / "broken link.csa"}
+    misfit = kifu_filter.examine(folder / "device.csa", kifu_filter.Criteria())
+    assert (misfit.reason, "device or a pipe" in misfit.detail) == ("cannot be opened", True)
 
 
 def test_what_cannot_be_opened_is_not_deleted(folder, monkeypatch):

@@ -1,5 +1,6 @@
 """KI2 records that cshogi wrote against the CSA of the same games."""
 
+import time
 from pathlib import Path
 
 import numpy
@@ -261,3 +262,16 @@ def test_the_pieces_that_can_go_to_a_square_are_those_of_python_shogi():
 def test_its_suffixes_are_those_of_kif():
     for name in ("a.ki2", "a.KI2U", "a.kif"):
         assert format_of(name, b"").name == "KIF"
+
+
+def test_the_time_to_read_a_long_line_grows_with_its_length():
+    seconds = []
+    for count in (10_000, 80_000):
+        text = HEAD + "▲７六歩 △３四歩 " + "(a)" * count
+        tries = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            assert len(ki2(text).moves) == 2
+            tries.append(time.perf_counter() - begin)
+        seconds.append(min(tries))
+    assert seconds[1] < 16 * seconds[0]  # 8 times; with a copy of each rest of the line, 30 times

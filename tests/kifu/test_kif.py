@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pydlshogi.kifu.csa import parse_game
+from pydlshogi.kifu.formats import details_of_kif
 from pydlshogi.kifu.kif import parse_kif
 from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.kifu.replay import Games, replay
@@ -181,6 +182,7 @@ def test_the_board_as_other_programs_write_it():
         *[("v", "V"), ("v", "ｖ"), ("・", "･"), (" 全", "^全"), ("手の持駒：", "手の持駒:")],
         *[("の持駒", "の持ち駒"), ("　歩十二", "　歩六　歩六"), ("　歩十二", "歩十二")],
         *[("手の持駒", "手持駒"), ("手の持駒", "手の手駒"), ("後手の", "△"), ("後手の", "☖")],
+        ("９ ８ ７ ６ ５ ４ ３ ２ １", "9 8 7 6 5 4 3 2 1"),
         *[("|", "｜"), ("|", "│"), ("\n|", "\n |"), ("\n|", "\n\t|"), ("後手番", "手番：後手")],
     ]:
         assert old in BOARD
@@ -241,6 +243,19 @@ def test_a_variation_in_the_head_is_no_end():
     assert kif(START + MOVES + " 変化：2手\n   2 ８四歩(83)\n") == expected
 
 
+def test_a_header_that_begins_with_a_number_is_no_move():
+    expected = kif(START + MOVES)
+    for header in ("10 秒将棋", "2 人", "1 手目から"):
+        text = START.replace("手数--", header + "\n手数--")
+        assert [move[:4] for move in kif(text + MOVES).moves] == [m[:4] for m in expected.moves]
+        details = details_of_kif((text + MOVES).encode())
+        assert details == details_of_kif((START + MOVES).encode())
+        assert details.comments == {1: "a comment"}
+    for damaged in ("７六歩", "六歩(77)", "76歩"):
+        with pytest.raises(RecordError, match="neither a move"):
+            kif(START + MOVES.replace("７六歩(77)", damaged))
+
+
 def test_damaged_letters_outside_the_moves_cost_nothing():
     expected = kif(START + MOVES)
     for encoding, damage in (("cp932", b"\x81"), ("utf-8", b"\xe5\x85"), ("euc_jp", b"\xa4")):
@@ -296,6 +311,8 @@ def test_a_long_run_of_blanks_costs_no_time():
         (BOARD.replace("角", "金玉"), 1, "unknown pieces in hand"),
         (BOARD.replace("歩十二", "歩十二二"), 1, "unknown pieces in hand"),
         (BOARD.replace("歩十二", "と"), 1, "unknown pieces in hand"),
+        (BOARD.replace("歩十二", "歩99歩99歩99"), 1, "more than 18 pieces of one kind"),
+        (BOARD.replace("歩十二", "歩十歩九"), 1, "more than 18 pieces of one kind"),
         (BOARD.replace("| ・", "|", 1), 4, "nine known squares"),
         (BOARD.replace("|", "", 2) + "   1 ５九龍(68)\n", 16, "nine rows"),
         (BOARD.replace("|", " ") + "   1 ５九龍(68)\n", 16, "nine rows"),

@@ -55,6 +55,14 @@ def test_main_writes_lists_that_lead_to_the_games(games, tmp_path, capsys):
     assert "1 files that are not game records were left out" in capsys.readouterr().out
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_counted_as_no_record(games, tmp_path, capsys):
+    os.mkfifo(games / "pipe.csa")
+    assert make_kifu_list.main([str(games), str(tmp_path / "x"), "--ratio", "1"]) == 0
+    assert len(read_list(tmp_path / "x_train.txt")) == 19
+    assert "2 files that are not game records were left out" in capsys.readouterr().out
+
+
 def test_names_that_are_not_utf_8_are_listed_and_found(games, tmp_path, capsys):
     strange = {b"\x81\xff.csa", "棋譜.csa".encode("cp932"), "棋譜.csa".encode()}
     try:

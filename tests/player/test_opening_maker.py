@@ -102,6 +102,33 @@ def test_a_game_without_its_first_position_is_left_out(tmp_path):
     assert set(book) == set(make_opening_book(even, plies=4, least=1))
 
 
+def psv(folder, text):
+    """Reads the positions of a game as PSV has them: without the moves before."""
+    kifulist = games(folder, text)
+    assert convert_positions.main([str(kifulist), str(folder / "a.psv")]) == 0
+    kifulist.write_text("a.psv")
+    return read_kifu(kifulist).array
+
+
+def test_positions_of_several_games_are_not_taken_for_one(tmp_path):
+    first = psv(tmp_path, EVEN)
+    second = psv(tmp_path, "V2.2\nPI\n+\n+2726FU\n-8384FU\n%TORYO\n")
+    handicap = psv(tmp_path, "V2.2\nPI82HI\n-\n-3334FU\n+7776FU\n-8384FU\n%TORYO\n")
+    mixed = numpy.concatenate([first[:1], second[1:2], handicap[2:3]])
+    book = make_opening_book(mixed, plies=4, least=1)
+    assert [(move.move, move.answer) for moves in book.values() for move in moves] == [("7g7f", "")]
+    # A gap, too: only the moves of the whole game are known to follow each other.
+    long = psv(tmp_path, "V2.2\nPI\n+\n+7776FU\n-3334FU\n+2726FU\n%TORYO\n")
+    assert make_opening_book(numpy.delete(long, 1), plies=4, least=1) == book
+    assert len(make_opening_book(long, plies=4, least=1)) == 3
+    # PSV in the order of the games makes the book of the records.
+    kifulist = KIFU / "kifulist_test.txt"
+    assert convert_positions.main([str(kifulist), str(tmp_path / "b.psv")]) == 0
+    (tmp_path / "list.txt").write_text("b.psv")
+    books = (make_opening_book(read_kifu(p), PLIES, 3) for p in (kifulist, tmp_path / "list.txt"))
+    assert next(books) == next(books)
+
+
 @pytest.mark.filterwarnings("error")
 def test_positions_without_a_move_number_make_no_book(tmp_path, capsys):
     kifulist = games(tmp_path, EVEN)
