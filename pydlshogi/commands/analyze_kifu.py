@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pydlshogi.analysis import USUAL_SECONDS
 from pydlshogi.commands.arguments import (
     ArgumentParser,
+    add_number,
     file_name,
     named_path,
     non_negative_number,
@@ -45,13 +46,7 @@ def build_parser() -> ArgumentParser:
         metavar="FOLDER",
         help="folder of the three files (default: the current folder)",
     )
-    add(
-        "--game",
-        type=positive_int,
-        default=1,
-        metavar="N",
-        help="number of the game in a file with several (default: %(default)s)",
-    )
+    add_number(parser, "--game", positive_int, "number of the game in a file with several", 1)
     add(
         "--seconds",
         type=non_negative_number,

@@ -99,6 +99,18 @@ share = partial(_number, wanted="a number from 0 to below 1", fits=lambda value:
 proportion = partial(_number, wanted="a number from 0 to 1", fits=lambda value: 0 <= value <= 1)
 
 
+def add_number(
+    parser: argparse._ActionsContainer,
+    name: str,
+    read: Callable[[str], int],
+    text: str,
+    default: int | None = None,
+) -> None:
+    """Adds an option that is a number; the help tells a default that is not None."""
+    ending = "" if default is None else " (default: %(default)s)"
+    parser.add_argument(name, type=read, default=default, metavar="N", help=text + ending)
+
+
 def positive_ints(text: str) -> tuple[int, ...]:
     """Reads whole numbers of at least 1, separated by commas."""
     return tuple(positive_int(part) for part in text.split(","))

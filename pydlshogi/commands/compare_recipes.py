@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydlshogi.commands.arguments import (
     OptionalFile,
+    add_number,
     file_name,
     named_path,
     positive_int,
@@ -86,7 +87,25 @@ def build_parser(add_help: bool = True) -> TrainParser:
         "hold for all recipes",
     )
     add_network(parser)
-    _add_positions(parser)
+    test = parser.add_mutually_exclusive_group()
+    add_number(
+        test,
+        "--held_out",
+        positive_int,
+        "test on the last N games of the training list, which are not trained on "
+        "(default: 200, but at most a fifth of the games)",
+    )
+    test.add_argument(
+        "--kifulist_test",
+        action=OptionalFile,
+        default="",
+        metavar="FILE",
+        help="test on the games of this list instead",
+    )
+    text = "train on the first N positions (default: all)"
+    add_number(parser, "--positions", positive_int, text)
+    text = "test on the first N test positions (default: all)"
+    add_number(parser, "--test_positions", positive_int, text)
     add(
         "--epoch",
         "-e",
@@ -104,44 +123,9 @@ def build_parser(add_help: bool = True) -> TrainParser:
         help="folder of all results (default: %(default)s)",
     )
     add_recipe(parser, eval_interval=100)
-    add(
-        "--seed",
-        type=seed_number,
-        default=0,
-        metavar="N",
-        help="determines the first weights and the order of the positions (default: %(default)s)",
-    )
+    text = "determines the first weights and the order of the positions"
+    add_number(parser, "--seed", seed_number, text, 0)
     return parser
-
-
-def _add_positions(parser: argparse.ArgumentParser) -> None:
-    test = parser.add_mutually_exclusive_group()
-    test.add_argument(
-        "--held_out",
-        type=positive_int,
-        metavar="N",
-        help="test on the last N games of the training list, which are not trained on "
-        "(default: 200, but at most a fifth of the games)",
-    )
-    test.add_argument(
-        "--kifulist_test",
-        action=OptionalFile,
-        default="",
-        metavar="FILE",
-        help="test on the games of this list instead",
-    )
-    parser.add_argument(
-        "--positions",
-        type=positive_int,
-        metavar="N",
-        help="train on the first N positions (default: all)",
-    )
-    parser.add_argument(
-        "--test_positions",
-        type=positive_int,
-        metavar="N",
-        help="test on the first N test positions (default: all)",
-    )
 
 
 @program(

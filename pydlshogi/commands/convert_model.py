@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydlshogi.commands.arguments import (
     ArgumentParser,
+    add_number,
     file_name,
     positive_int,
     proportion,
@@ -85,18 +86,9 @@ def _average_options(parser: ArgumentParser) -> None:
         help="games of the training; a network with batch normalization needs them for the "
         "statistics of the mean",
     )
-    add(
-        "--positions",
-        type=positive_int,
-        metavar="N",
-        help="positions of LIST, evenly chosen, that the statistics are measured on (default: "
-        f"{_OF_MEAN})",
-    )
+    text = "positions of LIST, evenly chosen, that the statistics are measured on (default: "
+    add_number(parser, "--positions", positive_int, f"{text}{_OF_MEAN})")
     _add_measurement(parser, 1024)
-
-
-def _calibrate_options(parser: ArgumentParser) -> None:
-    _add_measurement(parser, 512)
 
 
 def _fold_options(parser: ArgumentParser) -> None:
@@ -130,12 +122,8 @@ def _transfer_options(parser: ArgumentParser) -> None:
 
 def add_seed(parser: ArgumentParser) -> None:
     """Adds ``--seed``."""
-    parser.add_argument(
-        "--seed",
-        type=seed_number,
-        metavar="N",
-        help="seed of the random weights (default: a different one each time)",
-    )
+    text = "seed of the random weights (default: a different one each time)"
+    add_number(parser, "--seed", seed_number, text)
 
 
 def _add_storage(parser: ArgumentParser) -> None:
@@ -147,7 +135,7 @@ def _add_storage(parser: ArgumentParser) -> None:
     )
 
 
-def _add_measurement(parser: ArgumentParser, batchsize: int) -> None:
+def _add_measurement(parser: ArgumentParser, batchsize: int = 512) -> None:
     _add_storage(parser)
     add_batchsize(parser, batchsize)
     add_own_network(parser)
@@ -351,7 +339,7 @@ _KINDS = {
     ),
     "calibrate": (
         _calibrate,
-        _calibrate_options,
+        _add_measurement,
         "values that fit the results of games",
         "Writes a model whose winning probabilities fit the results of games. The program fits "
         "one factor of the value's logit. Name games that the model was not trained on. The "

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydlshogi import table
-from pydlshogi.commands.arguments import (
-    ArgumentParser,
-    file_name,
-    positive_number,
-)
+from pydlshogi.commands.arguments import ArgumentParser, file_name, positive_number
 from pydlshogi.commands.model_options import (
     add_batchsize,
     add_computation,
@@ -21,7 +17,7 @@ from pydlshogi.commands.model_options import (
     use_own_network,
 )
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import check_picture_output, load_games
+from pydlshogi.commands.written import add_picture_output, check_picture_output, load_games
 from pydlshogi.errors import UserError
 from pydlshogi.training.recipe import EVAL_SCALE
 
@@ -42,13 +38,8 @@ def build_parser() -> ArgumentParser:
     add("model", type=file_name, help="model file of any network")
     add("kifulist", type=file_name, help="text file with the paths of the games, one a line")
     add("--tsv", action="store_true", help="print tab-separated values instead of Markdown")
-    add(
-        "--output",
-        "-o",
-        type=file_name,
-        metavar="FILE",
-        help="draw the calibration of the value head to a .png, .svg or .pdf file",
-    )
+    text = "draw the calibration of the value head to a .png, .svg or .pdf file"
+    add_picture_output(parser, text)
     add(
         "--eval_scale",
         type=positive_number,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydlshogi import table
 from pydlshogi.commands.arguments import ArgumentParser, file_name
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import check_picture_output, load_games
+from pydlshogi.commands.written import add_picture_output, check_picture_output, load_games
 
 
 def build_parser() -> ArgumentParser:
@@ -23,13 +23,7 @@ def build_parser() -> ArgumentParser:
     add(
         "kifulist", type=file_name, help="text file with the paths of records that have evaluations"
     )
-    add(
-        "--output",
-        "-o",
-        type=file_name,
-        metavar="FILE",
-        help="draw the table and the fit to a .png, .svg or .pdf file",
-    )
+    add_picture_output(parser, "draw the table and the fit to a .png, .svg or .pdf file")
     add("--tsv", action="store_true", help="print tab-separated values instead of Markdown")
     return parser
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydlshogi.commands.arguments import ArgumentParser, file_name, positive_int
+from pydlshogi.commands.arguments import ArgumentParser, add_number, file_name, positive_int
 from pydlshogi.commands.program import program
 from pydlshogi.commands.written import keep
 
@@ -19,20 +19,9 @@ def build_parser() -> ArgumentParser:
     add = parser.add_argument
     add("kifulist", type=file_name, help="text file with the paths of the games, one on each line")
     add("book", type=file_name, help="file to write")
-    add(
-        "--plies",
-        type=positive_int,
-        default=30,
-        metavar="N",
-        help="number of moves of each game (default: %(default)s)",
-    )
-    add(
-        "--least",
-        type=positive_int,
-        default=2,
-        metavar="N",
-        help="leave out moves that were played fewer times (default: %(default)s)",
-    )
+    add_number(parser, "--plies", positive_int, "number of moves of each game", 30)
+    text = "leave out moves that were played fewer times"
+    add_number(parser, "--least", positive_int, text, 2)
     return parser
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydlshogi.commands.arguments import (
     ArgumentParser,
+    add_number,
     engine_spec,
     file_name,
     named_path,
@@ -45,18 +46,6 @@ def build_parser() -> ArgumentParser:
         "-20 to 20). The OPTION go is the limit of this engine's moves: go=nodes 1000, go=depth 5 "
         "or go=byoyomi 1000.",
     )
-    _add_engines(parser)
-    _add_games(parser)
-    _add_limits(parser)
-    return parser
-
-
-# The types of options: the number of moves of an opening, and a limit of a move.
-_opening_length = functools.partial(whole_number, least=1, most=_MOST_OPENING_MOVES)
-_limit = functools.partial(whole_number, least=1, most=MOST)
-
-
-def _add_engines(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--engine",
@@ -72,10 +61,6 @@ def _add_engines(parser: argparse.ArgumentParser) -> None:
         metavar="ENGINE",
         help=f"opponent; may be repeated (default: {' '.join(USUAL_OPPONENTS)})",
     )
-
-
-def _add_games(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
     add(
         "--output",
         type=named_path,
@@ -83,13 +68,8 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder of the game records and tables",
     )
-    add(
-        "--games",
-        type=positive_int,
-        default=100,
-        metavar="N",
-        help="number of games against each opponent, even (default: %(default)s)",
-    )
+    text = "number of games against each opponent, even"
+    add_number(parser, "--games", positive_int, text, 100)
     add(
         "--openings",
         type=file_name,
@@ -97,50 +77,30 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
         help="text file with the paths of games; the first moves of a game begin each pair of "
         "games (default: random moves)",
     )
-    add(
+    add_number(
+        parser,
         "--plies",
-        type=_opening_length,
-        metavar="N",
-        help=f"number of moves of an opening, at most {_MOST_OPENING_MOVES} (default: "
+        functools.partial(whole_number, least=1, most=_MOST_OPENING_MOVES),
+        f"number of moves of an opening, at most {_MOST_OPENING_MOVES} (default: "
         f"{_RANDOM_MOVES} random moves, or {_GAME_MOVES} moves of a game)",
     )
-    add(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="seed of the openings (default: %(default)s)",
-    )
-    add(
-        "--max_plies",
-        type=positive_int,
-        default=320,
-        metavar="N",
-        help="a game of N moves is drawn (default: %(default)s)",
-    )
-    add(
-        "--concurrency",
-        type=positive_int,
-        default=1,
-        metavar="N",
-        help="number of games at a time (default: %(default)s)",
-    )
-
-
-def _add_limits(parser: argparse.ArgumentParser) -> None:
+    add_number(parser, "--seed", int, "seed of the openings", 0)
+    add_number(parser, "--max_plies", positive_int, "a game of N moves is drawn", 320)
+    add_number(parser, "--concurrency", positive_int, "number of games at a time", 1)
     limits = parser.add_mutually_exclusive_group()
-    add = limits.add_argument
-    add("--nodes", type=_limit, metavar="N", help="nodes for each move (default: 1000)")
-    add("--depth", type=_limit, metavar="N", help="search depth of each move")
-    add("--byoyomi", type=_limit, metavar="MS", help="milliseconds for each move")
-    parser.add_argument(
+    limit = functools.partial(whole_number, least=1, most=MOST)
+    add_number(limits, "--nodes", limit, "nodes for each move (default: 1000)")
+    add_number(limits, "--depth", limit, "search depth of each move")
+    limits.add_argument("--byoyomi", type=limit, metavar="MS", help="milliseconds for each move")
+    add(
         "--timeout",
-        type=_limit,
+        type=limit,
         default=120,
         metavar="SECONDS",
         help="an engine that does not answer for so long, in addition to the byoyomi, loses "
         "(default: %(default)s)",
     )
+    return parser
 
 
 @program("match", interrupted="The same command continues the match.")

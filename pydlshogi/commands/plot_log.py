@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydlshogi.commands.arguments import ArgumentParser, file_name
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import check_picture_output
+from pydlshogi.commands.written import add_picture_output, check_picture_output
 
 
 def build_parser() -> ArgumentParser:
@@ -19,13 +19,7 @@ def build_parser() -> ArgumentParser:
     parser.add_argument(
         "log", nargs="+", type=file_name, help="log of a training; several share one picture"
     )
-    parser.add_argument(
-        "--output",
-        "-o",
-        type=file_name,
-        metavar="FILE",
-        help="picture to write: .png, .svg or .pdf (default: open a window)",
-    )
+    add_picture_output(parser, "picture to write: .png, .svg or .pdf (default: open a window)")
     return parser
 
 

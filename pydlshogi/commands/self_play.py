@@ -11,6 +11,7 @@ from typing import Any
 from pydlshogi.commands.arguments import (
     ArgumentParser,
     OptionalFile,
+    add_number,
     file_name,
     named_path,
     positive_int,
@@ -36,19 +37,12 @@ def build_parser() -> ArgumentParser:
     )
     add_network_and_folder(parser, "model file with policy and value", "folder of the games")
     add = parser.add_argument
-    for name, kind, default, text in (
-        ("games", positive_int, 1000, "games that the folder is to have"),
-        ("seed", seed_number, 0, "with its number, determines the start and noise of a game"),
-        ("games_a_file", positive_int, 500, "games in a file"),
-    ):
-        text = f"{text} (default: {default})"
-        add(f"--{name}", type=kind, default=default, metavar="N", help=text)
-    add(
-        "--batch",
-        type=positive_int,
-        metavar="N",
-        help=f"games at once (default: {_BATCH_CPU}, on a GPU {_BATCH_GPU})",
-    )
+    add_number(parser, "--games", positive_int, "games that the folder is to have", 1000)
+    text = "with its number, determines the start and noise of a game"
+    add_number(parser, "--seed", seed_number, text, 0)
+    add_number(parser, "--games_a_file", positive_int, "games in a file", 500)
+    text = f"games at once (default: {_BATCH_CPU}, on a GPU {_BATCH_GPU})"
+    add_number(parser, "--batch", positive_int, text)
     add_fields(parser, SelfPlaySettings)
     add(
         "--kifu_list",

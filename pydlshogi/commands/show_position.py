@@ -7,10 +7,16 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pydlshogi.commands.arguments import ArgumentParser, file_name, non_negative_int, positive_int
+from pydlshogi.commands.arguments import (
+    ArgumentParser,
+    add_number,
+    file_name,
+    non_negative_int,
+    positive_int,
+)
 from pydlshogi.commands.model_options import add_language, add_model, load_model
 from pydlshogi.commands.program import program
-from pydlshogi.commands.written import check_picture_output
+from pydlshogi.commands.written import add_picture_output, check_picture_output
 from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,59 +35,26 @@ def build_parser() -> ArgumentParser:
         "square. A model with a value head adds the probability of winning. Probabilities are "
         "those among the legal moves.",
     )
-    _add_position(parser)
-    _add_picture(parser)
-    add_model(parser)
-    return parser
-
-
-def _add_position(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
+    parser.add_argument(
         "position",
         nargs="+",
         type=file_name,
         help="a CSA, KIF or KI2 file; or a position as in USI, such as startpos moves 7g7f 3c3d, "
         "or an SFEN",
     )
-    add(
-        "--ply",
-        type=non_negative_int,
-        metavar="N",
-        help="show the position after N moves (default: after all moves)",
-    )
-    add(
-        "--game",
-        type=positive_int,
-        default=1,
-        metavar="N",
-        help="number of the game in a file with several (default: %(default)s)",
-    )
-
-
-def _add_picture(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--output",
-        "-o",
-        type=file_name,
-        required=True,
-        metavar="FILE",
-        help="picture to write: .png, .svg or .pdf",
-    )
-    add(
-        "--arrows",
-        type=non_negative_int,
-        default=5,
-        metavar="N",
-        help="draw the N most probable moves (default: %(default)s)",
-    )
+    text = "show the position after N moves (default: after all moves)"
+    add_number(parser, "--ply", non_negative_int, text)
+    add_number(parser, "--game", positive_int, "number of the game in a file with several", 1)
+    add_picture_output(parser, "picture to write: .png, .svg or .pdf", required=True)
+    add_number(parser, "--arrows", non_negative_int, "draw the N most probable moves", 5)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--board", action="store_true", help="draw the board alone, without a model")
     what.add_argument(
         "--planes", action="store_true", help="draw the 104 input planes of the network instead"
     )
     add_language(parser)
+    add_model(parser)
+    return parser
 
 
 @program("show_position")

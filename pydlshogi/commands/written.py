@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydlshogi.commands.arguments import file_name
 from pydlshogi.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,6 +36,13 @@ def keep_list(program: str, path: Path, records: Sequence[Path], absolute: bool 
 
     if path.is_file() and path.read_bytes() != content_of(path, records, absolute):
         keep(program, path)
+
+
+def add_picture_output(parser: argparse.ArgumentParser, text: str, required: bool = False) -> None:
+    """Adds ``--output`` of a picture."""
+    parser.add_argument(
+        "--output", "-o", type=file_name, required=required, metavar="FILE", help=text
+    )
 
 
 def check_picture_output(output: str, *inputs: str) -> None:

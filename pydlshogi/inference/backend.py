@@ -74,12 +74,7 @@ _RUNS, _LEAST_RUNS, _SECONDS = 16, 5, 1.0
 
 
 class BackendError(UserError):
-    """A backend cannot compute here.
-
-    Args:
-        name: The backend.
-        reason: The reason.
-    """
+    """A backend cannot compute here."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"backend {name} cannot be used: {reason} Choose the backend auto or own.")

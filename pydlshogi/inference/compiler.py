@@ -104,10 +104,7 @@ class _Compiler:
     """Translates a trace to a program.
 
     Functions are Chainer's function nodes, values are its variable nodes. The dictionaries of nodes
-    have the ``id`` of the node as the key; the others have the slot.
-
-    Args:
-        traced: The trace. It keeps the ids valid.
+    have the ``id`` of the node as the key; the others have the slot. The trace keeps the ids valid.
     """
 
     def __init__(self, traced: Trace) -> None:
@@ -202,12 +199,7 @@ class _Compiler:
         return id(node) in self._varying
 
     def _add_convolution(self, fusion: _Fusion, filters: list[list[Any]]) -> None:
-        """Adds the step of a fusion.
-
-        Args:
-            fusion: The fusion.
-            filters: The transformed weights, as :func:`make_filters` returns them.
-        """
+        """Adds the step of a fusion, with the filters of :func:`make_filters`."""
         convolution, output = fusion.functions[0], fusion.functions[-1].outputs[0]()
         inputs = convolution.inputs
         source = self._slot(inputs[0])
@@ -280,11 +272,7 @@ class _Compiler:
 
 
 def share_memory(lives: dict[int, Life]) -> list[Slot]:
-    """Gives slots that are not needed at the same time the same memory.
-
-    Args:
-        lives: The lives of values or of tiles, by slot.
-    """
+    """Gives slots, of values or of tiles, that are not needed at the same time the same memory."""
     ends: list[int] = []  # by register: the last step that needs it
     slots = []
     for number, life in sorted(lives.items(), key=lambda item: item[1].first):

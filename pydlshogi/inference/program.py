@@ -130,9 +130,7 @@ class Program:
     def _prepared(self, boards: int, threads: int) -> tuple[Run, list[Phase]]:
         """Returns the arrays and the phases for a number of boards; prepares them once.
 
-        Args:
-            boards: Number of boards.
-            threads: Number of threads that share each phase. One thread runs the body only.
+        The threads share each phase. One thread runs the body only.
         """
         found = self._cache.prepared.get((boards, threads))
         if found is None:

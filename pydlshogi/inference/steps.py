@@ -55,10 +55,9 @@ Operation = Callable[[], Any]
 
 
 class Run:
-    """The arrays of a program for a number of boards.
+    """The arrays of a program for n boards.
 
     Args:
-        boards: Number of boards, n.
         values: By slot: the arrays (n, channels, 9, 9) that convolutions write.
         tiles: By slot: the tiles of a value, (25, 9, n, channels).
 
@@ -118,12 +117,7 @@ class Call:
 
 
 class Spread:
-    """Computes the tiles of a value that no convolution computes.
-
-    Args:
-        slot: Slot of the value and of its tiles.
-        channels: Number of its channels.
-    """
+    """Computes the tiles of a value that no convolution computes; both have the same slot."""
 
     def __init__(self, slot: int, channels: int) -> None:
         self._slot = slot
@@ -189,14 +183,7 @@ class Convolution:
         return found
 
     def _convolve(self, run: Run, block: int, x: Any, thread: int) -> list[Operation]:
-        """Returns the calls that compute a block of the convolution.
-
-        Args:
-            run: The arrays.
-            block: Number of the block.
-            x: (9, 9, n, channels of the block), the result.
-            thread: Number of the thread.
-        """
+        """Returns the calls that compute a block of the convolution: x, (9, 9, n, channels)."""
         tiles = run.tiles[self._source]
         tiles = tiles.reshape(VALUES**2, -1, tiles.shape[-1])
         products = _workspace(f"products {thread}", (*tiles.shape[:2], x.shape[-1]))
@@ -244,12 +231,9 @@ def _columns(widths: Iterable[int]) -> list[slice]:
 
 
 def _from_tiles(products: Any, x: Any, thread: int) -> list[Operation]:
-    """Returns the calls that compute outputs from products.
+    """Returns the calls that compute outputs from products, both float32 and contiguous.
 
-    Args:
-        products: (25, 9 · n, channels) float32, contiguous.
-        x: (9, 9, n, channels) float32, contiguous; the result.
-        thread: Number of the thread.
+    Products are (25, 9 · n, channels), and the result x is (9, 9, n, channels).
     """
     size = x[0, 0].size
     rows = _workspace(f"rows {thread}", (VALUES * TILES, SIDE * size))

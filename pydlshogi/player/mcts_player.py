@@ -168,17 +168,15 @@ class MCTSPlayer(NetworkPlayer):
         go = dataclasses.replace(go, nodes=min(given, default=None))
         margin = self.options["Byoyomi_Margin"] / 1000
         timer = Timer(go, self.board.turn, self._ply(), margin, self._delays)
-        declares = self._declares()
+        declares, has_move = self._declares(), rules.has_legal_move(self.board)
         if declares:
             self.send(end_info("mate 1"))
             self.send("info string the 27-point declaration holds")
-        if not rules.has_legal_move(self.board):
-            if not declares:
-                self.send(end_info("mate -0"))
-                self.send("info string the side to move has no legal move")
+        elif not has_move:
+            self.send(end_info("mate -0"))
+            self.send("info string the side to move has no legal move")
+        if not has_move or (declares and not go.infinite):
             return "win" if declares else "resign"
-        if declares and not go.infinite:
-            return "win"
         if not self._loaded:  # a GUI without isready
             self.prepare()
             timer.wait_for_first_answer()
@@ -339,12 +337,12 @@ class MCTSPlayer(NetworkPlayer):
         if self._ply() >= self.options["random_plies"] or root.proof:
             return None
         rows = _not_lost(root)
-        shares = numpy.array([row.visits for row in rows], numpy.float64)
-        if not shares.any():  # after a single visit
-            shares = numpy.array([row.prior for row in rows], numpy.float64)
-        if not shares.any():
-            return None
-        return rows[self.random().choice(len(rows), p=shares / shares.sum())].move
+        # After a single visit, the policy decides.
+        for weights in ([row.visits for row in rows], [row.prior for row in rows]):
+            if any(weights):
+                parts = numpy.array(weights, numpy.float64)
+                return rows[self.random().choice(len(rows), p=parts / parts.sum())].move
+        return None
 
     def _make_reports(self, timer: Timer, send: Callable[[], None]) -> Reports:
         """Prepares the ``info`` lines during a search."""

@@ -53,10 +53,7 @@ class LiveGame:
     """A game that is being played.
 
     Args:
-        number: Its number.
-        start: Where it begins.
         searches: The searches of Black and White, which may be the same one.
-        settings: The parameters.
         rng: Draws the noise and the kind of each search; None for full searches without noise.
         networks: Numbers of the networks of Black and White (:class:`Pool`).
 

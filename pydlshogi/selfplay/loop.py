@@ -77,20 +77,14 @@ def play_duel(
     first: Model, second: Model, path: Path, settings: SelfPlaySettings,
     *, games: int, batch: int, seed: int, end: float,
 ) -> Score | None:  # fmt: skip
-    """Plays the games of a match that are missing. Each opening begins two of them.
+    """Plays the games of a match that are missing, ``batch`` of them at once.
 
-    Args:
-        first: The first network, Black in odd games.
-        second: Its opponent.
-        path: Table of the games so far, which goes on after a kill.
-        settings: The parameters; all searches are full ones, without noise.
-        games: Number of games.
-        batch: Number of games at once.
-        seed: Of the openings.
-        end: Time, as by ``time.monotonic``, at which to give up.
+    Each opening, drawn by ``seed``, begins two games; ``first`` is Black in odd ones. All searches
+    are full ones, without noise. The table ``path`` has the games so far, and goes on after a kill.
 
     Returns:
-        The result; None if it was given up: short games end first, and must not decide alone.
+        The result; None if it was given up at the time ``end``, as by ``time.monotonic``: short
+        games end first, and must not decide alone.
     """
     settings = dataclasses.replace(settings, play_on_share=0.0)
     plies = _KIFU_PLIES if settings.kifu_list else _RANDOM_PLIES
@@ -134,15 +128,10 @@ _MOST_ELO = 800  # the largest difference that a table shows
 
 
 class Loop:
-    """The loop of a folder.
+    """The loop of a folder, which is locked and has the file ``best``.
 
-    Args:
-        folder: The folder, locked, with the file ``best``.
-        settings: The parameters.
-        device: The ``chainer.backend.Device``.
-        backend: What computes the networks of the games on a CPU.
-        gpu: Number of the GPU for the training, as in its options.
-        end: Time, as by ``time.monotonic``, at which to end.
+    ``device`` and ``backend`` compute the networks of the games, ``gpu`` is that of the training,
+    as in its options, and the loop ends at the time ``end``, as by ``time.monotonic``.
     """
 
     def __init__(

@@ -64,10 +64,6 @@ class Choice(NamedTuple):
 class RootSearch:
     """Searches one position after the other. A known evaluation serves the next ones.
 
-    Args:
-        settings: The parameters.
-        plane_num: Number of planes of the network's input.
-
     Attributes:
         tree: The tree of the present position.
         verdict: The result of the present position by the rules or a mate; None if unknown.
@@ -125,11 +121,9 @@ class RootSearch:
         return False
 
     def complete(self, logits: numpy.ndarray, value: numpy.ndarray) -> None:
-        """Expands the leaf and backs up its value.
+        """Expands the leaf by its logits, (1, 2187) float32, and backs up its value.
 
-        Args:
-            logits: (1, 2187) float32.
-            value: (1,) float64, the probability that the side to move wins.
+        ``value`` is (1,) float64, the probability that the side to move wins.
         """
         tree = self.tree
         leaf, key, turn, moves = self._leaf
