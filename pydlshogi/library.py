@@ -9,6 +9,7 @@ import html
 import importlib.util
 import os
 import pathlib
+import threading
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
@@ -101,7 +102,7 @@ class Opinion:
         visits: Number of visits of the search; 0 without one.
     """
 
-    def __init__(self, position: Position, thought: Thought) -> None:
+    def __init__(self, position: Position, thought: Thought, is_searched: bool = False) -> None:
         self.position, self._thought = position, thought
         self.value, self.visits = thought.win, thought.nodes
         self.moves: list[Any] = [
@@ -110,9 +111,9 @@ class Opinion:
                 row.visits,
                 row.value,
                 [move.usi() for move in row.line],
-                row.probability or 0.0,
+                (row.probability or 0.0) if thought.nodes else 0.0,
             )
-            if thought.nodes
+            if is_searched
             else MoveProbability(row.move.usi(), row.probability or 0.0)
             for row in thought.candidates
         ]
@@ -178,7 +179,7 @@ class Model:
 
             self._searcher = Searcher(self._network)
         self._searcher.limit(seconds, nodes)
-        return Opinion(Position(record), self._searcher.opinion(record))
+        return Opinion(Position(record), self._searcher.opinion(record), is_searched=True)
 
 
 class Game:
@@ -349,7 +350,8 @@ def play(model: Path | list[Path] | None, port: int, height: int) -> Board:
         import webbrowser
 
         print(board.address)
-        webbrowser.open(board.address)
+        # Some commands of $BROWSER end only with the browser.
+        threading.Thread(target=webbrowser.open, args=(board.address,), daemon=True).start()
     return board
 
 

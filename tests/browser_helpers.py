@@ -86,15 +86,22 @@ class Client:
         """Reads what a game's stream shows beside the game."""
         return self._event(name, "shown")
 
-    def _event(self, name, kind):
+    @contextlib.contextmanager
+    def watching(self, name):
+        """Keeps the stream of a game open, as a tab does; gives its answer."""
         connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             connection.request("GET", f"/{self.token}/game/{name}/events")
-            lines = iter(connection.getresponse().readline, b"")
-            next(line for line in lines if line == f"event: {kind}\n".encode())
-            data = next(lines)
+            with connection.getresponse() as answer:
+                yield answer
         finally:
             connection.close()
+
+    def _event(self, name, kind):
+        with self.watching(name) as answer:
+            lines = iter(answer.readline, b"")
+            next(line for line in lines if line == f"event: {kind}\n".encode())
+            data = next(lines)
         return json.loads(data[len("data: ") :])
 
     def until(self, name, condition, seconds=60):

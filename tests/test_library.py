@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+import threading
 import urllib.request
 
 import pytest
@@ -115,6 +116,12 @@ def test_a_search_gives_visits_values_and_lines(model):
     assert model.search(f"sfen {MATE}", seconds=5).value == 1
 
 
+def test_a_search_of_a_side_that_may_declare_has_rows_of_a_search(model):
+    found = model.search("sfen 4K4/GGGGSSSSR/+R8/9/9/9/9/9/4k4 b 2B 1", seconds=5)
+    assert found.value == 1
+    assert {(row.visits, row.value, row.share) for row in found.moves} == {(0, None, 0.0)}
+
+
 @pytest.mark.parametrize("limits", [{"nodes": 0}, {"seconds": 0}, {"seconds": -1, "nodes": 5}])
 def test_a_search_needs_a_limit_above_0(limits, model):
     with pytest.raises(UserError, match="above 0"):
@@ -177,6 +184,13 @@ def test_pictures_show_the_arrows_of_the_opinion(model, tmp_path):
     assert "先手番" in pydlshogi.show("startpos", language="ja")._repr_svg_()
 
 
+def test_the_picture_of_a_handicap_game_names_its_sides(handicap_game):
+    for ply, sides in ((0, "上手番"), (1, "下手番")):
+        picture = pydlshogi.show(handicap_game.position(ply), language="ja")._repr_svg_()
+        assert sides in picture and picture.count("下手") + picture.count("上手") == 3
+        assert "先手" not in picture and "後手" not in picture
+
+
 def test_a_picture_is_saved(model, tmp_path):
     pytest.importorskip("matplotlib_fontja")
     opinion = model.search("startpos", nodes=20)
@@ -229,6 +243,15 @@ def test_the_board_is_served_and_a_second_one_replaces_it(tmp_path, monkeypatch)
     with pytest.raises(OSError):
         urllib.request.urlopen(first.address)
     second.close()
+
+
+def test_a_browser_that_does_not_return_delays_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("pydlshogi.files.games_folder", lambda: tmp_path)
+    ended, asked = threading.Event(), []
+    monkeypatch.setattr("webbrowser.open", lambda address: asked.append(ended.wait(60)))
+    pydlshogi.play(str(save_small(tmp_path / "small"))).close()
+    assert asked == []
+    ended.set()
 
 
 def test_a_notebook_shows_the_board_in_a_frame(tmp_path, monkeypatch):

@@ -100,9 +100,11 @@ def record_lines(record: GameRecord, comments: Sequence[Iterable[str]] = ()) -> 
     yield from next(iter(comments), ())
     board, totals = record.board(0), [0, 0]
     for number, (move, seconds) in enumerate(zip(record.moves, record.seconds()), 1):
-        used = int(seconds or 0)
-        totals[board.turn] += used
-        yield f"{number:4} {move_text(board, move)}   {_times(used, totals[board.turn])}"
+        line = f"{number:4} {move_text(board, move)}"
+        if seconds is not None:
+            totals[board.turn] += int(seconds)
+            line += f"   {_times(int(seconds), totals[board.turn])}"
+        yield line
         board.push(move)
         yield from comments[number] if comments else ()
     yield from end_lines(record)

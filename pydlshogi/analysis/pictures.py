@@ -14,7 +14,9 @@ from pydlshogi.drawing.board import Arrow, Diagram
 from pydlshogi.drawing.graph import Course
 from pydlshogi.drawing.notation import SIDES, line_text, marked_move_text
 from pydlshogi.drawing.page import GamePage, PageCandidate, PageMove, PagePosition
-from pydlshogi.drawing.words import end_reason, word
+from pydlshogi.drawing.words import end_reason, side_words, word
+from pydlshogi.kifu.kif_text import handicap_of
+from pydlshogi.player.position import start_and_moves
 
 #: Less probable moves get no arrow.
 _LEAST = 0.005
@@ -28,21 +30,24 @@ def diagram_of(board: shogi.Board, opinion: Opinion | None, arrows: int, languag
 
     Without an opinion it is the board alone; without ``arrows`` there is no heat map either.
     """
-    title = position_title(board, language)
+    start, _ = start_and_moves(board)
+    handicap = bool(start and handicap_of(start))
+    title = position_title(board, language, handicap)
     if opinion is None:
-        return Diagram(board, title)
+        return Diagram(board, title, handicap=handicap)
     black_win = seen_by_black(opinion.win, board.turn)
     shown = [
         Arrow(row.move, row.probability)
         for row in opinion.candidates[:arrows]
         if row.probability is not None and row.probability >= _LEAST
     ]
-    return Diagram(board, title, shown, opinion.heat() if arrows else {}, black_win)
+    heat = opinion.heat() if arrows else {}
+    return Diagram(board, title, shown, heat, black_win, handicap)
 
 
-def position_title(board: shogi.Board, language: str) -> str:
+def position_title(board: shogi.Board, language: str, handicap: bool) -> str:
     """Names the last move and the side to move."""
-    side = word("to move", language, side=word(("black", "white")[board.turn], language))
+    side = word("to move", language, side=side_words(handicap, language)[board.turn])
     if not board.move_stack:
         return side
     move = marked_last_move(board)
@@ -155,7 +160,7 @@ def _page(
         positions=positions,
         moves=moves,
         end=end,
-        sides=_sides(record.handicap, language),
+        sides=side_words(record.handicap, language),
         kif="".join(f"{line}\n" for line in record_lines(record)),
         searched=searched,
     )
@@ -179,15 +184,9 @@ def title_of(record: GameRecord) -> str:
     return " - ".join(f"{mark} {name or '?'}" for mark, name in zip(SIDES, record.names))
 
 
-def _sides(handicap: str, language: str) -> tuple[str, str]:
-    """Names both sides."""
-    keys = ("lower", "upper") if handicap else ("black", "white")
-    return word(keys[0], language), word(keys[1], language)
-
-
 def summary_text(summary: Summary, color: int, language: str, handicap: str = "") -> str:
     """Says how well the moves of a side fit the model; empty if nothing is known."""
-    side = _sides(handicap, language)[color]
+    side = side_words(handicap, language)[color]
     parts = []
     if summary.moves:
         share = summary.first / summary.moves
@@ -210,5 +209,5 @@ def end_text(record: GameRecord, language: str) -> str:
         return word("draw", language) + in_brackets
     if record.winner is None:
         return reason
-    side = _sides(record.handicap, language)[record.winner]
+    side = side_words(record.handicap, language)[record.winner]
     return word("wins", language, side=side) + in_brackets

@@ -20,6 +20,7 @@ from pydlshogi.errors import UserError
 from pydlshogi.files import write_beside
 from pydlshogi.kifu.csa_board import position_lines
 from pydlshogi.kifu.formats import Details
+from pydlshogi.kifu.parsed_game import DRAW, END_MARKS
 from pydlshogi.match.referee import Referee, RulesBoard, Verdict
 from pydlshogi.rules import legal_moves
 
@@ -27,6 +28,11 @@ from pydlshogi.rules import legal_moves
 MOST_MOVES = 2000
 
 _STATE = "'pydlshogi "
+#: How CSA names a winner without an end mark: floodgate's summary.
+_WITHOUT_MARK = {
+    shogi.BLACK: "'summary:end:black win:white lose",
+    shogi.WHITE: "'summary:end:black lose:white win",
+}
 
 
 class GameError(UserError):
@@ -52,7 +58,7 @@ class BoardGame:
         clock: None without clocks.
 
     Attributes:
-        seconds: Time of each move.
+        seconds: Time of each move; None where it is unknown.
         left: Main time left of each side.
         result: How the game ended; None while it goes on.
         positions: SFEN of each position, one more than moves.
@@ -68,8 +74,9 @@ class BoardGame:
     ) -> None:
         self.start, self.names, self.clock = start, names, clock
         self.left = [self._first_time()] * 2
-        self.seconds: list[float] = []
+        self.seconds: list[float | None] = []
         self.result: Verdict | None = None
+        self._charged = 0.0  # of the turn that runs: its move is recorded with it
         self._replay(moves)
 
     def _first_time(self) -> float:
@@ -84,7 +91,7 @@ class BoardGame:
             self._note(move)
             self._referee.push(move)
             self.positions.append(self.board.sfen())
-        self.seconds += [0.0] * (len(moves) - len(self.seconds))
+        self.seconds += [None] * (len(moves) - len(self.seconds))
 
     @property
     def board(self) -> shogi.Board:
@@ -122,8 +129,11 @@ class BoardGame:
         self._refuse_after_end()
         if not self._referee.board.is_legal(usi):
             raise GameError(f"The move {usi[:8]!a} is not legal here.")
-        self.use_time(seconds)
-        self.seconds.append(round(seconds, 1))
+        self.charge(seconds)
+        if self.clock:
+            self.left[self.turn] += self.clock.increment
+        self.seconds.append(round(self._charged, 1))
+        self._charged = 0.0
         self._note(usi)
         self.result = self._referee.hear(usi)
         self.positions.append(self.board.sfen())
@@ -143,11 +153,11 @@ class BoardGame:
         if self.result:
             raise GameError("The game is over.")
 
-    def use_time(self, seconds: float) -> None:
-        """Takes the time of a move from the clock of the side to move."""
+    def charge(self, seconds: float) -> None:
+        """Takes time of a turn from its clock, also at an interruption: nobody gains it by one."""
+        self._charged += seconds
         if self.clock:
-            left = max(0.0, self.left[self.turn] - seconds)
-            self.left[self.turn] = left + self.clock.increment
+            self.left[self.turn] = max(0.0, self.left[self.turn] - seconds)
 
     def allowed(self) -> float:
         """Returns the seconds that the side to move may use for this move."""
@@ -155,18 +165,19 @@ class BoardGame:
         return self.left[self.turn] + self.clock.byoyomi
 
     def settle(self) -> None:
-        """Ends the game if the side to move has no legal move, as a start position may be."""
-        if not self.legal():
+        """Ends the game if the side to move has no legal move: nobody has judged its start."""
+        if not self.result and not self.legal():
             self.result = self._referee.loss("%TSUMI", "no legal move")
 
-    def take_back(self, ply: int) -> None:
+    def take_back(self, ply: int, seconds: float = 0.0) -> None:
         """Goes back to the position after ``ply`` moves; clocks stay, but one that is over begins.
 
-        Raises:
-            GameError: there is no such position.
+        The turn has lasted ``seconds``. GameError: there is no such position.
         """
         if not 0 <= ply <= len(self.moves):
             raise GameError("There is no move to take back.")
+        self.charge(seconds)
+        self._charged = 0.0
         if self.result and self.result.end_mark == "%TIME_UP":
             self.left[self.turn] = self._first_time()
         moves = tuple(self.moves[:ply])
@@ -178,15 +189,19 @@ class BoardGame:
 
     def record(self) -> GameRecord:
         """Returns the game as a record."""
-        end, board = self.result, self.board
+        winner, mark, _ = self.result or (None, None, "")
+        if mark == "%CHUDAN" and winner is not None:
+            mark = None  # with it, readers would find no winner
         return GameRecord(
             self.names,
             shogi.Board(self.start),
-            tuple(board.move_stack),
-            end.end_mark if end else None,
-            end.winner if end else None,
-            end is not None and end.winner is None and end.end_mark != "%CHUDAN",
-            Details(seconds=dict(enumerate(self.seconds, 1))),
+            tuple(self.board.move_stack),
+            mark,
+            winner,
+            winner is None and END_MARKS.get(mark or "") == DRAW,
+            Details(
+                seconds={n: time for n, time in enumerate(self.seconds, 1) if time is not None}
+            ),
         )
 
     def kif(self) -> str:
@@ -199,8 +214,9 @@ class BoardGame:
         lines.append(_STATE + json.dumps({**self.saved(), **state}))
         lines += position_lines(shogi.Board(self.start))
         for move, seconds in zip(self._referee.csa_moves, self.seconds):
-            lines += [move, f"T{int(seconds)}"]
-        lines.append(self.result.end_mark if self.result else "%CHUDAN")
+            lines += [move] if seconds is None else [move, f"T{int(seconds)}"]
+        end = self.record()
+        lines.append(end.end_mark or _WITHOUT_MARK.get(end.winner, "%CHUDAN"))
         return "".join(f"{line}\n" for line in lines)
 
     def saved(self) -> dict[str, Any]:
@@ -225,7 +241,7 @@ def restored(state: dict[str, Any]) -> BoardGame:
     clock = Clock(**state["clock"]) if state["clock"] else None
     black, white = state["names"]
     game = BoardGame(state["start"], tuple(state["moves"]), (black, white), clock)
-    game.seconds = [float(seconds) for seconds in state["seconds"]]
+    game.seconds = [None if time is None else float(time) for time in state["seconds"]]
     game.left = [float(left) for left in state["left"]]
     game.result = Verdict(*state["result"]) if state["result"] else None
     return game

@@ -102,7 +102,7 @@ class Hall:
         if "players" in wish:
             names = [self.choices.name(player) for player in chosen]
             game = BoardGame(game.start, tuple(game.moves), (names[0], names[1]), _clock(wish))
-            game.settle()
+        game.settle()
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
         table = Table(name, game, chosen, think, self, is_saved=not wish.get("exercise"))
         with self._lock:
@@ -165,10 +165,11 @@ def _ply(ply: Any, last: int) -> int:
 
 def _game_of(record: GameRecord, ply: Any) -> BoardGame:
     """Makes a game of a record, whole or up to a move."""
-    moves = tuple(move.usi() for move in record.moves)
-    game = BoardGame(record.start.sfen(), moves[: _ply(ply, len(moves))], record.names)
+    moves = tuple(move.usi() for move in record.moves)[: _ply(ply, len(record.moves))]
+    game = BoardGame(record.start.sfen(), moves, record.names)
+    game.seconds = record.seconds()[: len(moves)]
     if ply is None and (record.end_mark or record.is_drawn or record.winner is not None):
-        mark = record.end_mark or "%CHUDAN"
+        mark = record.end_mark or ("%HIKIWAKE" if record.is_drawn else "%CHUDAN")
         game.result = Verdict(record.winner, mark, "the end of the record")
     return game
 

@@ -261,12 +261,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Sends the game, then each change of it and of the analysis, until the tab closes."""
         self._send(None, "text/event-stream")
         seen = (-1, -1)
-        while True:
-            seen, events = table.news(seen, _PING)
-            texts = [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events]
-            self.wfile.write(("".join(texts) or ": alive\n\n").encode())
-            self.wfile.flush()
-            threading.Event().wait(_PAUSE)  # an analysis may write much
+        with table.watched():
+            while True:
+                seen, events = table.news(seen, _PING)
+                texts = [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events]
+                self.wfile.write(("".join(texts) or ": alive\n\n").encode())
+                self.wfile.flush()
+                threading.Event().wait(_PAUSE)  # an analysis may write much
 
     # POST
 

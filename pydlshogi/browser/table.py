@@ -62,17 +62,18 @@ class Table:
         self.name, self.game, self.players = name, game, list(players)
         self.changed = threading.Condition(threading.RLock())
         self.version = self.heard = 0
-        self.shown: dict[str, Any] = {"lines": {"ply": -1, "lines": []}, "page": {}}
+        self.shown: dict[str, Any] = {"lines": {"ply": -1, "model": 0, "lines": []}, "page": {}}
         self._think = min(max(think, _LEAST_THINK), _MOST_THINK)
         self._hall, self._is_saved = hall, is_saved
-        self._paused, self._error = paused, ""
+        self._paused, self._error, self._has_failed = paused, "", False
         self._is_thinking = False
-        self._turn_began = time.monotonic()
+        self._turn_began: float | None = None
         self._timer: threading.Timer | None = None
         self._seats: list[Seat | None] = [None, None]
         #: Numbers of the newest analysis and of the newest page: older ones end.
         self._newest = {"lines": 0, "page": 0}
         self._study: Study | None = None
+        self._watchers = 0
 
     # What the browser sees
 
@@ -97,6 +98,7 @@ class Table:
                 "handicap": handicap_of(game.start),
                 "thinking": self._is_thinking,
                 "error": self._error,
+                "failed": self._has_failed,
             }
 
     def clock(self) -> dict[str, Any]:
@@ -106,6 +108,19 @@ class Table:
             if self._timer:
                 left[self.game.turn] -= self._used()
             return {"left": left, "runs": bool(self._timer)}
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Counts a tab; the last one to leave ends the analysis, which nobody sees any more."""
+        with self.changed:
+            self._watchers += 1
+        try:
+            yield
+        finally:
+            with self.changed:
+                self._watchers -= 1
+                if not self._watchers:
+                    self.analyze(None)
 
     def news(
         self, seen: tuple[int, int], seconds: float
@@ -165,21 +180,20 @@ class Table:
     def take_back(self, ply: int) -> None:
         """Goes back to the position after ``ply`` moves; raises GameError."""
         with self.changed:
-            self.game.take_back(ply)
+            self.game.take_back(ply, self._used())
             self._has_changed()
 
     def pause(self, paused: bool) -> None:
         """Stops or continues clocks and engines; going on starts a new engine after a fault."""
         with self.changed:
-            if paused and self._timer:
-                side = self.game.turn
-                self.game.left[side] = max(0.0, self.game.left[side] - self._used())
+            self.game.charge(self._used())
             self._paused = paused
             self._has_changed()
 
     def seat_players(self, players: Sequence[Player], think: float) -> None:
         """Changes the players; the game goes on."""
         with self.changed:
+            self.game.charge(self._used())
             self.players = list(players)
             self._think = min(max(think, _LEAST_THINK), _MOST_THINK)
             black, white = map(self._hall.choices.name, players)
@@ -205,13 +219,14 @@ class Table:
     # The course of the game
 
     def _used(self) -> float:
-        return time.monotonic() - self._turn_began
+        """Returns the seconds of the turn; 0 while none runs."""
+        return 0.0 if self._turn_began is None else time.monotonic() - self._turn_began
 
     def _has_changed(self) -> None:
         """Saves and shows a change, and lets the side to move think. The lock is held."""
         self.version += 1
-        self._error = ""
-        self._is_thinking = False
+        self._error, self._has_failed = "", False
+        self._is_thinking, self._turn_began = False, None
         if self._timer:
             self._timer.cancel()
             self._timer = None
@@ -273,7 +288,7 @@ class Table:
                 if wanted():  # the game waits; nothing of it is lost
                     self._paused = True
                     self._has_changed()
-                    self._error = str(error)
+                    self._error, self._has_failed = str(error), True
             return
         with self.changed:
             if answer is None or not wanted():
@@ -338,7 +353,8 @@ class Table:
         if ply is not None:
             found = self._hall.thoughts.lines(model, self.record(ply), _LONGEST_ANALYSIS)
             steps = ({"lines": lines} for lines in found)
-        self._show("lines", {"ply": -1 if ply is None else ply, "lines": []}, steps)
+        content = {"ply": -1 if ply is None else ply, "model": model, "lines": []}
+        self._show("lines", content, steps)
 
     def search(self, ply: int, seconds: float, model: int = 0) -> dict[str, Any] | None:
         """Searches the position after ``ply`` moves for some seconds.

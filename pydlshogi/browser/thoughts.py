@@ -17,6 +17,7 @@ from pydlshogi.browser.choices import Model
 from pydlshogi.browser.game import GameError
 from pydlshogi.drawing.notation import line_text, marked_move_text
 from pydlshogi.drawing.page import render_page
+from pydlshogi.rules import can_declare_win
 
 #: Moves of an opinion, lines of a search, moves of a line, and filters that are shown.
 _MOVES, _LINES, _LINE_MOVES, _FILTERS = 8, 5, 8, 12
@@ -90,7 +91,7 @@ class Thoughts:
         """Searches the last position of a game; yields the best lines again and again.
 
         Each line has ``win``, Black's chance; ``nodes``, the visits of the search; ``moves`` in
-        USI notation and their ``texts``.
+        USI notation and their ``texts``, both empty where the side to move may declare victory.
 
         Raises:
             GameError: The model has no value, so that it cannot search.
@@ -106,7 +107,7 @@ class Thoughts:
 
         board, searcher = record.board(), Searcher(self._network(model), seconds)
         for opinion in searcher.better_opinions(record, _PAUSE):
-            yield [
+            found = [
                 {
                     "win": seen_by_black(row.value, board.turn),
                     "nodes": opinion.nodes,
@@ -116,6 +117,8 @@ class Thoughts:
                 for row in opinion.candidates[:_LINES]
                 if row.line and row.value is not None
             ]
+            won: dict[str, Any] = {"win": 1.0 - board.turn, "nodes": 0, "moves": [], "texts": []}
+            yield found or [won] * can_declare_win(board)
 
     def study(self, model: int, record: GameRecord) -> Study:
         """Prepares the analysis of a game."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 import webbrowser
 from collections.abc import Sequence
 
@@ -87,18 +89,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         print(f"The games are saved in {args.games}. Ctrl-C ends the program. The board:")
         print(server.address, flush=True)
-        if not args.no_browser and not _open(server.address):
-            print("No browser could be started. Open this address yourself.", flush=True)
+        if not args.no_browser:  # some commands of $BROWSER end only with the browser
+            threading.Thread(target=_open, args=(server.address,), daemon=True).start()
         server.serve_forever()
     return 0
 
 
-def _open(address: str) -> bool:
-    """Opens a browser; returns False if there is none, or no display for it."""
+def _open(address: str) -> None:
+    """Opens a browser, or says that there is none, or no display for it."""
     has_display = os.name == "nt" or sys.platform == "darwin"
-    if not (has_display or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return False  # a browser of the terminal would hide the address
-    try:
-        return webbrowser.open(address)
-    except webbrowser.Error:
-        return False
+    has_display = has_display or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    with contextlib.suppress(webbrowser.Error):
+        # A browser of the terminal would hide the address.
+        if has_display and webbrowser.open(address):
+            return
+    print("No browser could be started. Open this address yourself.", flush=True)

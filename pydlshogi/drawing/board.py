@@ -33,7 +33,7 @@ from pydlshogi.drawing.canvas import (
 )
 from pydlshogi.drawing.font import japanese_figure
 from pydlshogi.drawing.notation import FILES, PIECES, RANKS, SIDES
-from pydlshogi.drawing.words import word
+from pydlshogi.drawing.words import side_words, word
 from pydlshogi.figure import save_figure
 
 
@@ -49,7 +49,7 @@ class Diagram:
     """A position and what to draw on it; the last move on its stack is marked.
 
     ``arrows`` are moves, the best first. ``heat`` are probabilities by square, ``black_win`` that
-    of Black's win; what is missing is not drawn.
+    of Black's win; what is missing is not drawn. ``handicap`` says that the game has one.
     """
 
     board: shogi.Board
@@ -57,6 +57,7 @@ class Diagram:
     arrows: Sequence[Arrow] = ()
     heat: Mapping[int, float] = field(default_factory=dict)
     black_win: float | None = None
+    handicap: bool = False
 
 
 #: Limits of the axes around the board.
@@ -111,9 +112,9 @@ def _shapes(diagram: Diagram, language: str) -> Iterator[Shape]:
         piece = board.piece_at(square)
         if piece:
             yield from _piece(piece.piece_type, piece.color, *_center(square))
-    for color in shogi.COLORS:
+    for color, name in enumerate(side_words(diagram.handicap, language)):
         places[color] = _places_in_hand(board, color)
-        yield from _hand(board, color, language, places[color])
+        yield from _hand(board, color, name, language, places[color])
     yield from _arrows(diagram, places[board.turn])
     if diagram.black_win is not None:
         yield from _value(diagram.black_win)
@@ -174,15 +175,14 @@ def _places_in_hand(board: shogi.Board, color: int) -> dict[int, _Point]:
 
 
 def _hand(
-    board: shogi.Board, color: int, language: str, places: dict[int, _Point]
+    board: shogi.Board, color: int, name: str, language: str, places: dict[int, _Point]
 ) -> Iterator[Shape]:
     """Draws the pieces in hand of a side on their stand, and its name above it."""
     x, y = _STANDS[color]
     width, height = _STAND_WIDTH, _STAND_HEIGHT
     yield Box(x, y, width, height, BOARD, edge=LINE, line=0.8, alpha=0.55, radius=0.15)
     middle, top = x + width / 2, y + height
-    name = f"{SIDES[color]} {word(('black', 'white')[color], language)}"
-    yield Text(name, middle, top + 0.35, 0.30)
+    yield Text(f"{SIDES[color]} {name}", middle, top + 0.35, 0.30)
     if not places:
         yield Text(word("none", language), middle, top - 0.6, 0.30)
     for kind, place in places.items():

@@ -116,6 +116,12 @@ def end_reason(mark: str | None, language: str) -> str:
     return words[LANGUAGES.index(language)] if words else ""
 
 
+def side_words(handicap: object, language: str) -> tuple[str, str]:
+    """Names Black and White, who have other names in a game with a handicap."""
+    keys = ("lower", "upper") if handicap else ("black", "white")
+    return word(keys[0], language), word(keys[1], language)
+
+
 def word(key: str, language: str, **values: object) -> str:
     """Returns the text with a name, in one of :data:`LANGUAGES`, with the values filled in."""
     return _WORDS[key][LANGUAGES.index(language)].format(**values)

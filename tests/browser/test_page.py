@@ -173,7 +173,7 @@ def test_a_mate_shows_the_winner(page):
     page.new(start={"sfen": "sfen k8/2G6/1P7/9/9/9/9/9/8K b G 1"})
     page.play("G*8b")
     page.wait("return game.result !== null")
-    assert "Black wins" in page.text("status")
+    assert "Black wins: no legal move" in page.text("status")
 
 
 @pytest.mark.parametrize("sign", ["+", ""])
@@ -291,8 +291,35 @@ def test_a_dead_engine_is_told_and_a_new_one_is_offered(page):
     page.play("7g7f")
     page.wait("return game.error")
     assert "dies ended" in page.text("message")
+    assert "engine has failed" in page.text("message")
     page.press("pause")
     page.wait("return game.moves.length === 2")
+
+
+def test_the_message_of_an_engine_that_failed_ends_with_the_failure(page):
+    page.new([HUMANS[0], {"kind": "engine", "number": 1}])
+    page.play("7g7f")
+    page.wait("return game.error")
+    page.press("undo")
+    page.wait("return game.moves.length === 0")
+    assert page.text("message") == ""
+
+
+def test_a_game_that_cannot_be_saved_is_told_until_another_one_is_opened(page, server):
+    page.new()
+    other = page.client.new()
+    shutil.rmtree(server.hall.folder)
+    page.play("7g7f")
+    page.wait("return document.getElementById('message').textContent.startsWith('The game cannot')")
+    page.script("open(arguments[0])", other)
+    page.wait("return game !== null")
+    assert page.text("message") == ""
+
+
+def test_a_record_without_a_result_is_no_draw(page):
+    page.name = page.client.post("new", start=csa("PI\n+\n+7776FU\n-3334FU\n%FUZUMI\n"))["name"]
+    page.open(page.name)
+    assert page.text("status") == "The record ends here."
 
 
 def test_a_record_is_opened_from_a_file_with_its_names_as_text(page, tmp_path):
@@ -339,7 +366,8 @@ def test_the_views_of_the_network_are_shown(page):
     page.script("localStorage.clear()")
 
 
-def test_an_own_mistake_becomes_an_exercise_that_is_not_saved(page):
+def practised(page):
+    """Ends a game with a mistake of Black's."""
     # Both sides have a mate in one.
     page.new(start={"sfen": "sfen k8/2G6/1P7/9/9/9/7p1/6g2/8K b Gg 1"})
     page.play("7b7a")
@@ -348,6 +376,10 @@ def test_an_own_mistake_becomes_an_exercise_that_is_not_saved(page):
     page.wait("return game.result !== null && values.length === 2")
     # The network of the test is not trained, so it suspects nothing. The search finds the mate.
     page.script("values = [0.9, 0.1]; draw()")
+
+
+def test_an_own_mistake_becomes_an_exercise_that_is_not_saved(page):
+    practised(page)
     page.press("practise")
     page.wait(
         "return exercise && exercise.table === name && game && game.moves.length === 0", seconds=180
@@ -358,6 +390,84 @@ def test_an_own_mistake_becomes_an_exercise_that_is_not_saved(page):
     assert len(page.client.get("games")) == 1
     page.press("practise")
     page.wait("return exercise === null && name === arguments[0]", page.name)
+
+
+def test_a_second_click_starts_no_second_exercise_and_a_failed_judgement_is_told(page):
+    practised(page)
+    page.script("actions.practise(); actions.practise()")
+    assert page.text("message") == ""
+    page.wait("return exercise && exercise.table === name && game", seconds=180)
+    page.script(
+        "const before = ask;"
+        "ask = (path, wish) => path.endsWith('/search') ? {line: null} : before(path, wish)"
+    )
+    page.play("7b7a")
+    page.wait("return document.getElementById('status').textContent.includes('could not judge')")
+
+
+def test_an_exercise_ends_when_another_game_is_opened_meanwhile(page):
+    practised(page)
+    other = page.client.new()
+    page.script("actions.practise(); open(arguments[0])", other)
+    page.wait("return game !== null")
+    # Both searches of the exercise would have ended.
+    page.wait(
+        "return performance.now() > arguments[0]", page.script("return performance.now()") + 7000
+    )
+    assert page.script("return [exercise, name]") == [None, other]
+    assert page.text("message") == ""
+
+
+def test_where_a_side_may_declare_the_hint_says_so(page):
+    page.new(start={"sfen": "sfen 4K4/GGGGSSSSR/+R8/9/9/9/9/9/4k4 b 2B 1"})
+    page.press("hint")
+    page.wait("return document.getElementById('status').textContent.includes('Declare victory')")
+
+
+def test_another_model_ends_the_search_of_the_one_before(page, server):
+    page.new()
+    page.script("document.querySelector('[data-show=lines]').click()")
+    page.wait("return document.getElementById('lines').textContent.includes('positions')")
+    Select(page.driver.find_element(By.ID, "model")).select_by_index(1)
+    page.wait("return lines.ply === -1")
+    assert server.hall.table(page.name).shown["lines"]["ply"] == -1
+    page.wait(
+        "return performance.now() > arguments[0]", page.script("return performance.now()") + 1000
+    )
+    assert page.text("lines") == ""
+    page.script(
+        "lines = {ply: 0, model: 0, lines: [{win: 1, texts: ['x'], nodes: 1}]}; drawLines()"
+    )
+    assert page.text("lines") == ""
+    page.script("localStorage.clear()")
+
+
+def test_a_game_that_is_left_is_not_searched_any_more(page, server):
+    page.new()
+    page.script("document.querySelector('[data-show=lines]').click()")
+    page.wait("return document.getElementById('lines').textContent.includes('positions')")
+    page.script("open(arguments[0])", page.client.new())
+    page.wait("return document.getElementById('lines').textContent.includes('positions')")
+    wait_for_end(server.hall.table(page.name))
+    page.script("localStorage.clear()")
+
+
+def test_the_search_ends_with_a_hidden_tab_and_begins_again_with_it(page, server):
+    page.new()
+    page.script("document.querySelector('[data-show=lines]').click()")
+    page.wait("return document.getElementById('lines').textContent.includes('positions')")
+    page.script("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.script("document.onvisibilitychange()")
+    wait_for_end(server.hall.table(page.name))
+    page.script("delete document.hidden; document.onvisibilitychange()")
+    page.wait("return lines.ply === 0 && lines.lines.length")
+    assert server.hall.table(page.name).shown["lines"]["ply"] == 0
+    page.script("localStorage.clear()")
+
+
+def wait_for_end(table):
+    """Waits until the server searches nothing for a table."""
+    WebDriverWait(None, 10, 0.1).until(lambda _: table.shown["lines"]["ply"] == -1)
 
 
 def test_a_model_without_a_value_hides_the_value_and_says_so(page):
@@ -374,6 +484,14 @@ def test_the_language_can_be_switched(page):
     assert "手番" in page.text("status")
     page.press("language")
     assert "to move" in page.text("status")
+
+
+def test_another_language_does_not_turn_the_clock_back(page):
+    page.new(clock={"main": 600})
+    page.wait("return performance.now() - clockAt > 2500")
+    left = page.script("const before = time(0); actions.language(); return [before, time(0)]")
+    page.press("language")
+    assert left[1] <= left[0]
 
 
 def sentences():

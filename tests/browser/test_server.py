@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -234,6 +235,65 @@ def test_the_names_of_a_record_are_kept_as_text(client):
     assert state["result"]["winner"] == shogi.BLACK
 
 
+def opened(client, text, name="a.csa", **wish):
+    """Opens a record; returns its name."""
+    record = base64.b64encode(text.encode()).decode()
+    return client.post("new", start={"record": record, "file": name}, **wish)["name"]
+
+
+def saved(client, name):
+    """Reads what a game is saved as."""
+    files = {f"a.{kind}": client.get(f"game/{name}/{kind}").encode() for kind in ("csa", "kif")}
+    return [parse_record(*file, needs_moves=False) for file in files.items()]
+
+
+MOVES = "PI\n+\n+7776FU\n-3334FU\n"
+KIF = "   1 ７六歩(77)   ( 0:12/00:00:12)\n   2 ３四歩(33)\n"
+
+
+@pytest.mark.parametrize("mark", ["FUZUMI", "MATTA", "ERROR", "OUTE_SENNICHITE", "CHUDAN"])
+def test_an_unknown_result_of_a_record_is_saved_as_unknown(mark, client):
+    name = opened(client, f"{MOVES}%{mark}\n")
+    assert client.state(name)["result"]["end_mark"] == f"%{mark}"
+    for record in saved(client, name):
+        assert (record.winner, record.is_drawn) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("end", "winner"),
+    [("引き分け", None), ("先手の勝ち", shogi.BLACK), ("後手の勝ち", shogi.WHITE)],
+)
+def test_a_result_without_an_end_mark_is_saved_in_both_files(end, winner, client):
+    name = opened(client, f"手合割：平手\n{KIF}まで2手で{end}\n", "a.kif")
+    assert client.state(name)["result"]["winner"] == winner
+    for record in saved(client, name):
+        assert (record.winner, record.is_drawn) == (winner, winner is None)
+
+
+def test_a_record_that_ends_in_mate_has_a_winner_without_a_mark(client):
+    game = BoardGame("k8/2G6/1P7/9/9/9/9/9/8K b G 1")
+    game.play("G*8b")
+    state = client.state(opened(client, game.csa({}).replace("%TORYO\n", "")))
+    assert state["result"]["winner"] == shogi.BLACK and state["result"]["reason"] == "no legal move"
+
+
+def test_the_times_of_a_record_are_kept_and_unknown_ones_are_left_out(client):
+    name = opened(client, f"手合割：平手\n{KIF}", "a.kif")
+    assert client.state(name)["seconds"] == [12.0, None]
+    for record in saved(client, name):
+        assert record.seconds() == [12.0, None]
+    restored = client.new(start={"game": name})
+    assert [record.seconds() for record in saved(client, restored)] == [[None, None]] * 2
+
+
+def test_a_game_that_cannot_be_saved_is_told_and_no_engine_is_blamed(client, server):
+    name = client.new()
+    shutil.rmtree(server.hall.folder)
+    client.post(f"game/{name}/move", move="7g7f", ply=0)
+    state = client.state(name)
+    assert "cannot be saved" in state["error"] and not state["failed"]
+
+
 # Clocks
 
 
@@ -252,7 +312,7 @@ def test_a_clock_of_increments_alone_begins_with_one(client):
 
 def test_a_side_that_lost_on_time_has_time_after_taking_back():
     game = BoardGame(moves=("7g7f", "3c3d"), clock=Clock(100, 0, 0))
-    game.use_time(100)
+    game.charge(100)
     game.end_by_time()
     game.take_back(0)
     assert game.allowed() == 100 and not game.result
@@ -280,6 +340,21 @@ def test_an_increment_is_added_and_byoyomi_is_not_used_up(client):
     assert client.state(name)["left"][0] == 0 and not client.state(name)["result"]
 
 
+def test_no_side_gains_time_by_an_interruption(client):
+    name = client.new(clock={"main": 100})
+    for what in ("players", "pause"):  # to go on without a pause is one, too
+        time.sleep(0.6)
+        client.post(f"game/{name}/{what}", players=HUMANS)
+    assert client.state(name)["left"][0] < 98.9
+    client.post(f"game/{name}/move", move="7g7f", ply=0)
+    assert client.state(name)["seconds"][0] > 1.1
+    time.sleep(1.5)
+    client.post(f"game/{name}/back", ply=0)
+    assert client.state(name)["left"][1] < 98.6
+    client.post(f"game/{name}/move", move="7g7f", ply=0)
+    assert client.state(name)["seconds"][0] < 1.5  # none of White's
+
+
 # Engines
 
 
@@ -298,7 +373,8 @@ def test_a_dead_engine_is_told_and_a_new_one_plays_on(client):
     name = client.new([{"kind": "human"}, {"kind": "engine", "number": 1}])
     client.post(f"game/{name}/move", move="7g7f", ply=0)
     state = client.until(name, lambda state: state["error"])
-    assert "dies ended" in state["error"] and state["paused"] and state["moves"] == ["7g7f"]
+    assert "dies ended" in state["error"] and state["failed"]
+    assert state["paused"] and state["moves"] == ["7g7f"]
     client.post(f"game/{name}/pause", paused=False)
     state = client.until(name, lambda state: len(state["moves"]) == 2)
     assert state["moves"][1] == "3c3d" and not state["error"]
@@ -407,8 +483,39 @@ def test_a_search_gives_the_best_line_with_black_s_chance(sfen, move, text, win,
     assert line["nodes"] > 0
 
 
+def test_a_search_where_a_side_may_declare_says_that_it_has_won(client):
+    name = client.new(start={"sfen": "sfen 4K4/GGGGSSSSR/+R8/9/9/9/9/9/4k4 b 2B 1"})
+    line = client.post(f"game/{name}/search", ply=0, seconds=1)["line"]
+    assert (line["win"], line["moves"], line["texts"]) == (1, [], [])
+
+
+def test_an_analysis_ends_with_the_last_tab(client, server):
+    name = client.new()
+    shown = server.hall.table(name).shown
+
+    def wait_until(condition):
+        end = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    with client.watching(name):
+        with client.watching(name):
+            client.post(f"game/{name}/analyze", ply=0)
+            wait_until(lambda: shown["lines"]["lines"])
+        time.sleep(2)
+        assert shown["lines"]["ply"] == 0
+    wait_until(lambda: shown["lines"]["ply"] == -1)
+
+
 def test_an_analysis_shows_better_and_better_lines_until_it_is_ended(client):
     name = client.new()
+    with client.watching(name):
+        is_analyzed(client, name)
+
+
+def is_analyzed(client, name):
+    ended = {"ply": -1, "model": 0, "lines": []}
     client.post(f"game/{name}/analyze", ply=0)
     first = client.until_shown(name, lambda shown: shown["lines"]["lines"])["lines"]
     more = client.until_shown(
@@ -420,9 +527,9 @@ def test_an_analysis_shows_better_and_better_lines_until_it_is_ended(client):
     )
     assert more["lines"]["ply"] == 0 and 1 < len(more["lines"]["lines"]) <= 5
     client.post(f"game/{name}/analyze")
-    assert client.shown(name)["lines"] == {"ply": -1, "lines": []}
+    assert client.shown(name)["lines"] == ended
     time.sleep(1)
-    assert client.shown(name)["lines"] == {"ply": -1, "lines": []}
+    assert client.shown(name)["lines"] == ended
     assert "position" in client.refused(f"game/{name}/analyze", ply=5)
     assert "position" in client.refused(f"game/{name}/search", ply=5)
 

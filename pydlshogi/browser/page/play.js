@@ -23,7 +23,8 @@ let opinion = null;      // the model's moves in the position shown
 let hint = null;
 let blunder = 0;         // what a person's newest move has cost, if it was a mistake
 let judged = "";         // the moves after which that was asked
-let lines = { ply: -1, lines: [] };
+const NO_LINES = { ply: -1, model: 0, lines: [] };
+let lines = NO_LINES;
 let page = {};           // the progress of the game's page
 let maps = [], chosenMap = null, askedSquare = null;
 let exercise = null;     // the mistake that one practises: its game, the ones left, and what is said
@@ -75,6 +76,8 @@ function listen() {
   events = null;
   if (!name || document.hidden) return;
   events = new EventSource(`game/${name}/events`);
+  // The server has ended the search if this was the game's only stream.
+  events.onopen = () => { lines = NO_LINES; if (game) analyze(); };
   events.addEventListener("state", (event) => receive(JSON.parse(event.data)));
   events.addEventListener("shown", (event) => {
     if (!game) return;
@@ -94,6 +97,7 @@ function listen() {
 function receive(state) {
   const follows = !game || ply === last() || state.moves.length < last();
   const isNew = !game || state.moves.join() !== game.moves.join();
+  if (game && game.error && !state.error) complain("");
   game = state;
   clockAt = performance.now();
   busy = false;
@@ -102,17 +106,23 @@ function receive(state) {
     blunder = 0;
   }
   if (follows || ply > last()) ply = last();
-  sides = [side(0).split(" ")[0], side(1).split(" ")[0]].map((text, color) =>
-    game.handicap ? "下上"[color] + "手" : language === "ja" ? text : ["先手", "後手"][color]);
+  nameSides();
   if (exercise && exercise.table === name) judgeExercise();
   if (isNew || !values.length) think();
   draw();
 }
 
+function nameSides() {
+  sides = [side(0).split(" ")[0], side(1).split(" ")[0]].map((text, color) =>
+    game.handicap ? "下上"[color] + "手" : language === "ja" ? text : ["先手", "後手"][color]);
+}
+
 function open(wanted) {
   if (exercise && wanted !== exercise.table) exercise = null;
+  complain("");
   name = wanted;
   game = null;
+  lines = NO_LINES;
   values = [];
   page = {};
   history.replaceState(null, "", `?game=${name}`);
@@ -152,11 +162,17 @@ async function think() {
       if (number !== asked) return;
       maps = found;
     }
-    if (shows("lines") && hasValue() && lines.ply !== ply) await tell("analyze", { ply, model: model() });
+    await analyze();
     drawMaps();
   } catch (error) {
     if (number === asked) complain(error.message);
   }
+}
+
+const hasLines = () => lines.ply === ply && lines.model === model();
+
+async function analyze() {
+  if (!document.hidden && shows("lines") && hasValue() && !hasLines()) await tell("analyze", { ply, model: model() });
 }
 
 const loss = (n) => {  // of the side that made move n, from 1
@@ -179,7 +195,7 @@ function draw() {
   let above = "";
   if (shows("arrows") && opinion)
     above += arrows(opinion.moves.filter((move, n) => move.p !== null && (n === 0 || move.p > 0.01)), places[turn]);
-  if (hint && hint.ply === ply) above += arrows([{ usi: hint.usi, p: 1 }], places[turn]);
+  if (hint && hint.ply === ply && hint.usi) above += arrows([{ usi: hint.usi, p: 1 }], places[turn]);
   board.innerHTML = svg + targets() + above + ghost(turn);
   board.setAttribute("aria-label", `${word("toMove", { side: side(turn) })} ${position}`);
   element("slider").max = last();
@@ -264,9 +280,11 @@ function status() {
   let sentence;
   if (ply < last()) sentence = word("earlier", { n: ply, m: last() });
   else if (end) {
-    const why = word(end.end_mark.replace(/^%[+-]?/, ""));
+    // A mate has the mark of a resignation: readers of CSA find no winner after %TSUMI.
+    const mark = end.reason === "no legal move" ? "TSUMI" : end.end_mark.replace(/^%[+-]?/, "");
+    const why = word(mark), isDrawn = ["SENNICHITE", "JISHOGI", "HIKIWAKE", "MAX_MOVES"].includes(mark);
     sentence = end.winner !== null ? word("wins", { side: side(end.winner), why })
-      : end.end_mark === "%CHUDAN" ? word("over") : word("draw", { why });
+      : word(isDrawn ? "draw" : "over", { why });
   } else if (game.paused) sentence = word("paused");
   else {
     sentence = word(game.thinking ? "thinking" : "toMove", { side: side(game.turn) });
@@ -278,7 +296,7 @@ function status() {
   if (exercise && exercise.table === name) sentence = exercise.said;
   element("status").textContent = sentence;
   if (game.error) {
-    element("message").textContent = (game.paused ? word("engineFailed") + " " : "") + translated(game.error);
+    element("message").textContent = (game.failed ? word("engineFailed") + " " : "") + translated(game.error);
     element("message").hidden = false;
     clearTimeout(complain.timer);
   }
@@ -292,42 +310,54 @@ const mistakes = () => game.moves.map((_, at) => ({ n: at + 1, color: (at + firs
 
 async function chanceOf(color, table, at) {
   const { line } = await ask(`game/${table}/search`, { ply: at, seconds: 2, model: model() });
-  return line ? { win: color ? 1 - line.win : line.win, move: line.texts[0] } : null;
+  return line ? { win: color ? 1 - line.win : line.win, move: line.texts[0] || word("declare") } : null;
 }
 
+// Another game may be opened meanwhile: then "exercise" is another one, or none.
 async function nextExercise() {
+  const now = exercise;
+  let said = word("noMistakes");
+  now.runs = true;
+  buttons();
   try {
-    while (exercise.left.length) {
-      const { n, color } = exercise.left.shift();
-      const best = await chanceOf(color, exercise.game, n - 1), after = await chanceOf(color, exercise.game, n);
+    while (now.left.length) {
+      const { n, color } = now.left.shift();
+      const best = await chanceOf(color, now.game, n - 1);
+      if (now !== exercise) return;
+      const after = await chanceOf(color, now.game, n);
+      if (now !== exercise) return;
       const cost = best && after ? best.win - after.win : 0;
       if (cost < LOSS) continue;
-      const start = { game: exercise.game, ply: n - 1 }, human = { kind: "human" };
+      const start = { game: now.game, ply: n - 1 }, human = { kind: "human" };
       const made = await ask("new", { start, players: [human, human], exercise: true });
+      if (now !== exercise) return;
       const task = word("exercise", { n: Math.round(100 * cost) });
-      Object.assign(exercise, { n, color, best, task, table: made.name, judged: false });
+      Object.assign(now, { n, color, best, task, table: made.name, judged: "", runs: false });
       flipped = Boolean(color);
       return open(made.name);
     }
-    complain(word("noMistakes"));
   } catch (error) {
-    complain(error.message);
+    if (now !== exercise) return;
+    said = error.message;
   }
-  if (name !== exercise.game) open(exercise.game);
   exercise = null;
+  if (name !== now.game) open(now.game);
+  else draw();
+  complain(said);
 }
 
 async function judgeExercise() {
-  if (last() < exercise.n) Object.assign(exercise, { judged: false, said: exercise.task });
-  if (last() !== exercise.n || exercise.judged) return;
-  exercise.judged = true;
-  exercise.said = word("judging");
-  const now = exercise, end = game.result;
-  const found = end ? { win: end.winner === now.color ? 1 : 0 }
+  const now = exercise, end = game.result, answer = game.moves[now.n - 1] || (end && end.end_mark) || "";
+  if (!answer) Object.assign(now, { judged: "", said: now.task });
+  if (!answer || now.judged === answer || last() > now.n) return;
+  now.judged = answer;
+  now.said = word("judging");
+  const found = end ? { win: end.winner === null ? 0.5 : end.winner === now.color ? 1 : 0 }
     : await chanceOf(now.color, name, last()).catch(() => null);
-  if (now !== exercise || !found) return;
-  const cost = now.best.win - found.win;
-  now.said = word(cost < 0.03 ? "solved" : "missed", { n: Math.round(100 * cost), move: now.best.move });
+  if (now !== exercise || now.judged !== answer) return;
+  const cost = found && now.best.win - found.win;
+  now.said = found ? word(cost < 0.03 ? "solved" : "missed", { n: Math.round(100 * cost), move: now.best.move })
+    : word("unjudged");
   status();
 }
 
@@ -362,9 +392,10 @@ function buttons() {
   set("resign", mine());
   set("declare", mine() && game.declare);
   document.querySelector("[data-do=declare]").hidden = !game.declare;
-  set("pause", !game.result, word(!game.paused ? "pause" : game.error ? "renew" : "resume"));
+  set("pause", !game.result, word(!game.paused ? "pause" : game.failed ? "renew" : "resume"));
   set("fork", ply < last() || game.result);
-  set("practise", exercise || mistakes().length, word(exercise ? "next" : "practise"));
+  const runs = exercise && exercise.runs;
+  set("practise", !runs && (exercise || mistakes().length), word(runs ? "checking" : exercise ? "next" : "practise"));
   const isOver = game.result || ply < last();
   document.querySelector("[data-do=practise]").hidden = !hasValue() || !(exercise || isOver);
   const isMade = page.ready === false && !page.error;
@@ -407,7 +438,7 @@ function drawMoves() {
   body.replaceChildren(...[word("startMove"), ...game.texts].map((text, n) => {
     const row = document.createElement("tr"), cost = n ? loss(n) : 0;
     const win = shows("value") && values[n] !== undefined && values[n] !== null ? percent(values[n]) : "";
-    [n || "", text, n && game.clock ? `${game.seconds[n - 1]} s` : "", win, shows("value") && cost >= LOSS ? `−${Math.round(100 * cost)}` : ""]
+    [n || "", text, n && game.clock && game.seconds[n - 1] !== null ? `${game.seconds[n - 1]} s` : "", win, shows("value") && cost >= LOSS ? `−${Math.round(100 * cost)}` : ""]
       .forEach((content) => row.insertCell().textContent = content);
     row.classList.toggle("now", n === ply);
     row.onclick = () => show(n);
@@ -427,10 +458,10 @@ function drawOpinion() {
 }
 
 function drawLines() {
-  const found = lines.ply === ply && shows("lines") ? lines.lines : [];
-  const texts = found.map((line) => `☗ ${percent(line.win)} ${line.texts.join(" ")}`);
+  const on = shows("lines") && hasValue() && hasLines(), found = on ? lines.lines : [];
+  const texts = found.map((line) => `☗ ${percent(line.win)} ${line.texts.join(" ") || word("declare")}`);
   if (found.length) texts[0] += ` (${word("nodes", { n: found[0].nodes })})`;
-  else if (shows("lines") && lines.ply === ply) texts.push(lines.error ? translated(lines.error) : word("searching"));
+  else if (on) texts.push(lines.error ? translated(lines.error) : word("searching"));
   element("lines").replaceChildren(...texts.map((content) => {
     const item = document.createElement("li");
     item.textContent = content;
@@ -609,11 +640,13 @@ const actions = {
     tell("back", { ply: to });
   },
   hint: async () => {
-    const at = ply, best = hasValue() ? await tell("search", { ply: at, seconds: 1, model: model() })
+    const at = ply, table = name, best = hasValue() ? await tell("search", { ply: at, seconds: 1, model: model() })
       : { line: await ask(`game/${name}/opinion?model=${model()}&ply=${at}`).catch(() => null) };
     const line = best && best.line;
-    if (!line || at !== ply || !line.moves.length) return;
-    hint = line.texts ? { ply: at, usi: line.moves[0], text: line.texts[0] } : { ply: at, ...line.moves[0] };
+    if (!best || at !== ply || table !== name) return;
+    if (line && line.texts && !line.texts.length) hint = { ply: at, text: word("declare") };
+    else if (!line || !line.moves.length) return complain(word("noHint"));
+    else hint = line.texts ? { ply: at, usi: line.moves[0], text: line.texts[0] } : { ply: at, ...line.moves[0] };
     draw();
   },
   resign: () => { if (confirm(word("sure"))) tell("resign", { ply: last() }); },
@@ -622,7 +655,7 @@ const actions = {
   fork: () => newGame("here"),
   practise: () => {
     if (!exercise) exercise = { game: name, left: mistakes() };
-    nextExercise();
+    if (!exercise.runs) nextExercise();
   },
   page: () => tell("page", { model: model() }),
   ask: () => newGame("even"),
@@ -631,7 +664,10 @@ const actions = {
     language = language === "ja" ? "en" : "ja";
     remembered("language", language);
     nameAll();
-    if (game) receive(game);
+    if (!game) return;
+    nameSides();
+    draw();
+    drawMaps();
   },
   sfen: () => copyAndSay(game.positions[ply]),
   kif: async () => copyAndSay(await (await fetch(`game/${name}/kif`)).text()),
@@ -783,14 +819,20 @@ all("[data-show]").forEach((box) => {
       if (box.dataset.show === one && box.checked)
         element("shows").querySelector(`[data-show=${other}]`).checked = false;
     if (box.dataset.show === "lines" && !box.checked && name) tell("analyze", {});
-    if (box.dataset.show === "lines") lines.ply = -1;
+    if (box.dataset.show === "lines") lines = NO_LINES;
     if (!game) return;
     think();
     draw();
     drawMaps();
   };
 });
-element("model").onchange = () => { values = []; lines.ply = -1; if (game) { think(); draw(); } };
+element("model").onchange = () => {
+  values = [];
+  if (!game) return;
+  if (shows("lines")) tell("analyze", {});
+  think();
+  draw();
+};
 document.onvisibilitychange = listen;  // a browser opens few streams: hidden tabs have none
 window.onresize = draw;
 setInterval(tick, 200);
