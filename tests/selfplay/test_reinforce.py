@@ -6,6 +6,7 @@ import math
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ import pytest
 from pydlshogi.commands.reinforce import main
 from pydlshogi.compat import chainer
 from pydlshogi.figure import DrawingError
-from pydlshogi.files import write_beside
+from pydlshogi.files import next_to, write_beside
 from pydlshogi.lock import lock_outputs
 from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
@@ -149,6 +150,33 @@ def test_a_list_with_too_few_games_for_the_match_is_refused_at_once(words, tmp_p
     assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 1
     assert "but the match needs 2. Name more games" in capsys.readouterr().err
     assert not (tmp_path / "loop" / "games").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_the_training_ends_the_loop(words, tmp_path, monkeypatch, number):
+    def interrupted(options, interruption, once):
+        interruption.signal_number = number
+        return number
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pydlshogi.selfplay.loop.run", interrupted)
+        assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 128 + number
+    assert main([*words, "--cycles", "1"]) == 0
+    check(tmp_path / "loop", 1)
+
+
+def test_the_loop_goes_on_after_a_kill_within_the_first_save(words, tmp_path, monkeypatch):
+    def killed(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pydlshogi.selfplay.loop.play_duel", killed)
+        assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 130
+    cycle = tmp_path / "loop" / "cycles" / "0001"
+    (cycle / "trained").unlink()
+    (cycle / "model").rename(next_to(cycle / "model"))  # the state was renamed, the model not yet
+    assert main([*words, "--cycles", "1"]) == 0
+    check(tmp_path / "loop", 1)
 
 
 RESULT = {"cycle": 1, "games": 9, "policy loss": 2.5, "value loss": 0.5, "taken": "no", "elo": 0}
