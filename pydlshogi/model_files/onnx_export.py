@@ -141,7 +141,8 @@ def add_network(
             builder.add("Identity", [values], names.value)
         else:
             if traced.values.shape[1:] == ():
-                values = builder.add("Reshape", [values, builder.constant(numpy.array([-1, 1]))])
+                shape = builder.constant(numpy.array([-1, 1], numpy.int64))
+                values = builder.add("Reshape", [values, shape])
             _add_win(builder, network, values, names.value)
         outputs[names.value] = traced.values.shape[1:] if raw_values else (1,)
     return outputs

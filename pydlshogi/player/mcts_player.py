@@ -162,8 +162,8 @@ class MCTSPlayer(NetworkPlayer):
     def choose(self, go: Go) -> str:
         """Declares, plays from the book, searches, or resigns."""
         self._level = self._level_of(go)
-        limits = [go.nodes, self.options["nodes"] or None]
-        limits += [self._level.visits] if self._level else []
+        visits = self._level.visits if self._level else None
+        limits = [go.nodes, self.options["nodes"] or None, visits]
         given = [limit for limit in limits if limit is not None]
         go = dataclasses.replace(go, nodes=min(given, default=None))
         margin = self.options["Byoyomi_Margin"] / 1000

@@ -299,9 +299,10 @@ class Loop:
         (path / "state").unlink(missing_ok=True)  # as large as the network, or larger
         try:
             write_pages(self._folder, results)
-        except (UserError, OSError) as error:  # the next cycle tries again
-            named = isinstance(error, OSError) and not_written(error.filename, error)
-            print(f"reinforce: {named or error}", file=sys.stderr)
+        except OSError as error:  # the next cycle tries again
+            print(f"reinforce: {not_written(error.filename, error)}", file=sys.stderr)
+        except UserError as error:
+            print(f"reinforce: {error}", file=sys.stderr)
 
     def _results(self) -> list[dict[str, Any]]:
         """Returns the results of the complete cycles."""

@@ -90,9 +90,10 @@ class SearchBoard(Protocol):
 def ends_in_mate(board: SearchBoard, moves: Sequence[int]) -> bool:
     """Says whether moves are legal, end in mate, and meet no reply that cshogi leaves out.
 
-    Its mate searches always promote the defender's pawn, lance, bishop or rook. Not to promote is
-    better if a dropped pawn would then mate, which is illegal. That takes three plies after it. No
-    illegal move is played: cshogi's board ends the process at some of them.
+    cshogi's mate searches always promote the defender's pawn, lance, bishop or rook. But if the
+    attacker would have to mate by a dropped pawn, which is illegal, it can be better not to. So
+    such replies are tried, unless the mate is the next move. No illegal move is played: cshogi's
+    board ends the process at some of them.
     """
     played = 0
     for move in moves:

@@ -285,13 +285,12 @@ class Search:
         batch = self._pending[0]
         assert batch.evaluation is not None
         answer = self._evaluations.wait(batch.evaluation, is_stopped)
+        if not answer:
+            self._end(self._pending.popleft())
+            return
         blocks = len(batch.leaves) + sum(map(len, batch.moves)) // core.MOVES_IN_BLOCK
         self.tree.reserve(0, blocks)  # without memory for them, the batch stays pending
-        self._pending.popleft()
-        if answer:
-            self._complete(batch, answer)
-        else:
-            self._end(batch)
+        self._complete(self._pending.popleft(), answer)
 
     def _complete(self, batch: Batch, answer: Answer) -> None:
         """Expands the leaves of a batch and backs up their values."""
