@@ -25,7 +25,7 @@ PROGRAMS = (
             ("train_policy", "train a network that predicts moves"),
             ("train_value", "train a network that predicts the result of the game"),
             ("train_policy_value", "train a network that predicts both"),
-            ("train_policy_value_resnet", "the same with a ResNet, the strongest network"),
+            ("train_policy_value_resnet", "the same with the book's residual network"),
             ("compare_recipes", "train a network by several recipes and compare the results"),
             ("evaluate_model", "measure loss and accuracy of a model, by phase of the game"),
             ("plot_log", "draw the curves of trainings from their logs"),

@@ -76,7 +76,8 @@ def read_models(paths: Sequence[str | os.PathLike[str]]) -> list[Model]:
 def _usual_models() -> Iterable[Path]:
     yield shipped_model("model_policy_value")
     yield shipped_model("model_policy")
-    yield from sorted(Path(launch.ROOT, "run").glob("*/model_*[a-z]"))
+    for name in ("model", "model_*[a-z]", "best"):
+        yield from sorted(Path(launch.ROOT, "run").glob(f"*/{name}"))
 
 
 def _model(path: Path) -> Model:

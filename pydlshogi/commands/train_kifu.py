@@ -50,7 +50,7 @@ _SGD = (
 )
 
 PRESETS = {
-    # The recipe that learns fastest of those compared in model/README.md.
+    # The recipe that learns fastest of those compared in model/HISTORY.md.
     "best": Preset(
         "train",
         "",
@@ -78,7 +78,7 @@ def build_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="train_kifu",
         description="Trains a network on the game records of a folder: makes the lists, trains "
-        "one epoch (up to 10 if there are less than 180 games) and draws the curve. The same "
+        "one epoch (2 to 10 if there are at most 90 games) and draws the curve. The same "
         "command continues an interrupted training.",
     )
     add = parser.add_argument

@@ -31,7 +31,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "win of black": ("Black wins (%)", "先手の勝率（%）"),
     "win of lower": ("Black (下手) wins (%)", "下手の勝率（%）"),
     "win of": ("{side} wins", "{side}の勝率"),
-    "share of move": ("share of the search for the move played (%)", "実際の指し手の探索割合（%）"),
+    "share of move": ("share of the search for the move played (%)", "実際の指し手の訪問割合（%）"),
     "share": ("share", "割合"),
     "value": ("wins", "勝率"),
     "visits": ("visits", "訪問"),
@@ -51,7 +51,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "marks": (
         "? (疑問手): a move that loses {doubtful:.0%} or more of winning probability; "
         "?? (悪手): {bad:.0%} or more",
-        "疑問手：勝率が{doubtful:.0%}以上下がった手、悪手：{bad:.0%}以上下がった手",
+        "疑問手：勝率が{doubtful:.0%}ポイント以上下がった手、悪手：{bad:.0%}ポイント以上下がった手",
     ),
     "handicap": (
         "The models were not trained on handicap games, so the values mean little here.",

@@ -50,7 +50,7 @@ _SIZES = {
 # Networks that compute the same function of the same parameters.
 _FORM_OF = {"policy_hand1x1_unpool": "policy_hand1x1"}
 
-#: Networks that ``transfer_policy_to_value --unfold`` makes.
+#: Networks that ``convert_model transfer --unfold`` makes.
 UNFOLDABLE = ("policy_hand1x1_bn", "policy_value_hand1x1_bn", "policy_value_history_bn")
 
 #: All names.

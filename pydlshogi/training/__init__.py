@@ -6,7 +6,7 @@
 - :mod:`.trainer`: Chainer's Trainer with its extensions and ours
 - :mod:`.batches`, :mod:`.order`: the order of the positions, and their planes
 - :mod:`.optimizer`: what is trained, optimizer and learning rate
-- :mod:`.targets`: what the two heads learn
+- :mod:`.targets`, :mod:`.eval_scale`: what the two heads learn; the scale of the evaluations
 - :mod:`.loss`, :mod:`.extensions`: the loss; measurements and bars during training
 - :mod:`.end`: the end of a run, also by Ctrl-C
 - :mod:`.state`: the content of a state file

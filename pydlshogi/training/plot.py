@@ -81,7 +81,7 @@ _LONGEST_NAME, _LONGEST_IN_TITLE = 90, 40
 
 # What an accuracy of the moves means: level, text, place of the text from left to right.
 # The first is the mean of 1 / legal moves in the 30 games of kifu/test. The others are results in
-# model/README.md.
+# README.md and model/README.md.
 _LEVELS = (
     (0.05, "5 %: a random legal move", "right"),
     (0.29, "29 %: the book's recipe, one pass over 1.9 million positions", "left"),
