@@ -3,4 +3,5 @@ rem Trains a small network with policy and value on the 200 games of the folder 
 rem that is dropped on this file, as make train-value does. The search needs the value.
 setlocal
 cd /d "%~dp0" || exit /b 1
-call train.bat --recipe value %*
+rem Not with call, which would change a % or a ^ in the name of the folder.
+train.bat --recipe value %*

@@ -8,8 +8,8 @@ import filecmp
 import itertools
 import os
 import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -151,8 +151,10 @@ def _prepare(option: str, path: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
         # write_beside uses such a longer name before it renames the file.
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}.", suffix=".tmp"):
-            pass
+        # In a folder that Windows protects, tempfile would try other names for hours.
+        beside = folder / f".{path.name}.{secrets.token_hex(4)}.tmp"
+        beside.open("xb").close()
+        beside.unlink()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise OutputError(f"{option} {path}: the name is too long. Shorten it.") from None

@@ -10,6 +10,7 @@ rules of the Computer Shogi Association (27-point declaration).
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable
 
 import shogi
@@ -39,18 +40,27 @@ _HANDICAPS = {
 _BELOW = "/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w -"
 
 
-def _lines_through(square: int) -> int:
-    """Returns the bitboard of the squares on the rank, file and diagonals of a square."""
+@functools.cache
+def lines_through(square: int) -> tuple[int, int, int]:
+    """Bitboards of the squares in line with one: rank and file, diagonals, file."""
     y, x = divmod(square, _BOARD_EDGE)
-    return sum(
-        1 << other
-        for other in range(_BOARD_EDGE**2)
-        for dy, dx in [(other // _BOARD_EDGE - y, other % _BOARD_EDGE - x)]
-        if dx == 0 or dy == 0 or abs(dx) == abs(dy)
-    )
+    straight = diagonal = file = 0
+    for other in shogi.SQUARES:
+        dy, dx = other // _BOARD_EDGE - y, other % _BOARD_EDGE - x
+        if other != square:
+            straight |= (dx == 0 or dy == 0) << other
+            diagonal |= (abs(dx) == abs(dy)) << other
+            file |= (dx == 0) << other
+    return straight, diagonal, file
 
 
-_LINES = [_lines_through(square) for square in range(_BOARD_EDGE**2)]
+def _with_lines(square: int) -> int:
+    """Bitboard of a square and the squares in line with it."""
+    straight, diagonal, _ = lines_through(square)
+    return straight | diagonal | 1 << square
+
+
+_LINES = [_with_lines(square) for square in shogi.SQUARES]
 
 
 def untie(board: shogi.Board) -> None:
@@ -78,7 +88,7 @@ def legal_moves(board: shogi.Board) -> list[shogi.Move]:
         move
         for move in moves
         if not (
-            _drops_pawn_with_check(board, move)
+            drops_pawn_with_check(board, move)
             if move.drop_piece_type
             else in_line >> move.from_square & 1
         )
@@ -130,7 +140,7 @@ def _leaves_king(board: shogi.Board, move: shogi.Move) -> bool:
         board.pop()
 
 
-def _drops_pawn_with_check(board: shogi.Board, move: shogi.Move) -> bool:
+def drops_pawn_with_check(board: shogi.Board, move: shogi.Move) -> bool:
     """Says whether a drop puts a pawn in front of the opponent's king."""
     if move.drop_piece_type != shogi.PAWN:
         return False
@@ -143,7 +153,7 @@ def _is_pawn_drop_mate(board: shogi.Board, move: shogi.Move) -> bool:
 
     python-shogi overlooks it if a pinned piece attacks the pawn.
     """
-    if not _drops_pawn_with_check(board, move):
+    if not drops_pawn_with_check(board, move):
         return False
     board.push(move)
     try:
@@ -178,8 +188,8 @@ def repetition_after(board: shogi.Board, move: shogi.Move) -> Repetition:
 def repetition(board: shogi.Board) -> Repetition:
     """Returns the result of fourfold repetition for the side that has just moved.
 
-    It is a draw. But a side that has given check with every move since the first occurrence of
-    the position loses. The moves that led to it are on the board's stack.
+    It is a draw. But if one side alone has given check with every move since the first occurrence
+    of the position, it loses. The moves that led to it are on the board's stack.
     """
     repeated = board.zobrist_hash()
     if board.transpositions[repeated] < 4:
@@ -194,9 +204,9 @@ def repetition(board: shogi.Board) -> Repetition:
         earlier -= board.zobrist_hash() == repeated
     for move in reversed(taken_back):
         board.push(move)
-    if only_checks[mover]:
-        return Repetition.LOSS
-    return Repetition.WIN if only_checks[mover ^ 1] else Repetition.DRAW
+    if only_checks[0] == only_checks[1]:
+        return Repetition.DRAW
+    return Repetition.LOSS if only_checks[mover] else Repetition.WIN
 
 
 def can_declare_win(board: shogi.Board, missing: int | None = None) -> bool:

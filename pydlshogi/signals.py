@@ -7,8 +7,10 @@ import signal
 #: The terminal was closed; None on Windows. It may come twice: from the shell and the system.
 HANG_UP = getattr(signal, "SIGHUP", None)
 
-#: Signals that ask a program to end, beside Ctrl-C.
-ENDINGS = (signal.SIGTERM, *([] if HANG_UP is None else [HANG_UP]))
+#: Signals that ask a program to end, beside Ctrl-C. Windows has Ctrl-Break.
+ENDINGS = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
+)
 
 
 class Terminated(KeyboardInterrupt):

@@ -108,10 +108,17 @@ class BoardServer(http.server.ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """The address of the page."""
-        host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(
-            self._host, f"[{self._host}]" if ":" in self._host else self._host
-        )
+        """The address of the page, also for other machines."""
+        return self._address(socket.gethostname())
+
+    @property
+    def local_address(self) -> str:
+        """The address for a browser of this machine, which may not find the machine's name."""
+        return self._address("localhost")
+
+    def _address(self, name: str) -> str:
+        host = name if self._host in ("0.0.0.0", "::") else self._host
+        host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.server_port}/{self.token}/"
 
     def is_local(self) -> bool:
@@ -137,7 +144,11 @@ class BoardServer(http.server.ThreadingHTTPServer):
             return False
         with contextlib.suppress(ValueError):
             return bool(ipaddress.ip_address(name))
-        return name == socket.gethostname().lower()
+        own = socket.gethostname().lower()
+        with contextlib.suppress(UnicodeError):  # browsers write a Japanese name as xn--…
+            if name == own.encode("idna").decode():
+                return True
+        return name == own
 
     def start(self) -> None:
         """Serves in a thread of its own, until :meth:`server_close`."""

@@ -210,7 +210,7 @@ def _average(args: argparse.Namespace) -> None:
     if has_statistics:
         positions = load_games(args.kifulist).mapped
         count = min(args.positions or _OF_MEAN, len(positions))
-        chosen = numpy.arange(count) * len(positions) // count
+        chosen = numpy.arange(count, dtype=numpy.int64) * len(positions) // count
         network.to_device(device)
         average.measure_statistics(network, positions[chosen], device, args.batchsize)
         network.to_device("@numpy")

@@ -220,9 +220,14 @@ def write_outputs(args: argparse.Namespace, selection: Selection) -> None:
             )
     elif args.delete:
         unwanted = [misfit.path for misfit in selection.misfits if misfit.fits_nowhere]
+        deleted = 0
         for path in unwanted:
-            path.unlink()
-        print(f"{args.dir}: {len(unwanted)} files deleted")
+            try:
+                path.unlink()
+                deleted += 1
+            except OSError as error:
+                warn("filter_csa", f"{path} cannot be deleted ({error.strerror}).")
+        print(f"{args.dir}: {deleted} files deleted")
         kept = len(selection.misfits) - len(unwanted)
         if kept:
             warn(

@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"The games are saved in {args.games}. Ctrl-C ends the program. The board:")
         print(server.address, flush=True)
         if not args.no_browser:  # some commands of $BROWSER end only with the browser
-            threading.Thread(target=_open, args=(server.address,), daemon=True).start()
+            threading.Thread(target=_open, args=(server.local_address,), daemon=True).start()
         server.serve_forever()
     return 0
 

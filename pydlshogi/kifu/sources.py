@@ -212,7 +212,9 @@ def _find_in_folder(name: str, path: str) -> Iterator[Source]:
     for entry in inside:
         # pathlib would take most of the time of a folder with a million files.
         shown = f"{name.rstrip('/')}/{entry.name}"
-        if entry.is_dir(follow_symlinks=False):
+        # os.walk leaves junctions of Windows out, too, from Python 3.12 on.
+        is_junction = getattr(entry, "is_junction", bool)
+        if entry.is_dir(follow_symlinks=False) and not is_junction():
             yield from _find_in_folder(shown, entry.path)
         elif entry.name.lower().endswith(ARCHIVE_SUFFIXES):
             problem = "archives in a folder are not opened; write its path into the list"

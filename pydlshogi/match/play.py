@@ -176,12 +176,13 @@ class _Engine:
         """Returns the engine, ready for a new game; EngineError: it cannot be."""
         if self._client:
             try:
-                self._client.new_game()
+                if self._client.is_alive():  # otherwise, a child process may still answer
+                    self._client.new_game()
+                    return self._client
             except EngineError:  # it may have died after the last game
-                self._client.close()
-                self._client = None
-            else:
-                return self._client
+                pass
+            self._client.close()
+            self._client = None
         self._client = UsiClient(self._spec, self._timeout)
         self._client.greet()
         self._client.new_game()

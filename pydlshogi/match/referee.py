@@ -6,7 +6,7 @@ first occurrence, that side loses. A declaration of victory must satisfy the 27-
 the Computer Shogi Association. A game that reaches the limit of moves is drawn.
 
 Where cshogi is installed, it applies the rules of moves and declarations, because it shares no
-code with our engines. Elsewhere :mod:`pydlshogi.rules` does.
+code with :mod:`pydlshogi.rules`, by which our engines declare. Elsewhere that module does.
 """
 
 from __future__ import annotations

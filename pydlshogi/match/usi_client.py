@@ -159,8 +159,8 @@ class UsiClient:
     def kill(self) -> None:
         """Kills the process, and its child processes if it still runs.
 
-        On Windows child processes, such as the Python of a .bat file, end later, when
-        their input ends.
+        On Windows child processes, such as the Python of a .bat file, end later: when their input
+        ends, by :meth:`close`.
         """
         if self.is_alive() and os.name != "nt":
             with contextlib.suppress(OSError):

@@ -43,6 +43,7 @@ MOST_MOVES = 593
 
 _MOST_PLIES = 100000
 _MOST_NODES = 10**9
+_MOST_MEGABYTES = 24000  # the tree numbers its edges with 31 bits
 
 #: Options that are numbers of :class:`Settings`: the name; the number's name; what it is
 #: multiplied by, since options are whole numbers; the least and the largest value.
@@ -117,7 +118,7 @@ def mcts_options() -> Options:
         Spin("Threads", default_threads(processors()), low=1, high=MOST_THREADS),
         Spin("Level", FULL_LEVEL, low=1, high=FULL_LEVEL),
         Check("USI_Ponder", True),
-        Spin("USI_Hash", defaults.megabytes, low=16, high=1 << 20),
+        Spin("USI_Hash", defaults.megabytes, low=16, high=_MOST_MEGABYTES),
         Spin("MultiPV", 1, low=1, high=MOST_MOVES),
         Spin("PV_Interval", 500, low=0, high=3600000),
         Spin("Byoyomi_Margin", 300, low=0, high=10000),

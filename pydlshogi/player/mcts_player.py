@@ -194,7 +194,7 @@ class MCTSPlayer(NetworkPlayer):
         return self.options["declaration_win"] and rules.can_declare_win(self.board)
 
     def is_endless(self, go: Go) -> bool:
-        """Says whether only ``stop`` ends the search."""
+        """Says whether the search has no limit of its own."""
         if go.mate:  # no other limit has an effect on a mate search
             return go.mate_ms is None
         return not (go.has_limit or self.options["nodes"] or self._level_of(go))
@@ -274,6 +274,9 @@ class MCTSPlayer(NetworkPlayer):
             search.finish(is_over)
         except MemoryError:
             self.send("info string the memory is full: the search ends. Lower USI_Hash")
+            search.give_up()
+            # Moves of a playout may still be on the search's board.
+            search.begin(self._make_game(), root_moves=self._root_moves(go.searchmoves))
         finally:
             search.give_up()
         return search.root.visits - visits_before

@@ -55,6 +55,6 @@ def _reaches(search: Search, depth: int) -> bool:
         return True
     _, leaf = line_of(search.root)
     # A leaf with a second visit and no moves was judged by the rules. If it is a proven win or
-    # loss, more visits lead away from it. A repetition can stay the best line for ever.
-    is_judged = not leaf.is_expanded and leaf.visits > 1
-    return is_judged and (leaf.proof is None or leaf.proof.outcome == DRAW)
+    # loss, more visits lead away from it. A repetition can stay the best line for ever. A proven
+    # draw may get no second visit: it also proves an only move that leads to it.
+    return not leaf.is_expanded and (leaf.proof.outcome == DRAW if leaf.proof else leaf.visits > 1)

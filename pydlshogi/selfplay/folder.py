@@ -31,7 +31,7 @@ from typing import IO, NamedTuple
 import filelock
 
 from pydlshogi.errors import UserError
-from pydlshogi.files import write_beside
+from pydlshogi.files import replace, write_beside
 from pydlshogi.lock import LockedError, lock_outputs
 
 MARK = "selfplay.json"
@@ -304,4 +304,4 @@ def _finish(part: Path) -> None:
     with table.open("r+b") as file:  # the same bytes; nothing is lost if this is the end
         file.write(_HEAD + b"".join(row.line() for row in rows))
         file.truncate()
-    os.replace(part, path)
+    replace(part, path)

@@ -115,9 +115,9 @@ def _passed_over(library: str, error: Exception) -> str:
 
 
 def _python_shogi() -> tuple[Any, str, list[str]]:
-    from pydlshogi.uct.python_shogi_board import LIBRARY, PythonShogiBoard
+    from pydlshogi.uct.python_shogi_board import PythonShogiBoard
 
-    return PythonShogiBoard, LIBRARY, []
+    return PythonShogiBoard, "python-shogi", []
 
 
 def fits_cshogi(board: shogi.Board) -> bool:

@@ -26,7 +26,7 @@ first. So those with a child come first, in the order of their first visits. The
 =========  ==================================================================================
 move       the move (:mod:`pydlshogi.uct.move`)
 prior      its probability by the policy
-child      the node after it; 0 before its first visit
+child      the node after it; 0 until a visit has begun there
 =========  ==================================================================================
 
 The edges of a node lie in blocks of ``BLOCK`` places. The last place of a block holds no move: its

@@ -15,9 +15,6 @@ from pydlshogi.uct.board import Mate, ends_in_mate, is_mated
 from pydlshogi.uct.mate_process import MateProcess
 from pydlshogi.uct.move import MOVE_NUM, from_usi, not_promoting
 
-#: What this board is called in messages.
-LIBRARY = "cshogi"
-
 _MOVE_MASK = MOVE_NUM - 1
 _NO_KING = 81
 

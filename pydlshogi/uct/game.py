@@ -117,9 +117,9 @@ class Game:
     def _outcome(self, plies: int) -> int:
         """Judges a repetition by who gave check in the last plies."""
         last_mover_checks, other_checks = self._only_checks(plies)
-        if last_mover_checks:
-            return WIN
-        return LOSS if other_checks else DRAW
+        if last_mover_checks == other_checks:
+            return DRAW
+        return WIN if last_mover_checks else LOSS
 
     def _only_checks(self, plies: int) -> list[bool]:
         """Whether the side that moved last, and the other, gave check with every move."""

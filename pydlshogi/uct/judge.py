@@ -39,12 +39,13 @@ def judge(game: Game, settings: Settings, is_root: bool) -> Verdict | None:
         The verdict; None if the network must evaluate the position.
     """
     board = game.board
+    mate_plies, plies_left = settings.mate_plies, settings.plies_left(game.ply)
     repetition = None if is_root else game.repetition(settings.occurrences)
-    if repetition:
+    # A game that is drawn by its length has no ply left for a repetition that is only foreseen, a
+    # declaration or a mate.
+    if repetition and (repetition.is_final or plies_left > 0):
         proof = Proof(repetition.outcome, 0) if repetition.is_final else None
         return Verdict(repetition.outcome, proof)
-    # A game that is drawn by its length has no ply left for a declaration or a mate.
-    mate_plies, plies_left = settings.mate_plies, settings.plies_left(game.ply)
     if settings.declaration and plies_left > 0 and board.can_declare():
         return Verdict(WIN, Proof(WIN, 1))
     mate = board.mate(mate_plies if mate_plies < plies_left else plies_left)

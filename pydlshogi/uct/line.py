@@ -13,7 +13,7 @@ from pydlshogi.uct.tree import Node
 
 
 class Candidate(NamedTuple):
-    """A move at the root.
+    """A move of a node.
 
     Attributes:
         move: The move.
@@ -23,7 +23,7 @@ class Candidate(NamedTuple):
         proof: Its proven result for that side, with the plies counted from before the move;
             None while it is unknown.
         prior: Probability of the policy.
-        node: The node after it; None if it has no visit, not even a pending one.
+        node: The node after it; None until a visit has begun there.
     """
 
     move: int

@@ -215,7 +215,8 @@ def _search_beside(
         return is_stopped() or bool(process and process.mate())
 
     has_mate = search.run(is_over)
-    if process and (found := process.mate()) and not ends_in_mate(search.board, found):
+    first = process.mate() if process else []
+    if first and not ends_in_mate(search.board, first):
         process = None  # a reply refutes it
         has_mate = search.run(is_over)
     if has_mate is False:
@@ -225,9 +226,9 @@ def _search_beside(
         while not (line or process.has_ended() or is_over()):  # our own memory is full
             time.sleep(_PAUSE)
         _wait_for_shorter(process, is_stopped, time.monotonic() - start)
-        found = process.mate()
-        if ends_in_mate(search.board, found) and not (line and len(line) <= len(found)):
-            line = found
+        for found in (first, process.mate()):
+            if ends_in_mate(search.board, found) and not (line and len(line) <= len(found)):
+                line = found
     return line
 
 

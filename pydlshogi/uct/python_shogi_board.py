@@ -17,9 +17,6 @@ from pydlshogi.uct.board import Mate
 from pydlshogi.uct.dfpn import search_mate
 from pydlshogi.uct.move import from_usi, to_usi
 
-#: What this board is called in messages.
-LIBRARY = "python-shogi"
-
 #: Nodes of cshogi's mate search for one of ours on this board.
 _NODES = 250
 
@@ -208,17 +205,10 @@ def _king_can_move(board: shogi.Board) -> bool:
 def _is_legal(board: shogi.Board, move: shogi.Move, king: int | None, pins: dict[int, int]) -> bool:
     """Judges a pseudo-legal move of a side that is not in check."""
     if move.drop_piece_type:
-        return not _may_mate_by_pawn(board, move) or rules.is_legal(board, move)
+        return not rules.drops_pawn_with_check(board, move) or rules.is_legal(board, move)
     if move.from_square == king:
         return not board.is_attacked_by(board.turn ^ 1, move.to_square)
     return move.from_square not in pins or bool(pins[move.from_square] >> move.to_square & 1)
-
-
-def _may_mate_by_pawn(board: shogi.Board, move: shogi.Move) -> bool:
-    """Says whether a drop is one of a pawn that gives check."""
-    ahead = -9 if board.turn == shogi.BLACK else 9
-    gives_check = move.to_square + ahead == board.king_squares[board.turn ^ 1]
-    return move.drop_piece_type == shogi.PAWN and gives_check
 
 
 def _kind_after(board: shogi.Board, move: shogi.Move) -> int:
@@ -250,7 +240,7 @@ def _lines_with_one_piece(
 def _far_reaching(board: shogi.Board, king: int, attacker: int) -> Iterator[int]:
     """Lists the squares of the pieces that would attack a king on an empty board."""
     ours = board.occupied[attacker]
-    straight, diagonal, file = _lines_through(king)
+    straight, diagonal, file = rules.lines_through(king)
     rooks = (board.piece_bb[shogi.ROOK] | board.piece_bb[shogi.PROM_ROOK]) & straight
     bishops = (board.piece_bb[shogi.BISHOP] | board.piece_bb[shogi.PROM_BISHOP]) & diagonal
     # Black's lances attack upwards, towards smaller squares.
@@ -265,20 +255,6 @@ def _squares(bitboard: int) -> Iterator[int]:
         lowest = bitboard & -bitboard
         yield lowest.bit_length() - 1
         bitboard ^= lowest
-
-
-@functools.cache
-def _lines_through(square: int) -> tuple[int, int, int]:
-    """Bitboards of the squares in line with one: rank and file, diagonals, file."""
-    y, x = divmod(square, 9)
-    straight = diagonal = file = 0
-    for other in shogi.SQUARES:
-        dy, dx = other // 9 - y, other % 9 - x
-        if other != square:
-            straight |= (dx == 0 or dy == 0) << other
-            diagonal |= (abs(dx) == abs(dy)) << other
-            file |= (dx == 0) << other
-    return straight, diagonal, file
 
 
 @functools.cache

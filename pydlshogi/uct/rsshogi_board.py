@@ -18,9 +18,6 @@ from pydlshogi.uct.board import Mate
 from pydlshogi.uct.dfpn import search_mate
 from pydlshogi.uct.move import MOVE_NUM, from_usi, network_square, to_usi
 
-#: What this board is called in messages.
-LIBRARY = "rsshogi"
-
 #: rsshogi's moves have the square moved to in bits 0–6, that moved from or the kind of a drop in
 #: bits 7–13, then bits for a drop and a promotion. Moves of 32 bits have the moved piece, as it
 #: is after the move, above these 16.

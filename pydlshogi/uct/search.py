@@ -38,7 +38,8 @@ from pydlshogi.uct.move import label_table
 from pydlshogi.uct.settings import Settings
 from pydlshogi.uct.tree import Node, Tree
 
-#: A batch has at most one eighth of the root's visits: early playouts need each other's values.
+#: A batch has one position, and one more for each 8 visits of the root, pending ones included:
+#: early playouts need each other's values.
 _GROWTH = 8
 
 #: Above this size, batches grow in multiples of it: on a CPU, 6 positions take nearly as long as 8.

@@ -6,6 +6,7 @@ The tree itself is arrays (:mod:`pydlshogi.uct.core`). A :class:`Node` is a view
 from __future__ import annotations
 
 import dataclasses
+import sys
 import threading
 import time
 import types
@@ -24,7 +25,9 @@ BLOCK_BYTES = BLOCK * EDGE.itemsize
 
 #: Least and largest number of nodes and blocks by which an array grows, and the part by which it
 #: grows between them. To prepare the memory of the largest number takes some milliseconds.
-_GROWTH, _MOST_GROWTH, _GROWTH_PART = 1024, 1 << 16, 4
+#: Windows copies the whole array, so that it must not grow often.
+_GROWTH, _GROWTH_PART = 1024, 4
+_MOST_GROWTH = 1 << (30 if sys.platform == "win32" else 16)
 
 #: Elements of an array that are given back at a time, and the seconds between.
 _GIVEN_BACK, _PAUSE = 1 << 19, 0.002
@@ -86,7 +89,7 @@ class Node:
 
     @property
     def children(self) -> list[Node]:
-        """The nodes after the first moves. They have been visited, or the visit is pending."""
+        """The nodes after the first moves. A visit has begun there."""
         number = self.tree.nodes.children[self.index]
         return [Node(self.tree, self.tree.edges.child[edge]) for edge in self._edges(number)]
 
@@ -384,7 +387,7 @@ class Tree:
         """Adds at least so many nodes and blocks to the arrays."""
         length = len(self._nodes)
         if nodes > 0:
-            length += max(nodes, _growth(length))
+            length += max(nodes, self._growth(length, NODE_BYTES))
         # No view of the arrays may be left when they move.
         self.nodes = self.edges = self.pool = self.table = None
         self.arrays = (None, None, None)
@@ -392,14 +395,19 @@ class Tree:
             if len(self._table) < 2 * length:
                 self._table = numpy.zeros(1 << (2 * length).bit_length(), numpy.int32)
                 self._unlisted = range(1, int(self._pool[core.FRESH_NODE]))
-            # The memory's owner moves the pages, not the bytes: no second array is needed.
+            # The system moves the pages, not the bytes (except Windows): no second array is needed.
             self._nodes.resize(length, refcheck=False)
             if blocks > 0:
-                blocks = max(blocks, _growth(len(self._edges) // BLOCK))
+                blocks = max(blocks, self._growth(len(self._edges) // BLOCK, BLOCK_BYTES))
                 self._edges.resize(len(self._edges) + blocks * BLOCK, refcheck=False)
                 self._pool[core.EDGE_NUM] = len(self._edges)
         finally:  # there may be no memory
             self._make_views()
+
+    def _growth(self, number: int, size: int) -> int:
+        """Returns the least number of elements, of some bytes, by which an array of them grows."""
+        most = min(_MOST_GROWTH, int(self.limit - self.allocated) // size)
+        return max(_GROWTH, min(number // _GROWTH_PART, most))
 
     def _make_views(self) -> None:
         """Makes what the functions of the tree take."""
@@ -444,8 +452,3 @@ class Tree:
         if self._unlisted:
             now, self._unlisted = self._unlisted[:_SLICE], self._unlisted[_SLICE:]
             core.remember_all(self.arrays[0], self.table, now.start, now.stop)
-
-
-def _growth(number: int) -> int:
-    """Returns the least number of elements by which an array of a number of them grows."""
-    return min(max(_GROWTH, number // _GROWTH_PART), _MOST_GROWTH)

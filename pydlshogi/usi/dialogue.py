@@ -364,13 +364,13 @@ class _Signals:
         with self._lock:
             self._has_begun = True
             if not self.stop.is_set():
-                self._give_answers()
+                self._give_answers(waits and not self._is_hit())
 
     def end(self) -> None:
         """Notes, in the thread that obeys, that the search has ended."""
         with self._lock:
             self.is_done = True
-            self._give_answers()
+            self._give_answers(True)
 
     def during_search(self, answer: Callable[[], None], *, in_any: bool = False) -> bool:
         """Gives an answer during a search, in the thread that reads and without waiting.
@@ -382,22 +382,19 @@ class _Signals:
             ends_itself = self._is_hit() or (self._has_begun and not self._waits)
             if self.is_done or self.stop.is_set() or (ends_itself and not in_any):
                 return False
-            self._answers.append((in_any, answer))
             if self._has_begun:
-                self._give_answers()
+                answer()
+            else:
+                self._answers.append((in_any, answer))
             return True
-
-    def _is_open(self, in_any: bool) -> bool:
-        """Says whether an answer may be given during the search, or after it."""
-        return in_any or self.is_done or (self._waits and not self._is_hit())
 
     def _is_hit(self) -> bool:
         """Says whether a ``ponderhit`` has switched the clock on; others have no effect."""
         return self._is_ponder and self.ponderhit.is_set()
 
-    def _give_answers(self) -> None:
-        given = [answer for in_any, answer in self._answers if self._is_open(in_any)]
-        self._answers = [item for item in self._answers if not self._is_open(item[0])]
+    def _give_answers(self, to_all: bool) -> None:
+        given = [answer for in_any, answer in self._answers if to_all or in_any]
+        self._answers = [item for item in self._answers if not (to_all or item[0])]
         for answer in given:
             answer()
 

@@ -53,7 +53,7 @@ class Player:
         raise NotImplementedError
 
     def is_endless(self, go: Go) -> bool:
-        """Says whether only ``stop`` ends the search."""
+        """Says whether the search has no limit of its own."""
         return False
 
     def find_mate(self, go: Go) -> str:

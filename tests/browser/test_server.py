@@ -41,6 +41,16 @@ def test_localhost_is_this_host(client, server):
     assert client.send("GET", "offer", headers=headers)[0] == 200
 
 
+def test_a_machine_with_a_japanese_name_knows_it(server, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "山田のPC")
+    with BoardServer(server.hall, "0.0.0.0") as other:
+        assert "山田のPC" in other.address
+        assert other.local_address.startswith("http://localhost:")
+        for name in ("山田のpc", "山田のpc".encode("idna").decode(), "localhost"):
+            assert other.knows(f"{name}:{other.server_port}")
+        assert not other.knows(f"xn--other:{other.server_port}")
+
+
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}"])
 def test_a_request_of_another_site_is_refused(client, server, origin):
     headers = {"Origin": origin.format(port=server.server_port)}

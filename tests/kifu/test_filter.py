@@ -204,6 +204,21 @@ def test_a_pipe_is_no_record_and_a_device_is_not_read(folder):
     assert (misfit.reason, "device or a pipe" in misfit.detail) == ("cannot be opened", True)
 
 
+def test_a_file_that_cannot_be_deleted_is_named_and_the_others_go(folder, capsys, monkeypatch):
+    def unlink(path):
+        if path.name == closed:
+            raise PermissionError(13, "Access is denied")
+        os.unlink(path)
+
+    closed = sorted(names(folder) - KEPT)[0]
+    monkeypatch.setattr(Path, "unlink", unlink)
+    assert filter_csa.main([str(folder), "--delete"]) == 0
+    captured = capsys.readouterr()
+    assert f"{closed} cannot be deleted (Access is denied)." in captured.err
+    assert f"{folder}: {len(FILES) - 6} files deleted\n" in captured.out
+    assert names(folder) == KEPT | {closed}
+
+
 def test_what_cannot_be_opened_is_not_deleted(folder, monkeypatch):
     whole = Path.read_bytes
 

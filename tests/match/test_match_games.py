@@ -354,6 +354,36 @@ def test_what_an_engine_writes_is_not_kept_without_limit(fake, behaviour, monkey
     assert not client._lines._thread.is_alive()
 
 
+# Starts the program that its arguments name, as a .bat file does on Windows: to kill it does not
+# end that program.
+STARTER = """
+import subprocess, sys
+sys.exit(subprocess.Popen(sys.argv[1:], start_new_session=True).wait())
+"""
+
+# Answers go after three seconds, with a move that is never legal.
+LATE = """
+import sys, threading
+for line in sys.stdin:
+    if line.strip() in ("usi", "isready"):
+        print({"usi": "usiok", "isready": "readyok"}[line.strip()], flush=True)
+    elif line.startswith("go"):
+        threading.Timer(3, print, ["bestmove 1a1b"], {"flush": True}).start()
+"""
+
+
+def test_a_late_answer_of_a_killed_engine_is_not_that_to_the_next_game(fake, tmp_path, capsys):
+    for name, code in (("starter.py", STARTER), ("late.py", LATE)):
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    python, starter = sys.executable, tmp_path / "starter.py"
+    late = f"late='{python}' '{starter}' '{python}' '{tmp_path / 'late.py'}'"
+    arguments = ("--engine", fake("3c3d", "sane"), "--opponent", late, "--games", 2)
+    assert run(tmp_path / "match", *arguments, "--plies", 1, "--timeout", 2) == 0
+    said = capsys.readouterr().err
+    assert said.count("did not answer 'go nodes 1000' within 2 s") == 2
+    assert "illegal move" not in said
+
+
 def test_an_interrupt_while_an_engine_is_to_end_kills_it(fake, monkeypatch):
     client = UsiClient(parse_engine(fake("silent at quit")), timeout=10.0)
     client.greet()

@@ -30,6 +30,7 @@ from pydlshogi.uct import boards
 from pydlshogi.uct.core import DRAW, EDGE, LOSS, USED_BLOCKS, WIN, Proof, add_child
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.dfpn import MateSearch
+from pydlshogi.uct.judge import judge
 from pydlshogi.uct.line import Candidate, Line, best_lines, candidates
 from pydlshogi.uct.move import from_usi, to_usi
 from pydlshogi.uct.search import Search
@@ -247,6 +248,17 @@ def test_a_line_that_ends_in_a_repetition_ends_a_search_to_a_depth(monkeypatch):
     monkeypatch.setattr(player._search, "step", lambda *args: (next(steps), step(*args)))
     player.choose(Go(depth=50))
     assert player.said[-1].endswith("pv 7b8b")
+
+
+def test_an_only_move_into_a_draw_ends_a_search_to_a_depth(monkeypatch):
+    """The draw's only visit proves the only move, too, so that there is no second one."""
+    # After the other move, White has hundreds of replies.
+    player = make_player("8k/9/9/9/9/9/9/9/K8 b RGrbgsnlp 1", Draw_Ply=2)
+    steps = iter(range(60))
+    step = player._search.step
+    monkeypatch.setattr(player._search, "step", lambda *args: (next(steps), step(*args)))
+    player.choose(Go(depth=50, searchmoves=("G*1b", "G*5e")))
+    assert player.said[-1].endswith("pv G*1b 1a1b")
 
 
 def test_a_move_without_an_answer_of_the_network_is_legal_and_the_gui_is_told():
@@ -975,6 +987,21 @@ def test_without_memory_for_more_the_best_move_so_far_is_played(monkeypatch):
     legal(player.choose(Go(nodes=10**6)))
     assert "info string the memory is full: the search ends. Lower USI_Hash" in player.said
     assert number(player, "nodes") > 0
+
+
+def test_without_memory_in_a_playout_the_move_is_one_of_the_position(monkeypatch):
+    player = make_player()
+    playouts = iter(range(200))
+
+    def judge_or_fail(game, settings, is_root):
+        if next(playouts, None) is None:
+            raise MemoryError
+        return judge(game, settings, is_root)
+
+    monkeypatch.setattr("pydlshogi.uct.search.judge", judge_or_fail)
+    legal(player.choose(Go(nodes=10**6)))
+    assert "info string the memory is full: the search ends. Lower USI_Hash" in player.said
+    assert player._search.board.sfen() == CshogiBoard().sfen()
 
 
 def test_an_analysis_shows_the_best_move_whatever_random_plies_says():

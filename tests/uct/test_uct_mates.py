@@ -448,6 +448,27 @@ def test_a_mate_of_the_other_process_that_a_reply_refutes_does_not_end_the_searc
     assert find_mate(MateSearch(CshogiBoard(NOT_PROMOTING)), lambda: False) == []
 
 
+class Changing(Wrong):
+    """A process that finds a mate, and then a shorter one that is none."""
+
+    def __init__(self, sound):
+        self.found = sound
+
+    def mate(self):
+        return self.found
+
+    def has_ended(self):
+        self.found = self.found[:1]
+        return True
+
+
+def test_a_mate_stays_though_the_process_then_finds_a_shorter_one_that_is_none(monkeypatch):
+    mate = mate_line(CshogiBoard(THREE), 3)
+    monkeypatch.setattr(CshogiBoard, "start_mate_process", lambda *arguments: Changing(mate))
+    monkeypatch.setattr(CshogiBoard, "search_mate", lambda self, nodes, plies: ([], False))
+    assert find_mate(MateSearch(CshogiBoard(THREE)), lambda: False) == mate
+
+
 DISTANT = [
     "kp7/2+R6/1P7/9/9/4R4/9/9/5L3 b Pb 1",
     "7p1/7gk/3+B2B2/9/9/9/9/6+P2/5+R3 b 2P 1",

@@ -1,12 +1,16 @@
 """Repetitions inside the tree and of the game."""
 
 import pytest
+import shogi
 from uct_helpers import BOARDS, FakeNetwork, make_search, shape
 
+from pydlshogi import rules
 from pydlshogi.uct.core import DRAW, LOSS, WIN, find
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game, Repetition
+from pydlshogi.uct.judge import judge
 from pydlshogi.uct.move import from_usi
+from pydlshogi.uct.settings import Settings
 
 SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"]
 #: White's king runs from the checks of Black's rook, and back.
@@ -46,6 +50,28 @@ def test_perpetual_check_loses(board):
 def test_a_quiet_move_in_between_makes_it_a_draw():
     game = played(["9i9a", "5a5b", "9a9c", "5b5a", "9c9a"], CHECKS)
     assert game.repetition(2) == Repetition(DRAW, is_final=False)
+
+
+def test_a_game_drawn_by_its_length_has_no_repetition_to_foresee():
+    moves = [*CHASE, "9b9a"]
+    assert judge(played(moves, CHECKS), Settings(occurrences=2), False).outcome == WIN
+    for plies in (5, 6):
+        verdict = judge(played(moves, CHECKS), Settings(occurrences=2, draw_ply=plies), False)
+        assert verdict.outcome == (DRAW if plies == 5 else WIN)
+    final = [*CHASE, *["9b9a", "5a5b", "9a9b", "5b5a"] * 2, "9b9a"]
+    settings = Settings(occurrences=2, draw_ply=len(final))
+    assert judge(played(final, CHECKS), settings, False).outcome == WIN
+
+
+def test_if_both_sides_only_give_check_all_judges_say_that_it_is_a_draw(monkeypatch):
+    game = played(SHUFFLE * 3)
+    monkeypatch.setattr(game.board, "in_check", lambda: True)
+    assert game.repetition(4) == Repetition(DRAW, is_final=True)
+    board = shogi.Board()
+    for move in SHUFFLE * 3:
+        board.push_usi(move)
+    monkeypatch.setattr(shogi.Board, "is_check", lambda board: True)
+    assert rules.repetition(board) == rules.Repetition.DRAW
 
 
 def test_judging_leaves_board_and_game_as_they_were():

@@ -6,7 +6,16 @@ import numpy
 import pytest
 from uct_helpers import FakeNetwork, add_moves, make_search, nodes_of, run, shape
 
-from pydlshogi.uct.core import FREE_BLOCKS, GARBAGE, WIN, Proof, blocks_of, reclaim
+from pydlshogi.uct.core import (
+    FREE_BLOCKS,
+    FRESH_EDGE,
+    FRESH_NODE,
+    GARBAGE,
+    WIN,
+    Proof,
+    blocks_of,
+    reclaim,
+)
 from pydlshogi.uct.cshogi_board import CshogiBoard
 from pydlshogi.uct.game import Game
 from pydlshogi.uct.move import to_usi
@@ -242,6 +251,18 @@ def test_a_tree_without_memory_to_grow_can_be_searched_later(monkeypatch, times)
         search.give_up()
     assert not any(node.pending for node in nodes_of(search.root))
     assert run(search, 300).visits == 300
+
+
+def test_where_memory_is_copied_a_tree_grows_seldom_and_not_beyond_its_limit(monkeypatch):
+    monkeypatch.setattr("pydlshogi.uct.tree._MOST_GROWTH", 1 << 30)
+    tree, growths = Tree(limit=10**8), 0
+    while tree.allocated < tree.limit:
+        # As if all were in use.
+        tree.pool[FRESH_NODE], tree.pool[FRESH_EDGE] = len(tree._nodes), len(tree._edges)
+        tree.reserve(1, 1)
+        growths += 1
+    assert growths < 60
+    assert tree.allocated < 1.05 * tree.limit
 
 
 def test_restricted_moves_give_their_room_back():
