@@ -35,8 +35,8 @@ from pydlshogi.kifu.loading import load_positions
 
 WORKER = Path(__file__).with_name("gpu_worker.py")
 
-#: Task: batch sizes. Evaluations are quick, so a short run measures all of them first.
-BATCHES = {"evaluate": (1, 8, 32, 128, 512), "train": (32, 64, 256, 1024, 4096)}
+#: Task: batch sizes. A short run measures the first ones only.
+BATCHES = {"train": (1024, 64, 256, 4096), "evaluate": (512, 32, 1, 128)}
 
 #: (side, number format)
 SIDES = (
@@ -236,10 +236,12 @@ def ask(side: Side, **request: Any) -> Any:
         return side.ask(**request)
     except (SystemExit, OSError):
         return "failed: the process ended"
+    except ValueError as error:  # a library printed a line
+        return f"failed: {error}"
 
 
 def result(answers: Sequence[Any]) -> str:
-    """Formats the answers of a cell: the median in positions a second, or a sentence."""
+    """Formats the answers of a cell: the median in positions a second, or the first sentence."""
     rates = [answer for answer in answers if isinstance(answer, (int, float))]
     if rates:
         return f"{statistics.median(rates):.0f}"

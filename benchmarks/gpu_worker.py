@@ -8,7 +8,8 @@ Each line of standard input is a JSON object; each answer is a line of JSON.
 "evaluate", "batch": N, "seconds": S}`` asks for positions per second, measured for about S
 seconds. ``{"losses": FILE, "batch": N, "steps": N}`` asks for the loss of each training step on
 positions of a file of benchmarks/gpu.py. The weights are the same on each side. The answer is a
-sentence if the measurement fails, for example without memory.
+sentence if the measurement fails, for example without memory. It also is one if the side was not
+what its name says: with a recording that failed, or shapes that cuDNN does not compute.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Tasks(NamedTuple):
         prepare: Makes the further arguments of the tasks for what ``send`` returned.
         train: Runs a training step, and returns its loss on the device.
         evaluate: Computes the logits, without a graph.
+        fault: Says, after the first steps, how the side differs from its name; mostly empty. It
+            takes the task and what ``prepare`` has made.
         wait: Waits until the device has finished.
         set_weights: Takes the arrays of :func:`first_weights`.
         versions: Versions of the libraries, in words.
@@ -53,6 +56,7 @@ class Tasks(NamedTuple):
     prepare: Callable[..., Any]
     train: Callable[..., Any]
     evaluate: Callable[..., Any]
+    fault: Callable[..., str]
     wait: Callable[[], Any]
     set_weights: Callable[[list[numpy.ndarray]], None]
     versions: str
@@ -62,6 +66,7 @@ def chainer_side(side: str, numbers: str, device_name: str) -> Tasks:
     """Makes the tasks of this package, or of Chainer alone."""
     from pydlshogi.compat import chainer
     from pydlshogi.layers.convolution import set_convolution
+    from pydlshogi.layers.gpu.convolve import BY_NAME
     from pydlshogi.layers.gpu.products import set_precision
     from pydlshogi.network.policy import PolicyNetwork
 
@@ -101,9 +106,16 @@ def chainer_side(side: str, numbers: str, device_name: str) -> Tasks:
         for parameter, array in zip([*parameters, network.l13_bias.b], arrays):
             parameter.array[...] = device.send(array)
 
+    def fault(task: str, *made: Any) -> str:
+        if made and not made[task == "evaluate"].is_recorded:
+            return "not recorded"
+        by_cudnn, all_shapes = BY_NAME["cudnn"].shares()
+        return f"cuDNN {by_cudnn} of {all_shapes}" if by_cudnn < all_shapes else ""
+
     tasks: tuple[Any, ...] = (lambda *batch: (), train, evaluate)
     if recording and device_name == "cuda":
         tasks = recorded(network, optimizer)
+    tasks = (*tasks, fault)
     versions = f"Chainer {chainer.__version__}, numpy {numpy.__version__}"
     if device_name != "cuda":
         return Tasks(send, *tasks, lambda: None, set_weights, versions)
@@ -168,7 +180,7 @@ def torch_side(numbers: str, device_name: str) -> Tasks:
         for parameter, array in zip((*network.layers.parameters(), network.bias), arrays):
             parameter.data.copy_(torch.from_numpy(array))
 
-    tasks = (send, lambda *batch: (), train, evaluate)
+    tasks = (send, lambda *batch: (), train, evaluate, lambda task: "")
     if device_name != "cuda":
         return Tasks(*tasks, lambda: None, set_weights, f"PyTorch {torch.__version__}")
     versions = (
@@ -192,11 +204,14 @@ def measure(tasks: Tasks, task: str, size: int, seconds: float) -> float | str:
     run = {"train": tasks.train, "evaluate": tasks.evaluate}[task]
     try:
         arrays = tasks.send(*batch(size))
-        arrays = (*arrays, *tasks.prepare(*arrays))
+        made = tasks.prepare(*arrays)
+        arrays = (*arrays, *made)
         for _ in range(_WARM_UP):
             run(*arrays)
         steps = max(2, round(seconds / elapsed(tasks, run, arrays, 2) * 2))
-        return size * steps / elapsed(tasks, run, arrays, steps)
+        rate = size * steps / elapsed(tasks, run, arrays, steps)
+        fault = tasks.fault(task, *made)
+        return f"{rate:.0f} ({fault})" if fault else rate
     except Exception as error:  # the other measurements must go on
         return in_words(error)
 
@@ -247,7 +262,8 @@ def losses(tasks: Tasks, file: str, size: int, steps: int) -> list[float] | str:
             arrays = tasks.send(x, labels[chosen].astype(numpy.int64))
             further = tasks.prepare(*arrays) if further is None else further
             found.append(float(tasks.train(*arrays, *further)))
-        return found
+        fault = tasks.fault("train", *(further or ()))
+        return fault if fault == "not recorded" else found
     except Exception as error:  # the other sides must go on
         return in_words(error)
 

@@ -194,10 +194,12 @@ class pygraph:
 
     def check_support(self):
         self._step("check_support", "deselect_numeric_notes")
-        if self._kind is data_type.FLOAT or self._operations[0] is _forward:
+        if self._kind is data_type.FLOAT:
             return
-        if self._operations[1:] != ["mul"] or any(n % 2 for n in self._channels):
-            raise cudnnGraphNotSupportedError("No valid engine configs\n{}\nmore lines")
+        is_forward = self._operations[0] is _forward
+        is_right = self._operations[1:2] == ["bias" if is_forward else "mul"]
+        if not is_right or (not is_forward and any(n % 2 for n in self._channels)):
+            raise cudnnGraphNotSupportedError("No valid engine configs\nodd channels\nmore lines")
 
     def build_plans(self):
         self._step("build_plans", "check_support")

@@ -532,6 +532,7 @@ class _Pool:
 
 class _Stream:
     null = None
+    captures = False
     _entered = []
 
     def __init__(self, non_blocking=False):
@@ -552,7 +553,11 @@ class _Stream:
         pass
 
     def begin_capture(self):
-        """Refuses, as CuPy 13 does in a product of matrices."""
+        """Begins; what follows is not recorded, but runs."""
+        _Stream.captures = True
+
+    def end_capture(self):
+        _Stream.captures = False
         raise NotImplementedError("the stand-in records nothing")
 
 
@@ -575,6 +580,13 @@ def _as_strided(x, shape=None, strides=None):
 def _rsqrt(x, dtype=None):
     host = _of_the_device(x)
     return _wrap((1 / numpy.sqrt(host)).astype(dtype or host.dtype))
+
+
+def _gemm(*args):
+    """Refuses to be recorded, as in CuPy 14."""
+    if _Stream.captures:
+        raise NotImplementedError("calling cuBLAS API during stream capture is unsupported")
+    cuda_on_cpu.gemm(*args)
 
 
 def _module(name, **attributes):
@@ -620,7 +632,7 @@ def install():
         MemoryPool=_Pool,
         runtime=runtime,
         memory=memory,
-        cublas=_module("cupy.cuda.cublas", gemmEx=cuda_on_cpu.gemm),
+        cublas=_module("cupy.cuda.cublas", gemmEx=_gemm),
         get_cublas_handle=lambda: 0,
         nvrtc=types.SimpleNamespace(getVersion=lambda: (12, 9)),
         get_device_id=lambda: 0,

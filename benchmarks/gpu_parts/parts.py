@@ -33,6 +33,12 @@ _TESTS = (
     "tests/test_features.py",
 )
 
+#: Tests with a process of their own: after a fault of the GPU, none of a process passes.
+_ALONE = {
+    "recordings": "tests/layers/test_gpu_recording.py",
+    "cuDNN": "tests/layers/test_gpu_cudnn.py",
+}
+
 #: Largest differences between GPU and CPU: of the loss and of the accuracy.
 _LOSS_TOLERANCE, _ACCURACY_TOLERANCE = 2e-3, 3e-3
 
@@ -70,11 +76,16 @@ def evaluation(job: Job) -> None:
     gpu = str(job.request.child_gpu)
     games = job.request.kifulist_test if job.request.is_rehearsal else _GAMES
     expected = _evaluate(job, "cpu", games, "--gpu", "-1")
-    different = []
+    different, failed = [], []
     for label, option in _METHODS.items():
         if label == "bfloat16" and job.request.is_rehearsal:  # no CPU computes it
             continue
-        found = _evaluate(job, label, games, "--gpu", gpu, *option)
+        try:
+            found = _evaluate(job, label, games, "--gpu", gpu, *option)
+        except PartError as error:  # the other methods may work
+            job.add(label, f"FAILED: {error}")
+            failed.append(label)
+            continue
         far = (
             abs(found[0] - expected[0]) > _LOSS_TOLERANCE,
             abs(found[1] - expected[1]) > _ACCURACY_TOLERANCE,
@@ -83,6 +94,8 @@ def evaluation(job: Job) -> None:
             different.append(label)
     if different:
         raise PartError(f"loss or accuracy differs from the CPU's: {', '.join(different)}")
+    if failed:
+        raise PartError(f"failed: {', '.join(failed)}")
 
 
 def _evaluate(job: Job, label: str, games: Path, *options: str) -> tuple[float, float]:
@@ -122,15 +135,22 @@ def search(job: Job) -> None:
     sizes = ("0",) if job.request.is_rehearsal else ("0", "16", "64", "128", "256")
     if not job.request.is_rehearsal:
         _moves(job, "cpu", script, "cpu", model, count, share=0.3)
-    for number, size in enumerate(sizes):
-        label = f"{job.request.device} batch_size {size}"
-        share = 1 / (len(sizes) + 1 - number)  # the last one is recorded
-        option = f"batch_size={size}"
-        _moves(job, label, script, job.request.device, model, count, option, share=share)
+    searches: list[tuple[str, tuple[str, ...], dict[str, str]]] = [
+        (f"batch_size {size}", (f"batch_size={size}",), {}) for size in sizes
+    ]
     if not job.request.is_rehearsal:
-        recorded = f"{job.request.device} recorded"
-        variables = {VARIABLE: "1"}
-        _moves(job, recorded, script, job.request.device, model, count, variables=variables)
+        searches.append(("recorded", (), {VARIABLE: "1"}))
+    failed = []
+    for number, (name, options, variables) in enumerate(searches):
+        label, share = f"{job.request.device} {name}", 1 / (len(searches) - number)
+        arguments = (script, job.request.device, model, count, *options)
+        try:
+            _moves(job, label, *arguments, share=share, variables=variables)
+        except PartError as error:  # the other searches may work
+            job.add(label, f"FAILED: {error}")
+            failed.append(name)
+    if failed:
+        raise PartError(f"failed: {', '.join(failed)}")
 
 
 def _search_model(job: Job) -> Path:
@@ -173,18 +193,32 @@ def _moves(
 
 def tests(job: Job) -> None:
     """Runs the tests marked ``gpu``."""
-    chosen: tuple[str, ...] = ("tests/test_device.py", "-m", "not gpu and not slow")
-    if not job.request.is_rehearsal:
-        chosen = (*_TESTS, "-m", "gpu and not slow")
-    options = ("-q", "-rfE", "--tb=short", "-p", "no:cacheprovider", "--color=no")
+    if job.request.is_rehearsal:
+        _run_tests(job, "", "tests/test_device.py", "-m", "not gpu and not slow")
+        return
+    chosen, problems = ("-m", "gpu and not slow"), []
+    ignored = (f"--ignore={path}" for path in _ALONE.values())
+    runs = {"": (*_TESTS, *ignored), **{label: (path,) for label, path in _ALONE.items()}}
+    for number, (label, paths) in enumerate(runs.items()):
+        try:
+            _run_tests(job, label, *paths, *chosen, share=1 / (len(runs) - number))
+        except PartError as error:
+            problems.append(f"{label}: {error}" if label else str(error))
+    if problems:
+        raise PartError("; ".join(problems))
+
+
+def _run_tests(job: Job, label: str, *chosen: str, share: float = 1.0) -> None:
+    """Runs some tests, and adds their summary."""
+    options = ("-q", "-rfEs", "--tb=short", "-p", "no:cacheprovider", "--color=no")
     # A test file that cannot be imported must not stop the others.
     others = "--continue-on-collection-errors"
-    ended = job.run("", "-m", "pytest", *chosen, *options, others)
+    ended = job.run(label, "-m", "pytest", *chosen, *options, others, share=share)
     summary = next((line for line in reversed(ended.lines) if " in " in line), "")
     if re.search(r"\d+ (passed|failed|error|skipped)", summary):
-        job.add("summary", summary.strip("= "))
+        job.add(" ".join(filter(None, (label, "summary"))), summary.strip("= "))
     for line in ended.lines:
-        if line.startswith(("FAILED ", "ERROR ")):
+        if line.startswith(("FAILED ", "ERROR ", "SKIPPED ")):
             job.add(line.split()[0].lower(), line.partition(" ")[2][:200])
     if ended.status != 0:
         raise PartError(ended.reason)
@@ -200,9 +234,9 @@ def benchmark(job: Job) -> None:
 
 
 def losses(job: Job) -> None:
-    """Makes 500 training steps with every method, and compares the losses."""
-    steps = ("--steps", "3") if job.request.is_rehearsal else ()
-    lines = _sides(job, "--losses", str(job.request.kifulist_train), *steps)
+    """Makes training steps with every method, and compares the losses."""
+    steps = "3" if job.request.is_rehearsal else "200"
+    lines = _sides(job, "--losses", str(job.request.kifulist_train), "--steps", steps)
     for (_, batch), found in _by_task(lines).items():
         for text in found:
             job.add(f"batch {batch}", text)
@@ -352,13 +386,13 @@ class Speed(NamedTuple):
 
 
 def _fastest(job: Job, network: str, batchsize: str) -> Speed:
-    """Measures the precisions of the matrix units; returns the faster one.
+    """Measures the precisions of the matrix units; returns the fastest one.
 
     The speed with recordings is only reported.
     """
     speeds = [
         speed
-        for precision in ("tf32", "float16")
+        for precision in ("tf32", "float16", *([] if job.request.is_rehearsal else ["bfloat16"]))
         if (speed := _speed(job, network, batchsize, precision)) is not None
     ]
     if not speeds:

@@ -8,6 +8,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.layers.convolution import convolution_2d, get_convolution
+from pydlshogi.layers.gpu import recording
 
 F = chainer.functions
 L = chainer.links
@@ -18,7 +19,8 @@ class Linear(L.Linear):
 
     On a CPU, Chainer's product would use the threads of BLAS. These threads keep spinning after the
     product, which slows down the convolutions before and after it. So this layer treats a batch of
-    vectors as one board, with a vector on each square, and computes a 1×1 convolution.
+    vectors as one board, with a vector on each square, and computes a 1×1 convolution. It does so
+    on a GPU if that records, because Chainer's product cannot be recorded.
     """
 
     def __init__(self, inputs: int, outputs: int, *, relu: bool = False) -> None:
@@ -27,7 +29,8 @@ class Linear(L.Linear):
 
     def forward(self, x: Any) -> Any:  # type: ignore[override]
         """Computes (batch, outputs) from (batch, …) with ``inputs`` numbers for each element."""
-        if get_convolution() == "chainer" or self.xp is not numpy:
+        is_chainers = self.xp is not numpy and not recording.is_wanted()
+        if get_convolution() == "chainer" or is_chainers:
             y = super().forward(x)
             return F.relu(y) if self.relu else y
         outputs, inputs = self.W.shape

@@ -277,7 +277,8 @@ def test_an_evaluation_that_differs_from_the_cpus_fails(request_of, accuracy, go
 )
 def test_the_tests_count_only_if_they_ran(request_of, status, last, reason):
     lines = ["....", "FAILED tests/a.py::test_b - assert 1 == 2", last]
-    job = FakeJob("tests", request_of(gpu=0), {"": (status, lines)})
+    alone = dict.fromkeys(("recordings", "cuDNN"), (0, ["9 passed in 2 s"]))
+    job = FakeJob("tests", request_of(gpu=0), {"": (status, lines), **alone})
     if reason:
         with pytest.raises(PartError, match=reason):
             parts.tests(job)
@@ -285,7 +286,35 @@ def test_the_tests_count_only_if_they_ran(request_of, status, last, reason):
         parts.tests(job)
         assert results(job)["summary"] == last
     assert results(job)["failed"] == "tests/a.py::test_b - assert 1 == 2"
-    assert "-m gpu and not slow" in " ".join(job.commands[""])
+    assert all("-m gpu and not slow" in " ".join(words) for words in job.commands.values())
+    assert results(job)["cuDNN summary"] == "9 passed in 2 s"
+
+
+def test_after_a_fault_of_the_gpu_in_one_process_the_others_run(request_of):
+    outputs = {"": (0, ["9 passed in 2 s"]), "recordings": (-11, ["Fatal Python error"])}
+    outputs["cuDNN"] = (0, ["SKIPPED [8] tests/a.py:1: no cuDNN", "1 passed, 8 skipped in 2 s"])
+    job = FakeJob("tests", request_of(gpu=0), outputs)
+    with pytest.raises(PartError, match="^recordings: .*Fatal Python error"):
+        parts.tests(job)
+    assert results(job)["cuDNN summary"] == "1 passed, 8 skipped in 2 s"
+    assert results(job)["skipped"] == "[8] tests/a.py:1: no cuDNN"
+
+
+def test_a_method_that_fails_leaves_the_others(request_of):
+    outputs = dict.fromkeys(("cpu", *parts._METHODS), tsv(2.0, 0.4))
+    outputs["cudnn"] = 1, ["no graph"]
+    job = FakeJob("evaluation", request_of(gpu=0), outputs)
+    with pytest.raises(PartError, match="^failed: cudnn$"):
+        parts.evaluation(job)
+    assert results(job)["cudnn"].endswith("no graph")
+    assert results(job)["bfloat16"].startswith("loss 2.0")
+    answer = (0, ["move\t7g7f\t10\t500"])
+    labels = ["cpu", *(f"gpu0-batch_size-{size}" for size in (0, 16, 128, 256)), "gpu0-recorded"]
+    outputs = {**dict.fromkeys(labels, answer), "gpu0-batch_size-64": (1, ["out of memory"])}
+    job = FakeJob("search", request_of(gpu=0), outputs)
+    with pytest.raises(PartError, match="^failed: batch_size 64$"):
+        parts.search(job)
+    assert "500 nodes a second" in results(job)["gpu0 recorded"]
 
 
 def test_the_engine_must_play_the_moves_of_the_cpu(request_of):
@@ -347,6 +376,7 @@ TRAININGS = [name for name in parts.PARTS if name.startswith("train_")]
 RATES = {
     "rate-tf32": (0, ["iterations a second\t40", "validation, seconds\t12"]),
     "rate-float16": (0, ["a line", "iterations a second\t50", "validation, seconds\t10"]),
+    "rate-bfloat16": (0, ["iterations a second\t45", "validation, seconds\t10"]),
     "rate-tf32-recorded": (0, ["iterations a second\t80", "validation, seconds\t10"]),
     "rate-float16-recorded": (0, ["iterations a second\t90", "validation, seconds\t10"]),
 }
@@ -406,7 +436,8 @@ def test_the_trainings_are_the_recipes_of_make_train_and_of_the_book(request_of)
 
 def test_a_precision_that_fails_leaves_the_other(request_of):
     failed = 1, ["CUDA error"]
-    outputs = {**RATES, "rate-float16": failed, "rate-tf32-recorded": failed}
+    outputs = {**RATES, "rate-float16": failed, "rate-bfloat16": failed}
+    outputs["rate-tf32-recorded"] = failed
     job = FakeJob("train_best", request_of(gpu=0), outputs)
     with pytest.raises(PartError, match="curve"):
         parts.train_best(job)

@@ -32,7 +32,7 @@ def fresh(monkeypatch):
 
 
 def clear():
-    for cached in (cudnn._graph, cudnn._factor):
+    for cached in (cudnn._graph, cudnn._constant):
         cached.cache_clear()
     cudnn._handles.clear()
 
@@ -115,7 +115,10 @@ def test_cudnn_computes_the_convolution_of_the_cpu(
         expected = results(CPU, "winograd", arrays, gy, relu)
     set_precision(precision)
     found = results(with_cudnn, "cudnn", arrays, gy, relu)
-    assert set(modules().values()) == {cudnn} and len(modules()) == 3
+    # A real cuDNN may have nothing without matrix units.
+    may_lack = precision == "float32" and not hasattr(with_cudnn.xp, "IS_STAND_IN")
+    assert may_lack or set(modules().values()) == {cudnn}
+    assert len(modules()) == 3
     for one, other in zip(found, expected):
         assert one.dtype == np.float32 and one.shape == other.shape
         assert error(one, other) < ERRORS[precision]
@@ -231,7 +234,9 @@ def test_our_kernels_compute_what_cudnn_cannot(with_cudnn, stand_in, caplog):
     }
     assert all(error(one, other) < 8e-3 for one, other in zip(found, expected))
     (warning,) = warnings(caplog)
-    assert warning.endswith("data_gradient (2, 8, 9, 9) (27, 8, 1, 1): No valid engine configs")
+    assert warning.endswith(
+        "data_gradient (2, 8, 9, 9) (27, 8, 1, 1): No valid engine configs odd channels"
+    )
 
 
 @pytest.mark.parametrize("faster", [cudnn, im2col])
@@ -247,7 +252,7 @@ def test_auto_measures_each_shape_once_in_training(with_cudnn, monkeypatch, capl
     for _ in range(2):
         results(with_cudnn, "auto", arrays, gy, False)
     assert set(modules("auto").values()) == {faster}
-    assert len(measured) == 6 and not warnings(caplog)
+    assert len(measured) == 6 * convolve._ROUNDS and not warnings(caplog)
 
 
 def test_auto_does_not_take_wrong_results(with_cudnn, monkeypatch, caplog):

@@ -1,16 +1,21 @@
 """The kernels, products and precisions of a GPU, also on the stand-in for CuPy."""
 
+import ctypes
 import itertools
 
+import cuda_on_cpu
 import numpy as np
 import pytest
 
 from pydlshogi.compat import chainer
 from pydlshogi.layers.convolution import convolution_2d
 from pydlshogi.layers.gpu import im2col as convolution
+from pydlshogi.layers.gpu import products
 from pydlshogi.layers.gpu.convolve import Convolution
 from pydlshogi.layers.gpu.kernels import Kernel
 from pydlshogi.layers.gpu.products import get_precision, product, set_precision
+from pydlshogi.layers.gpu.recording import VARIABLE, Memory, Recording
+from pydlshogi.layers.linear import Linear
 
 #: Largest relative error (L2) of a product with factors of 11 bits, and of one with 24 bits.
 ROUGH, EXACT = 1e-3, 3e-6
@@ -90,6 +95,75 @@ def test_a_product_is_that_of_numpy(gpu, shape, turns, dtype):
     found = product(*on_gpu, 0.5)
     assert (found.shape, found.dtype) == ((rows, columns), np.float32)
     assert error(found, expected) < EXACT
+
+
+class Cublas:
+    """The library, called as from C."""
+
+    def __init__(self, status=0):
+        self.streams = []
+
+        def cublasSetStream_v2(handle, stream):
+            self.streams.append(stream)
+            return 0
+
+        def cublasGemmEx(*arguments):
+            assert len(arguments) == len(cublasGemmEx.argtypes)
+            cuda_on_cpu.gemm(*arguments)
+            return status
+
+        self.cublasSetStream_v2, self.cublasGemmEx = cublasSetStream_v2, cublasGemmEx
+
+
+@pytest.fixture
+def recorded(gpu, monkeypatch):
+    """Records a function with a cuBLAS, and returns its result, or raises its error."""
+    if not hasattr(gpu.xp, "IS_STAND_IN"):
+        pytest.skip("a test of the stand-in")
+
+    def record(function, library):
+        load = ctypes.CDLL
+        monkeypatch.setattr(
+            ctypes, "CDLL", lambda name: library if "cublas" in name else load(name)
+        )
+        results = []
+        recording = Recording(lambda: results.append(function()), Memory())
+        recording()
+        recording()  # the stand-in records nothing, but runs the function as CuPy would
+        return results, recording._memory.stream
+
+    products._cublas.cache_clear()
+    yield record
+    products._cublas.cache_clear()
+
+
+@pytest.mark.parametrize("shapes", [((5, 7), (7, 3)), ((1, 4), (4, 1))])
+def test_a_recorded_product_is_one_of_cublas_itself(gpu, recorded, shapes):
+    factors = random_arrays(*shapes)
+    library = Cublas()
+    results, stream = recorded(lambda: product(*map(gpu.send, factors)), library)
+    assert library.streams == [stream.ptr]
+    for found in results[:2]:
+        assert error(found, factors[0].astype(float) @ factors[1].astype(float)) < EXACT
+
+
+def test_a_product_that_cublas_refuses_is_not_recorded(gpu, recorded, caplog):
+    results, _ = recorded(lambda: product(*map(gpu.send, random_arrays((2, 3), (3, 2)))), Cublas(7))
+    assert len(results) == 2 and "cuBLAS ended with status 7" in caplog.text
+
+
+def test_a_recorded_layer_of_vectors_multiplies_by_our_product(gpu, recorded, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "1")
+    set_precision("float32")
+    (x,) = random_arrays((5, 6))
+    layer = Linear(6, 4, relu=True)
+    expected = layer(x).array
+    layer.to_device(gpu)
+    library = Cublas()
+    results, _ = recorded(lambda: layer(gpu.send(x)).array, library)
+    assert library.streams
+    for found in results:
+        assert error(found, expected) < EXACT
 
 
 def test_a_factor_that_is_no_whole_matrix_is_refused(gpu):

@@ -5,8 +5,8 @@ behind it. A graph is built once for each task, shape and precision. All arrays 
 order (batch, row, column, channel), filters as (out, row, column, in).
 
 In ``float16`` and ``bfloat16``, the inputs of a graph have 16 bits, and its result is float32. A
-gradient is multiplied by a factor in the graph. It reverses the factor of float16, and without it
-cuDNN would have no graph with a float32 result.
+gradient is multiplied by a factor in the graph, and a bias, which may be 0, is added to a result.
+The factor reverses that of float16. Without either, cuDNN has no graph with a float32 result.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ def current_gpu() -> int:
 
 def forward(x: Any, W: Any, b: Any, relu: bool) -> Any:
     """Computes :meth:`pydlshogi.layers.gpu.convolve.Convolution.forward`."""
+    if b is None and get_precision().endswith("16"):
+        b = _constant(0.0, len(W), current_gpu())
     bias = () if b is None else (contiguous(b),)
     return _compute("forward", x.shape, W.shape, (_operand(x), _operand(W), *bias), relu)
 
@@ -95,14 +97,14 @@ def _scale(n: int) -> tuple[float, tuple[Any, ...]]:
     if not precision.endswith("16"):
         return 1.0, ()
     scale = gradient_scale(n) if precision == "float16" else 1.0
-    return scale, (_factor(1 / scale, current_gpu()),)
+    return scale, (_constant(1 / scale, 1, current_gpu()),)
 
 
 @functools.cache
-def _factor(value: float, gpu: int) -> Any:
+def _constant(value: float, count: int, gpu: int) -> Any:
     import cupy
 
-    return cupy.full(1, value, numpy.float32)
+    return cupy.full(count, value, numpy.float32)
 
 
 _Shape = tuple[int, ...]
@@ -141,7 +143,7 @@ def _handle() -> Any:
         reason = "the package nvidia-cudnn-frontend is not installed (see docs/gpu.md)"
         raise CudnnError(reason) from None
     except Exception as error:  # a library that is missing or too old fails in many ways
-        raise CudnnError(f"cuDNN cannot be used: {_first_line(error)}") from None
+        raise CudnnError(f"cuDNN cannot be used: {_in_words(error)}") from None
     return _handles[key]
 
 
@@ -159,7 +161,7 @@ def _graph(
     try:
         return _build(handle, task, shapes, pads, relu, precision), shapes[0]
     except Exception as error:  # of a shape or GPU that cuDNN does not support; no RuntimeError
-        raise CudnnError(f"{task} {x} {W}: {_first_line(error)}") from None
+        raise CudnnError(f"{task} {x} {W}: {_in_words(error)}") from None
 
 
 def _build(
@@ -212,5 +214,5 @@ def _strides(shape: list[int]) -> list[int]:
     return [channels * height * width, 1, channels * width, channels]
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:200] or type(error).__name__
+def _in_words(error: Exception) -> str:
+    return " ".join(str(error).split("\n")[:2]).strip()[:200] or type(error).__name__

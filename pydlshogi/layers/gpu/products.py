@@ -12,6 +12,8 @@ convolutions compute the last two as tf32.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 from typing import Any
 
@@ -19,6 +21,7 @@ import numpy
 
 from pydlshogi.compat import chainer
 from pydlshogi.layers.gpu.kernels import HALF, Kernel
+from pydlshogi.layers.gpu.recording import is_recording
 
 #: The precisions. "auto": tf32 in training, and float32 otherwise. If CuPy's environment variable
 #: CUPY_TF32 is 1 or 0, it decides: tf32 or float32 everywhere.
@@ -113,7 +116,8 @@ def product(a: Any, b: Any, scale: float = 1.0) -> Any:
     # cuBLAS reads matrices column by column. To it, each array is its transpose, and the
     # transpose of the result is the product of the transposes in reverse order.
     first, second = _operand(b), _operand(a)
-    cupy.cuda.cublas.gemmEx(
+    multiply = _multiply_in_recording if is_recording() else cupy.cuda.cublas.gemmEx
+    multiply(
         cupy.cuda.get_cublas_handle(),
         *(first[0], second[0], columns, rows, inner),
         *(factor.ctypes.data, *first[1:], *second[1:]),
@@ -121,6 +125,38 @@ def product(a: Any, b: Any, scale: float = 1.0) -> Any:
         *(_COMPUTE_32F_FAST_TF32 if tf32 else _COMPUTE_32F, _ALGORITHM),
     )
     return out
+
+
+def _multiply_in_recording(handle: int, *arguments: int) -> None:
+    """Calls ``cublasGemmEx`` of cuBLAS itself: CuPy refuses to do so in a recording."""
+    import cupy
+
+    library = _cublas()
+    status = library.cublasSetStream_v2(handle, cupy.cuda.get_current_stream().ptr)
+    status = status or library.cublasGemmEx(handle, *arguments)
+    if status:
+        raise RuntimeError(f"cuBLAS ended with status {status}")
+
+
+@functools.cache
+def _cublas() -> Any:
+    import cupy
+
+    major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+    # CuPy has loaded it, from wherever it is.
+    name = f"cublas64_{major}.dll" if os.name == "nt" else f"libcublas.so.{major}"
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        raise RuntimeError(f"{name} cannot be loaded: {error}") from None
+    address, number = ctypes.c_void_p, ctypes.c_int
+    library.cublasSetStream_v2.argtypes = [address, address]
+    library.cublasGemmEx.argtypes = [
+        *(address, number, number, number, number, number),  # handle, operations, sizes
+        *(address, address, number, number, address, number, number),  # factor, two matrices
+        *(address, address, number, number, number, number),  # factor, result, precision, algorithm
+    ]
+    return library
 
 
 def _operand(array: Any) -> tuple[int, int, int, int]:

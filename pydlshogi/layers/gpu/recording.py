@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +22,8 @@ import numpy
 VARIABLE = "PYDLSHOGI_RECORDING"
 
 logger = logging.getLogger(__name__)
+
+_state = threading.local()
 
 _Result = TypeVar("_Result")
 
@@ -51,8 +54,8 @@ class Recording(Generic[_Result]):
     - neither wait for the GPU nor copy between CPU and GPU.
 
     The function's result contains the arrays that it computes, and ``memory`` is the memory for
-    them. Where CuPy or CUDA cannot record it, every call runs the function itself. CuPy can record
-    products of matrices since version 14.
+    them. Where CuPy or CUDA cannot record it, every call runs the function itself, and a warning
+    says so. CuPy's own products of matrices cannot be recorded.
     """
 
     def __init__(self, function: Callable[[], _Result], memory: Memory) -> None:
@@ -92,19 +95,32 @@ class Recording(Generic[_Result]):
             cupy.get_default_memory_pool().free_all_blocks()
             with cupy.cuda.using_allocator(self._memory.pool.malloc), stream:
                 stream.begin_capture()
+                _state.records = True
                 try:
                     result = self._function()
                 except BaseException:
                     with contextlib.suppress(RuntimeError):
                         stream.end_capture()
                     raise
+                finally:
+                    _state.records = False
                 graph = stream.end_capture()
         # CuPy's errors of CUDA and cuBLAS are RuntimeErrors, and so is NotImplementedError.
         except (RuntimeError, MemoryError) as error:
-            logger.debug("the GPU's work cannot be recorded: %s: %s", type(error).__name__, error)
+            logger.warning("the GPU's work cannot be recorded: %s: %s", type(error).__name__, error)
             self._may_record = False
         else:
             self._graph, self._result = graph, result
+
+
+def is_recording() -> bool:
+    """Says whether this thread records."""
+    return getattr(_state, "records", False)
+
+
+def is_wanted() -> bool:
+    """Says whether the user wants recordings."""
+    return os.environ.get(VARIABLE) == "1"
 
 
 def can_record(network: Any, device: Any) -> bool:
@@ -112,6 +128,5 @@ def can_record(network: Any, device: Any) -> bool:
 
     A user's network may draw random numbers, as for dropout, which a recording would repeat.
     """
-    is_wanted = os.environ.get(VARIABLE) == "1"
     is_ours = type(network).__module__.startswith(f"{__package__.partition('.')[0]}.")
-    return is_wanted and device.xp is not numpy and is_ours
+    return is_wanted() and device.xp is not numpy and is_ours
