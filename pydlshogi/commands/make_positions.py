@@ -16,8 +16,8 @@ def build_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="make_positions",
         description="Turn game records (CSA, KIF, KI2) and position files (HCPE, HCPE3, PSV) into "
-        "shards, which training maps into memory: for data larger than memory. A training list "
-        "may name shards. If the program is interrupted, the same command continues.",
+        "shards, from which training reads its batches: for data larger than memory. A training "
+        "list may name shards. If the program is interrupted, the same command continues.",
     )
     add = parser.add_argument
     add(

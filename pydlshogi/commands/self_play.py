@@ -27,6 +27,10 @@ from pydlshogi.selfplay.settings import HANDICAPS, SelfPlaySettings
 _BATCH_CPU, _BATCH_GPU = 64, 512
 
 
+#: Options that have no effect without another one.
+_NEEDING = {"handicaps": "handicap_share", "kifu_share": "kifu_list", "kifu_plies": "kifu_list"}
+
+
 def build_parser() -> ArgumentParser:
     """Makes the parser of the command line."""
     parser = ArgumentParser(
@@ -85,7 +89,11 @@ def _handicaps(text: str) -> tuple[str, ...]:
 @program("self_play", interrupted="The same command goes on; the games in flight are lost.")
 def main(argv: Sequence[str] | None = None) -> int:
     """Plays the games that are missing, and prints the table; returns the exit status."""
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    for name, needed in _NEEDING.items():
+        if getattr(args, name) != parser.get_default(name) and not getattr(args, needed):
+            parser.error(f"--{name} needs --{needed}")
     fields = dataclasses.fields(SelfPlaySettings)
     settings = SelfPlaySettings(**{field.name: getattr(args, field.name) for field in fields})
     # These modules import Chainer; a wrong command line has been reported before.

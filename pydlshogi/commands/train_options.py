@@ -98,15 +98,23 @@ class TrainParser(ArgumentParser):
         return options, rest
 
 
-def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
-    """Lists the rules between options: whether each is broken, and the sentence for it."""
-    steps, cosine = options.lr_schedule == "steps", options.lr_schedule == "cosine"
-    initmodel, resume = getattr(options, "initmodel", ""), getattr(options, "resume", "")
-    value_head_only = getattr(options, "value_head_only", False)
+def _of_recipe(options: Any) -> list[tuple[bool, str]]:
+    """Lists the rules within a recipe: whether each is broken, and the sentence for it."""
+    steps = options.lr_schedule == "steps"
     return [
         (options.nesterov and not options.momentum, "--nesterov needs --momentum"),
         (bool(options.lr_steps) and not steps, "--lr_steps needs --lr_schedule steps"),
         (steps and not options.lr_steps, "--lr_schedule steps needs --lr_steps"),
+    ]
+
+
+def _contradictions(options: argparse.Namespace) -> list[tuple[bool, str]]:
+    """Lists the rules between options, as :func:`_of_recipe`."""
+    cosine = options.lr_schedule == "cosine"
+    initmodel, resume = getattr(options, "initmodel", ""), getattr(options, "resume", "")
+    value_head_only = getattr(options, "value_head_only", False)
+    return [
+        *_of_recipe(options),
         (options.lr_factor is not None and not options.lr_steps, "--lr_factor needs --lr_steps"),
         (
             options.lr_iterations is not None and not cosine,
@@ -263,7 +271,7 @@ def add_fields(parser: Any, of: type[Any], group: str = "") -> None:
 
 
 def wrong_value(settings: Any) -> str:
-    """Says which value of a dataclass its option would refuse, and why; empty if there is none."""
+    """Says which value of a dataclass its option would refuse, and why; empty if none."""
     for field in dataclasses.fields(settings):
         value, range_ = getattr(settings, field.name), field.metadata.get("range")
         if dataclasses.is_dataclass(value) and (sentence := wrong_value(value)):
@@ -279,6 +287,9 @@ def wrong_value(settings: Any) -> str:
             return f"{field.name}: {error}."
         if not is_right:
             return f"{field.name}: {value!r} is of another kind."
+    if isinstance(settings, Recipe):
+        broken = (sentence for wrong, sentence in _of_recipe(settings) if wrong)
+        return next((f"{sentence.replace('--', '')}." for sentence in broken), "")
     return ""
 
 

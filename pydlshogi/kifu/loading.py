@@ -50,7 +50,7 @@ class Loaded(NamedTuple):
 
     @property
     def mapped(self) -> AnyPositions:
-        """The same positions; those of shards are mapped into memory."""
+        """The same positions; those of shards are read when they are indexed."""
         return with_shards(self.records, self.shards, self.visits)
 
 

@@ -25,6 +25,9 @@ from pydlshogi.kifu.formats import RECORD_SUFFIXES
 from pydlshogi.kifu.kif import looks_like_kif
 from pydlshogi.text import decode, is_utf_16
 
+#: A folder of self-play has this file, and a subfolder with some of its games once more.
+SELF_PLAY_MARK, SELF_PLAY_RECORDS = "selfplay.json", "records"
+
 ARCHIVE_SUFFIXES = (".zip", ".7z")
 # Archives and compressed files that cannot be read.
 _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".txz", ".lzh", ".rar")
@@ -209,6 +212,8 @@ def _find_in_folder(name: str, path: str) -> Iterator[Source]:
     except OSError as error:
         yield Source(name, "", -1, 0, f"the folder cannot be searched ({error.strerror})")
         return
+    if SELF_PLAY_MARK in {entry.name for entry in inside}:
+        inside = [entry for entry in inside if entry.name != SELF_PLAY_RECORDS]
     for entry in inside:
         # pathlib would take most of the time of a folder with a million files.
         shown = f"{name.rstrip('/')}/{entry.name}"

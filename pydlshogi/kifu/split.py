@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import behind_links, write_beside
-from pydlshogi.kifu.sources import is_record_name
+from pydlshogi.kifu.sources import SELF_PLAY_MARK, SELF_PLAY_RECORDS, is_record_name
 
 
 class Found(NamedTuple):
@@ -36,7 +36,9 @@ def find_records(folder: Path) -> Found:
     records = []
     others = 0
     errors: list[OSError] = []
-    for root, _, names in os.walk(folder, onerror=errors.append):
+    for root, folders, names in os.walk(folder, onerror=errors.append):
+        if SELF_PLAY_MARK in names and SELF_PLAY_RECORDS in folders:
+            folders.remove(SELF_PLAY_RECORDS)
         for name in names:
             path = os.path.join(root, name)
             # A pipe may have no end. A broken link is named where it is opened.

@@ -6,7 +6,7 @@ a model for play lacks: with it the network trains faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
 from typing import Any
 
 import numpy
@@ -59,7 +59,9 @@ def make_from_policy(source: Network, name: str) -> Network:
     trunk = {key for key in arrays if key.split("/")[0] not in _HEADS} - {_HISTORY}
     if _HISTORY in arrays:
         arrays[_HISTORY] = numpy.zeros_like(arrays[_HISTORY])
-    forms = list(_forms(source))
+    forms = [source]
+    with contextlib.suppress(FoldError):  # else, also the book's network that computes the same
+        forms.append(fold(source, keep_value=source.value_kind is not None))
     for candidate in forms:
         found = arrays_of(candidate)
         common = {key for key in arrays if key in found and arrays[key].shape == found[key].shape}
@@ -72,15 +74,6 @@ def make_from_policy(source: Network, name: str) -> Network:
         f"the hidden layers of a {name_of(source)} network do not fit into a {name} network. "
         f"Choose another model or another network{', or unfold it' if can_unfold else ''}."
     )
-
-
-def _forms(source: Network) -> Iterator[Network]:
-    """Yields a network and, if possible, the book's network that computes the same."""
-    yield source
-    try:
-        yield fold(source, keep_value=source.value_kind is not None)
-    except FoldError:
-        return
 
 
 def unfold(source: Network, name: str, planes: numpy.ndarray) -> Network:

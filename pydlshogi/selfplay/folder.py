@@ -32,9 +32,9 @@ import filelock
 
 from pydlshogi.errors import UserError
 from pydlshogi.files import replace, write_beside
+from pydlshogi.kifu.sources import SELF_PLAY_MARK
 from pydlshogi.lock import LockedError, lock_outputs
 
-MARK = "selfplay.json"
 FINISHED, PART, TABLE = ".hcpe3", ".hcpe3.part", ".tsv"
 
 #: Seconds that a process waits for the lock of the folder.
@@ -200,7 +200,7 @@ class GameFolder(Tables):
 
     def _check(self) -> None:
         """Checks that the folder is one of self-play with the same seed, or an empty one."""
-        mark, line = self.path / MARK, json.dumps({"seed": self._seed})
+        mark, line = self.path / SELF_PLAY_MARK, json.dumps({"seed": self._seed})
         if not mark.exists():
             foreign = {path.name for path in self.path.glob("[!.]*")} - {"claims"}
             if foreign:

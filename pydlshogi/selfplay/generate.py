@@ -19,6 +19,7 @@ from pydlshogi.bar import bar
 from pydlshogi.errors import UserError
 from pydlshogi.files import file_stamp, write_beside
 from pydlshogi.inference.evaluator import Evaluator
+from pydlshogi.kifu.sources import SELF_PLAY_RECORDS
 from pydlshogi.match.record import PlayedGame, format_record, write_match_page
 from pydlshogi.match.referee import Referee, Verdict
 from pydlshogi.player.strategy import score
@@ -41,6 +42,9 @@ from pydlshogi.uct.search import compile_search
 
 #: The first of so many games, by their numbers, is also written as a record with a page.
 RECORD_EVERY = 100
+
+#: Stands for a number of games without end.
+ENDLESS = 10**9
 
 #: Seconds between two looks at the model file.
 _LOOK = 10.0
@@ -107,7 +111,8 @@ class Generator:
         """
         done, start = len(self._folder.rows()), time.perf_counter()
         evaluations, targets, next_look = 0, 0, start
-        with bar(total=games, initial=min(done, games), unit="game") as progress:
+        total = games if games < ENDLESS else None
+        with bar(total=total, initial=min(done, games), unit="game") as progress:
             while not is_enough():
                 if time.perf_counter() >= next_look:
                     next_look = time.perf_counter() + _LOOK
@@ -159,7 +164,7 @@ class Generator:
         """Appends a game to the folder, and writes its record if its turn has come."""
         self._idle.append(game.searches[0])
         if game.number % RECORD_EVERY == 1 and game.moves:
-            write_record(game, self._folder.path / "records", self.model.name)
+            write_record(game, self._folder.path / SELF_PLAY_RECORDS, self.model.name)
         row = Row(
             end_byte=0,
             game=game.number,

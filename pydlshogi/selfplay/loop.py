@@ -24,7 +24,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,16 @@ from pydlshogi.match.elo import elo_difference, score_interval
 from pydlshogi.match.openings import draw_openings
 from pydlshogi.model_files.model_file import load_network
 from pydlshogi.network.registry import name_of
-from pydlshogi.selfplay.folder import GameFolder
+from pydlshogi.selfplay.folder import GameFolder, Row
 from pydlshogi.selfplay.game import LiveGame, Pool
-from pydlshogi.selfplay.generate import Generator, Model
+from pydlshogi.selfplay.generate import ENDLESS, Generator, Model
 from pydlshogi.selfplay.search import RootSearch
 from pydlshogi.selfplay.settings import LoopSettings, SelfPlaySettings
 from pydlshogi.selfplay.starts import EVEN, Start
 from pydlshogi.signals import Terminated
 from pydlshogi.training.checkpoint import finish_save
 from pydlshogi.training.end import Interruption
-from pydlshogi.training.log import read_log
+from pydlshogi.training.log import EpochPoint, read_log
 from pydlshogi.training.log_file import log_to
 from pydlshogi.training.recipe import Options, Settings
 from pydlshogi.training.run import run
@@ -114,14 +114,60 @@ def play_duel(
 def _read(path: Path) -> dict[int, float]:
     """Reads the points of the games so far; cuts off a line that is incomplete."""
     data = path.read_bytes() if path.exists() else b""
-    lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-    if data:
-        os.truncate(path, sum(map(len, lines)))
-    return {int(number): float(won) for number, won, *_ in (line.split(b"\t") for line in lines)}
+    data = data[: data.rfind(b"\n") + 1]
+    if path.exists():
+        os.truncate(path, len(data))
+    cells = (line.split(b"\t") for line in data.splitlines())
+    return {int(number): float(won) for number, won, *_ in cells}
+
+
+def choose_files(
+    games: Mapping[Path, Sequence[Row]],
+    uses: Mapping[str, int],
+    settings: LoopSettings,
+    generator: random.Random,
+) -> tuple[Path | None, list[Path]]:
+    """Chooses the file that tests a network, which no training has used, and those that train it.
+
+    Args:
+        games: The games of each file.
+        uses: In how many trainings a file was used, by its name.
+        settings: Those of the loop.
+        generator: Draws the files; older ones are less likely.
+    """
+    files = [
+        (max(row.game for row in rows), targets, file)
+        for file, rows in games.items()
+        if (targets := sum(row.targets for row in rows))
+    ]
+    files.sort(reverse=True)  # the newest first
+    whole = max(settings.least_rows, settings.window * sum(rows for _, rows, _ in files))
+    test = next((file for _, _, file in files if not uses.get(file.name)), None)
+    chosen, age = [], 0
+    for _, rows, file in files:
+        if file == test:
+            continue
+        probability = 1 - (1 - settings.fading) * age / whole
+        age += rows
+        if uses.get(file.name, 0) < settings.most_uses and generator.random() < probability:
+            chosen.append(file)
+        if age > whole:
+            break
+    return test, chosen
 
 
 class LoopError(UserError):
-    """The loop cannot begin."""
+    """The loop cannot begin or go on."""
+
+
+def _last_epoch(path: Path) -> EpochPoint:
+    """Reads the results of the training of a cycle from its log."""
+    curves = read_log(path.read_text(encoding="utf-8", errors="replace").splitlines())
+    if not curves or not curves[-1].epochs:
+        raise LoopError(
+            f"{path} lacks the lines of the training. To repeat this cycle, rename its folder."
+        )
+    return curves[-1].epochs[-1]
 
 
 _MOST_ELO = 800  # the largest difference that a table shows
@@ -174,6 +220,7 @@ class Loop:
         self._train(path)
         if not (path / "trained").exists():
             return
+        epoch = _last_epoch(path / "log.txt")
         new = Model(path / "model", self._device, self._backend)
         score = play_duel(
             new, generator.model, path / "match.tsv", settings.self_play, end=self._end,
@@ -181,7 +228,8 @@ class Loop:
         )  # fmt: skip
         if not score:
             return
-        self._note(cycle, path, games, score, (time.monotonic() - start) / 3600)
+        hours = (time.monotonic() - start) / 3600
+        self._note(cycle, path, games, epoch, score, hours)
         generator.look_for_model()
 
     def _play(self, wanted: int, games: GameFolder, generator: Generator) -> None:
@@ -194,36 +242,22 @@ class Loop:
             return len(rows) >= wanted and has_rows or time.monotonic() >= self._end
 
         while not is_enough():
-            generator.run(10**9, is_enough)
+            generator.run(ENDLESS, is_enough)
         games.finish_file()
 
     def _write_lists(self, path: Path, games: GameFolder) -> None:
         """Writes the lists of games for a training, unless there are too few files."""
         settings = self._settings
-        files = [
-            (min(row.game for row in rows), sum(row.targets for row in rows), file)
-            for file, rows in games.of_files().items()
-        ]
-        files.sort(reverse=True)  # the newest first
-        whole = max(settings.least_rows, settings.window * sum(rows for _, rows, _ in files))
         uses = Counter(
             Path(name).name
             for train in self._folder.glob("cycles/*/train.txt")
             for name in train.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
         )
         generator = random.Random(f"{settings.seed} {path.name}")
-        chosen, age = [], 0
-        for _, rows, file in files[1:]:
-            probability = 1 - (1 - settings.fading) * age / whole
-            age += rows
-            if uses[file.name] < settings.most_uses and generator.random() < probability:
-                chosen.append(file)
-            if age > whole:
-                break
-        if not chosen:
+        test, chosen = choose_files(games.of_files(), uses, settings, generator)
+        if not chosen or not test:
             return
-        # The newest file, which no training has used, tests the network.
-        for name, listed in (("test.txt", [files[0][2]]), ("train.txt", chosen)):
+        for name, listed in (("test.txt", [test]), ("train.txt", chosen)):
             with write_beside(path / name) as output:
                 lines = "".join(f"{file.resolve()}\n" for file in listed)
                 output.write(lines.encode("utf-8", "surrogateescape"))
@@ -258,15 +292,15 @@ class Loop:
         if interruption.signal_number and time.monotonic() < self._end:
             raise Terminated(interruption.signal_number)
 
-    def _note(self, cycle: int, path: Path, games: GameFolder, score: Any, hours: float) -> None:
+    def _note(
+        self, cycle: int, path: Path, games: GameFolder, epoch: EpochPoint, score: Any, hours: float
+    ) -> None:
         """Takes the new network if it has won, and writes the results of the cycle."""
         taken = score.share >= self._settings.take_at
         earlier = self._results()
         before = earlier[-1]["elo"] if earlier else 0
         # There is no bound if one side has won all games.
         elo, low, high = (round(max(-_MOST_ELO, min(value, _MOST_ELO))) for value in score.elo())
-        log = (path / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
-        epoch = read_log(log)[-1].epochs[-1]
         rows = games.rows()
         result = {
             "cycle": cycle,

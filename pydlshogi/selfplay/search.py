@@ -88,7 +88,8 @@ class RootSearch:
         self._visits = settings.visits if is_full else settings.cheap_visits
         self._most = min(settings.considered if is_full else settings.cheap_visits, self._visits)
         tree.clear()
-        tree.sweep()
+        while tree.pool[core.GARBAGE]:
+            tree.sweep()
         tree.reserve(self._visits + self._most + 2, _BLOCKS * (self._visits + 2))
         self._children: list[int] = []
         self._queue: list[int] = []

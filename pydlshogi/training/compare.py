@@ -52,6 +52,9 @@ _HEADS = {
 #: Games that are held out of a long list.
 HELD_OUT = 200
 
+#: Fewest positions of a game on average in a list of whole games.
+_SHORTEST = 2.2
+
 
 class CompareError(UserError):
     """The comparison cannot start or continue."""
@@ -125,16 +128,13 @@ def hold_out(positions: numpy.ndarray, games: int | None) -> tuple[numpy.ndarray
     Raises:
         CompareError: the list has no other games, or single positions instead of games.
     """
-    ply = positions["ply"].astype(numpy.int64)
-    steps = numpy.diff(ply, prepend=ply[:1])
-    # HCPE has no move numbers, and in a shuffled file few positions follow their predecessors.
-    pieces = numpy.diff(numpy.flatnonzero(steps != 1), append=len(ply))
-    if (ply == 0).any() or (pieces == 1).mean() > 0.5:
+    starts = game_starts(positions)
+    # HCPE has no move numbers. In a shuffled file, they rise for two positions on average.
+    if (positions["ply"] == 0).any() or len(positions) < _SHORTEST * len(starts):
         raise CompareError(
             "held_out needs whole games, as in CSA and KIF records, and the list has single "
             "positions. Give the test games as kifulist_test."
         )
-    starts = game_starts(positions)
     games = games or max(1, min(HELD_OUT, len(starts) // 5))
     if games >= len(starts):
         raise CompareError(

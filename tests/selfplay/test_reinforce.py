@@ -22,9 +22,9 @@ from pydlshogi.files import next_to, write_beside
 from pydlshogi.lock import lock_outputs
 from pydlshogi.model_files.model_file import load_network, save_model
 from pydlshogi.network.registry import make_network
-from pydlshogi.selfplay.folder import Tables
+from pydlshogi.selfplay.folder import Row, Tables
 from pydlshogi.selfplay.generate import Model
-from pydlshogi.selfplay.loop import Score, play_duel
+from pydlshogi.selfplay.loop import Score, choose_files, play_duel
 from pydlshogi.selfplay.settings import LoopSettings, SelfPlaySettings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -88,6 +88,34 @@ def test_two_cycles_train_and_match_networks(words, tmp_path, capsys):
     assert dict(os.environ) == before  # a later training must not take it as its own
 
 
+def test_a_file_that_no_training_has_used_tests_a_network():
+    def rows(*games, targets=9):
+        row = Row(0, 0, "even", 40, "black", "%TORYO", targets, 100, "-", 1.0)
+        return [row._replace(game=game) for game in games]
+
+    # A long game of the first cycle ended in the newest file but one.
+    games = {Path("a"): rows(5, 6), Path("b"): rows(7, 8), Path("c"): rows(1, 9)}
+    games[Path("d")] = rows(10, 11, targets=0)
+    settings = LoopSettings(least_rows=1, window=1.0, fading=1.0, most_uses=3)
+    chosen = choose_files(games, {"a": 3, "b": 1}, settings, random.Random(1))
+    assert chosen == (Path("c"), [Path("b")])
+    chosen = choose_files(games, {"a": 2, "c": 1}, settings, random.Random(1))
+    assert chosen == (Path("b"), [Path("c"), Path("a")])
+    assert choose_files(games, {"a": 1, "b": 1, "c": 1}, settings, random.Random(1))[0] is None
+
+
+def test_a_training_without_lines_in_its_log_is_named(words, tmp_path, capsys):
+    assert main([*with_config(words, tmp_path), "--cycles", "1"]) == 0
+    cycle = tmp_path / "loop" / "cycles" / "0001"
+    (cycle / "result.json").unlink()
+    (cycle / "log.txt").write_text("")
+    assert main([*words, "--cycles", "1"]) == 1
+    error = capsys.readouterr().err
+    assert f"{Path('cycles', '0001', 'log.txt')} lacks the lines" in error
+    cycle.rename(cycle.with_name("0001.old"))
+    assert main([*words, "--cycles", "1"]) == 0
+
+
 @pytest.mark.long
 def test_the_loop_goes_on_after_a_kill_in_each_step(words, tmp_path):
     command = [sys.executable, "-m", "pydlshogi", "reinforce", *with_config(words, tmp_path)]
@@ -131,6 +159,8 @@ def test_the_loop_goes_on_after_a_kill_in_each_step(words, tmp_path):
         ({"recipe": {"policy_target": "visit"}}, "'visit'; choose from played, visits"),
         ({"recipe": {"lr_schedule": "Cosine"}}, "'Cosine'; choose from constant, cosine, steps"),
         ({"recipe": {"clip": "1"}}, "clip: '1' is of another kind"),
+        ({"recipe": {"lr_schedule": "steps"}}, "lr_schedule steps needs lr_steps."),
+        ({"recipe": {"momentum": 0}}, "nesterov needs momentum."),
         ({"recipe": {"lr_steps": [0]}}, "lr_steps: '0' is not a whole number of at least 1"),
         ([], "is not an object"),
     ],

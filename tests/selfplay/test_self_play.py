@@ -14,6 +14,8 @@ import pytest
 
 from pydlshogi.commands.self_play import main
 from pydlshogi.kifu.hcpe3 import decode_games, scan
+from pydlshogi.kifu.sources import read_list
+from pydlshogi.kifu.split import find_records
 from pydlshogi.model_files.model_file import save_model
 from pydlshogi.network.registry import make_network
 from pydlshogi.selfplay import generate
@@ -108,6 +110,25 @@ def test_games_are_read_by_the_training(model, tmp_path):
     (path,) = (tmp_path / "games").glob("*.hcpe3")
     decoded = decode_games(path.read_bytes())
     assert len(decoded.visits.labels) >= len(decoded.positions) > 0
+    # The folder stands for its games once, though the first one is a record, too.
+    assert any((tmp_path / "games" / "records").glob("*.csa"))
+    assert find_records(tmp_path / "games").records == [path]
+    (tmp_path / "list.txt").write_text(f"{tmp_path / 'games'}\n")
+    assert [source.path for source in read_list(tmp_path / "list.txt")] == [str(path)]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--handicaps", "two"], "--handicaps needs --handicap_share"),
+        (["--kifu_plies", "9"], "--kifu_plies needs --kifu_list"),
+        (["--kifu_share", "1"], "--kifu_share needs --kifu_list"),
+    ],
+)
+def test_an_option_without_effect_is_refused(tmp_path, capsys, words, sentence):
+    with pytest.raises(SystemExit):
+        play(tmp_path / "no model", tmp_path / "games", *words)
+    assert sentence in capsys.readouterr().err
 
 
 #: The records of dlshogi's files, as its cppshogi.h declares them.

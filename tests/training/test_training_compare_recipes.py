@@ -499,10 +499,16 @@ def test_without_a_number_at_most_a_fifth_of_the_games_is_held_out(games, held_o
 
 
 def test_single_positions_are_no_games_to_hold_out():
-    positions = numpy.zeros(6, POSITION)
-    positions["ply"] = [1, 2, 3, 1, 2, 1]
-    assert [len(part) for part in hold_out(positions, 2)] == [3, 3]
-    for ply in ([0] * 6, [7, 20, 3, 8, 1, 5]):
+    random = numpy.random.RandomState(0)
+    moves = numpy.tile(numpy.arange(1, 101), 20)
+    positions = numpy.zeros(len(moves), POSITION)
+    positions["ply"] = moves
+    assert [len(part) for part in hold_out(positions, 2)] == [1800, 200]
+    # HCPE3 has only the positions with a search.
+    searched = positions[random.rand(len(moves)) < 0.25]
+    others, held_out = hold_out(searched, 2)
+    assert len(game_starts(others)) == 18 and len(game_starts(held_out)) == 2
+    for ply in (numpy.zeros(len(moves)), random.permutation(moves)):
         positions["ply"] = ply
         with pytest.raises(CompareError, match="as kifulist_test"):
             hold_out(positions, 2)

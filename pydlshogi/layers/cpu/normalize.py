@@ -26,7 +26,8 @@ Sample Variances, COMPSTAT 1982.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import functools
+from typing import Any
 
 import numpy
 
@@ -203,15 +204,12 @@ def _in_two_passes(chunks: list[slice], first: Any, between: Any, second: Any) -
     threads = max(1, min(get_threads(), len(chunks)))
     mine = [range(*share) for share in shares(len(chunks), threads)]
 
-    def passing(handle: Any) -> Callable[[int], None]:
-        def go(thread: int) -> None:
-            for number in mine[thread]:
-                handle(number, chunks[number])
-
-        return go
+    def go(handle: Any, thread: int) -> None:
+        for number in mine[thread]:
+            handle(number, chunks[number])
 
     def go_between(thread: int) -> None:
         if thread == 0:
             between()
 
-    in_threads(threads, passing(first), go_between, passing(second))
+    in_threads(threads, functools.partial(go, first), go_between, functools.partial(go, second))
