@@ -21,7 +21,6 @@ from pydlshogi.analysis.pictures import diagram_of, page_of_record, title_of
 from pydlshogi.analysis.record import (
     AnalysisError,
     GameRecord,
-    copy_of,
     read_position,
     read_record,
 )
@@ -374,8 +373,7 @@ def _record_of(position: Any) -> GameRecord:
     if isinstance(position, shogi.Board):
         moves = tuple(position.move_stack)
         start, _ = start_and_moves(position)
-        board = shogi.Board() if start is None else shogi.Board(start)
-        return GameRecord(("", ""), copy_of(board), moves)
+        return GameRecord(("", ""), shogi.Board(start or shogi.STARTING_SFEN), moves)
     raise LibraryError(
         f"{type(position).__name__} is no position. Give an SFEN, a text such as startpos moves "
         "7g7f, or a board of python-shogi."

@@ -5,10 +5,14 @@ from __future__ import annotations
 import codecs
 import os
 import shlex
+import unicodedata
 
 _ON_WINDOWS = os.name == "nt"
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+#: Categories of Unicode: controls, surrogates, characters that are none, separators of lines.
+_NOT_IN_A_LINE = ("Cc", "Cs", "Cn", "Zl", "Zp")
 
 #: Why a record in UTF-16 is refused, and what to do.
 UTF_16_REASON = "the text is UTF-16, which no record format uses; save it as UTF-8"
@@ -30,6 +34,11 @@ def split_words(text: str, *, comments: str = "", windows_quotes: str = "'\"") -
     if _ON_WINDOWS:
         words.escape, words.quotes = "", windows_quotes
     return list(words)
+
+
+def one_line(text: str) -> str:
+    """Replaces control characters and line ends, such as those in a name, by spaces."""
+    return "".join(" " if unicodedata.category(c) in _NOT_IN_A_LINE else c for c in text)
 
 
 def without_end_of_file(data: bytes) -> bytes:

@@ -217,6 +217,8 @@ def test_pictures_need_neither_matplotlib_nor_the_font(model, monkeypatch):
         ),
         (lambda model: pydlshogi.read("no.kif"), "no.kif"),
         (lambda model: pydlshogi.read(GAME, 2), "no game number 2"),
+        (lambda model: pydlshogi.read(GAME, 0), "no game number 0"),
+        (lambda model: pydlshogi.read(GAME, -1), "no game number -1"),
         (lambda model: pydlshogi.read(GAME).position(200), "109 moves"),
         (lambda model: pydlshogi.load("no_model"), "no_model"),
         (lambda model: pydlshogi.load(__file__), "test_library.py"),

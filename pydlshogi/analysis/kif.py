@@ -18,16 +18,12 @@ import shogi
 from pydlshogi.analysis.analyzed import AnalyzedGame, AnalyzedMove
 from pydlshogi.analysis.opinion import Candidate, Opinion
 from pydlshogi.analysis.record import AnalysisError, GameRecord
-from pydlshogi.drawing.notation import (
-    PIECES,
-    line_text,
-    marked_move_text,
-    move_text,
-    side_names,
-)
+from pydlshogi.drawing.notation import PIECES, line_text, marked_move_text, move_text
+from pydlshogi.drawing.words import side_words
 from pydlshogi.files import not_written, write_beside
 from pydlshogi.kifu.kif_text import handicap_of
 from pydlshogi.player.strategy import score
+from pydlshogi.text import one_line
 
 #: Suffix of KIF in UTF-8; ``.kif`` stands for Shift_JIS, as GUIs expect.
 _UTF_8_SUFFIX = ".kifu"
@@ -89,7 +85,7 @@ def kif_lines(game: AnalyzedGame, engine: str) -> Iterator[str]:
 
 def record_lines(record: GameRecord, comments: Sequence[Iterable[str]] = ()) -> Iterator[str]:
     """Yields the lines of a game, with comments on the start and on each move."""
-    details, sides = record.details, side_names(record.handicap)
+    details, sides = record.details, side_words(record.handicap, "ja")
     for title, text in (("開始日時", details.date), ("棋戦", details.event)):
         if text:
             yield f"{title}：{one_line(text)}"
@@ -115,17 +111,10 @@ def _times(used: int, total: int) -> str:
     return f"({used // 60:2}:{used % 60:02}/{minutes // 60:02}:{minutes % 60:02}:{seconds:02})"
 
 
-def one_line(text: str) -> str:
-    """Replaces control characters, such as line ends in a name, by spaces."""
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
 def start_lines(start: shogi.Board) -> Iterator[str]:
     """Describes the position before the first move."""
-    if start.sfen().split()[:3] == shogi.Board().sfen().split()[:3]:
-        yield "手合割：平手"
-        return
-    handicap = handicap_of(start.sfen())
+    is_even = start.sfen().split()[:3] == shogi.Board().sfen().split()[:3]
+    handicap = "平手" if is_even else handicap_of(start.sfen())
     if handicap:
         yield f"手合割：{handicap}"
         return
@@ -164,7 +153,7 @@ def _count(number: int) -> str:
 
 def _summary_lines(game: AnalyzedGame) -> Iterator[str]:
     """Says how often each side played the model's choice."""
-    for color, name in enumerate(side_names(game.record.handicap)):
+    for color, name in enumerate(side_words(game.record.handicap, "ja")):
         summary = game.summary(color)
         if summary.moves:
             share = 100 * summary.first / summary.moves
@@ -187,7 +176,7 @@ def _move_lines(
     if shown:
         yield "*候補手：" + "、".join(shown)
     if move.before is not None and move.after is not None:
-        side = side_names(record.handicap)[move.color]
+        side = side_words(record.handicap, "ja")[move.color]
         change = 100 * (move.after - move.before)
         before, after = 100 * move.before, 100 * move.after
         yield f"*{side}の勝率 {before:.1f}% → {after:.1f}%（{change:+.1f}）"
@@ -227,7 +216,8 @@ def end_lines(record: GameRecord) -> Iterator[str]:
     if record.end_mark or not (record.is_drawn or record.winner is not None):
         yield f"{number + 1:4} {end}   ( 0:00/00:00:00)"
     if record.winner is not None:
-        yield f"まで{number}手で{side_names(record.handicap)[record.winner]}の勝ち"
+        winner = side_words(record.handicap, "ja")[record.winner]
+        yield f"まで{number}手で{winner}の勝ち"
     elif end in ("千日手", "持将棋"):
         yield f"まで{number}手で{end}"
     elif record.is_drawn:

@@ -112,9 +112,9 @@ def parse_record(
 ) -> GameRecord:
     """Reads a game from the content of a file, as :func:`read_record`."""
     # No file has more records than bytes; islice refuses huge numbers.
-    first = min(number - 1, len(data))
+    first = min(max(0, number - 1), len(data))
     record = next(itertools.islice(records_of(name, data), first, None), None)
-    if record is None:
+    if record is None or number < 1:
         raise AnalysisError(f"record {name} has no game number {number}. Choose another number.")
     try:
         try:

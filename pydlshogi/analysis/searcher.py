@@ -111,10 +111,9 @@ class Searcher:
 
     def _found(self, opinion: Opinion) -> Opinion:
         """Returns the opinion of the search; in place of that of the network alone."""
-        lines = best_lines(self._search, _LINES)
-        if not lines:  # too little time for a single evaluation
+        root, lines = self._search.root, best_lines(self._search, _LINES)
+        if not lines or (root.visits < 2 and not root.proof):  # too little time to try a move
             return opinion
-        root = self._search.root
         rows = _rows(candidates(root), lines)
         # The search leaves out moves that are never better; they come last.
         named = {row.move for row in rows}

@@ -13,7 +13,7 @@ from typing import Any
 
 import shogi
 
-from pydlshogi.analysis.kif import one_line, record_lines
+from pydlshogi.analysis.kif import record_lines
 from pydlshogi.analysis.record import GameRecord
 from pydlshogi.drawing.notation import marked_move_text
 from pydlshogi.errors import UserError
@@ -23,6 +23,7 @@ from pydlshogi.kifu.formats import Details
 from pydlshogi.kifu.parsed_game import DRAW, END_MARKS
 from pydlshogi.match.referee import Referee, RulesBoard, Verdict
 from pydlshogi.rules import legal_moves
+from pydlshogi.text import one_line
 
 #: Games are drawn after so many moves: far more than people play.
 MOST_MOVES = 2000

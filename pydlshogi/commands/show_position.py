@@ -73,14 +73,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         from pydlshogi.features import make_input_features_from_board
 
         save_planes(make_input_features_from_board(board), args.output, language=args.language)
-        print(f"{args.output}: picture")
-        return 0
-    from pydlshogi.analysis.pictures import diagram_of
-    from pydlshogi.drawing.board import save_board
+    else:
+        from pydlshogi.analysis.pictures import diagram_of
+        from pydlshogi.drawing.board import save_board
 
-    opinion = None if args.board else load_model(args).opinions([board])[0]
-    diagram = diagram_of(board, opinion, args.arrows, args.language)
-    save_board(diagram, args.output, language=args.language)
+        opinion = None if args.board else load_model(args).opinions([board])[0]
+        diagram = diagram_of(board, opinion, args.arrows, args.language)
+        save_board(diagram, args.output, language=args.language)
     print(f"{args.output}: picture")
     return 0
 

@@ -71,8 +71,7 @@ _HEAT, _LAST_MOVE = "#c8102e", "#ffe680"
 _STANDS, _STAND_WIDTH, _STAND_HEIGHT = ((9.95, 0.0), (-2.2, 1.8)), 1.75, 7.2
 #: Half the size of a star point.
 _STAR = 0.05
-_IN_HAND = (shogi.ROOK, shogi.BISHOP, shogi.GOLD, shogi.SILVER, shogi.KNIGHT, shogi.LANCE)
-_HAND_ORDER = (*_IN_HAND, shogi.PAWN)
+_HAND_ORDER = range(shogi.ROOK, 0, -1)
 
 # A piece that points up, around its centre: x and y of the corners.
 _PENTAGON = ((-0.40, -0.43), (0.40, -0.43), (0.32, 0.24), (0.0, 0.44), (-0.32, 0.24))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Union
 
 from pydlshogi.drawing.font import required_font
+from pydlshogi.text import one_line
 
 #: Colours.
 INK, RED = "#221a12", "#b3201c"
@@ -139,7 +140,7 @@ def _svg(shape: Shape) -> str:
     if isinstance(shape, Text):
         x, y = _number(shape.x), _number(-shape.y)
         turn = f' transform="rotate(180 {x} {y})"' if shape.turned else ""
-        content = html.escape("".join(c for c in shape.text if c.isprintable()))
+        content = html.escape(one_line(shape.text))
         place = f'x="{x}" y="{y}" font-size="{shape.size}" fill="{shape.color}"'
         return f"<text {place}{turn}>{content}</text>"
     if isinstance(shape, Line):

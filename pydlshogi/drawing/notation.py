@@ -18,11 +18,6 @@ SIDES = "☗☖"
 _LONG_NAMES = {"杏": "成香", "圭": "成桂", "全": "成銀"}
 
 
-def side_names(handicap: str) -> tuple[str, str]:
-    """Names Black and White: 先手 and 後手, with a handicap 下手 and 上手."""
-    return ("下手", "上手") if handicap else ("先手", "後手")
-
-
 def square_text(square: int) -> str:
     """Writes a square, such as ``７六``."""
     return FILES[8 - square % 9] + RANKS[square // 9]

@@ -13,7 +13,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "upper": ("上手 White", "上手"),
     "to move": ("{side} to move", "{side}番"),
     "after": ("after move {ply}, {move}", "{ply}手目 {move} まで"),
-    "start": ("start position", "開始局面"),
     "none": ("-", "なし"),
     "own": ("side to move", "手番側"),
     "opponent": ("opponent", "相手側"),

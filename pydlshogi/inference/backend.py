@@ -225,7 +225,8 @@ def remember(network: Network, subject: str, content: bytes) -> None:
 
 def _path(network: Network, subject: str) -> Path:
     """Returns the path of a file, whose name says what it depends on."""
-    digest = hashlib.sha256(f"{subject} {type(network).__name__} {get_threads()} ".encode())
+    name = f"{type(network).__module__}.{type(network).__qualname__}"
+    digest = hashlib.sha256(f"{subject} {name} {get_threads()} ".encode())
     digest.update(_surroundings())
     for name, parameter in sorted(network.namedparams()):
         digest.update(name.encode() + numpy.asarray(parameter.array).tobytes())
@@ -255,5 +256,5 @@ def _surroundings() -> bytes:
             words.append(importlib.metadata.version(package))
     root = Path(__file__).parents[1]
     rooms = "inference", "layers", "model_files", "network"
-    sources = [path for room in rooms for path in root.glob(f"{room}/*.py")]
+    sources = [path for room in rooms for path in root.glob(f"{room}/**/*.py")]
     return "\n".join(words).encode() + b"".join(path.read_bytes() for path in sorted(sources))

@@ -20,6 +20,7 @@ ones become this one. The largest weight of a filter gives t.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -108,9 +109,13 @@ class OpenVINOProgram:
             return [self._request.get_output_tensor(n).data.copy() for n in self._outputs]
 
     def compiled(self) -> bytes:
-        """Returns the compiled network, from which another process can make a program."""
+        """Returns the compiled network, from which another process can make a program.
+
+        Nothing if OpenVINO cannot export it.
+        """
         stream = io.BytesIO()
-        self._request.get_compiled_model().export_model(stream)
+        with contextlib.suppress(Exception):
+            self._request.get_compiled_model().export_model(stream)
         return stream.getvalue()
 
     def _prepare(self, network: Network, precision: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Callable, NoReturn
+from typing import NoReturn
 
 from pydlshogi.player.engine_player import EnginePlayer
 from pydlshogi.rules import legal_moves
@@ -17,9 +17,7 @@ class RandomPlayer(EnginePlayer):
 
     name = "random_player"
 
-    def __init__(self, options: Options, send: Callable[[str], None] = print) -> None:
-        super().__init__(options, send)
-        self._generator = random.Random()
+    _generator = random.Random()
 
     def new_game(self) -> None:
         """Resets the generator if the option ``random_seed`` names a seed."""

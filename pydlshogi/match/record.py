@@ -10,7 +10,6 @@ from pathlib import Path
 
 import shogi
 
-from pydlshogi.analysis.kif import one_line
 from pydlshogi.analysis.pictures import page_of_record
 from pydlshogi.analysis.record import checked_game
 from pydlshogi.drawing.page import write_page
@@ -19,6 +18,7 @@ from pydlshogi.kifu.csa_board import position_lines
 from pydlshogi.kifu.parsed_game import RecordError
 from pydlshogi.match.referee import FAULT_MARKS, Verdict
 from pydlshogi.player.strategy import PONANZA_CONSTANT
+from pydlshogi.text import one_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,19 +94,10 @@ def read_outcome(path: Path) -> Outcome:
     return Outcome(game.winner, game.end_mark in FAULT_MARKS, len(game.moves))
 
 
-def write_match_page(
-    path: Path,
-    record: bytes,
-    seconds: Sequence[float],
-    evaluations: Sequence[int | None],
-    notes: Sequence[str],
-) -> None:
-    """Writes the page of a game, which is a CSA file with at least one move.
-
-    ``evaluations``: of each position, in centipawns for Black; None if it is unknown.
-    """
-    wins = [None if value is None else _probability(value) for value in evaluations]
-    page = page_of_record(checked_game(parse_game(record)), seconds, wins, notes, "en")
+def write_match_page(path: Path, record: bytes, game: PlayedGame, notes: Sequence[str]) -> None:
+    """Writes the page of a game with at least one move; ``record`` is its CSA file."""
+    wins = [None if value is None else _probability(value) for value in game.evaluations]
+    page = page_of_record(checked_game(parse_game(record)), game.seconds, wins, notes, "en")
     write_page(page, path)
 
 

@@ -37,8 +37,8 @@ _TITLES = (
     *("score", "Elo", "95 % interval", "faults", "moves"),
 )
 _TSV_TITLES = (
-    *("engine", "opponent", "games", "won", "drawn", "lost"),
-    *("score", "elo", "elo_low", "elo_high", "faults", "opponent_faults", "mean_plies"),
+    *(*_TITLES[:7], "elo", "elo_low", "elo_high", "faults"),
+    *("opponent_faults", "mean_plies"),
 )
 
 
@@ -245,8 +245,8 @@ class Series:
 
     def row(self) -> Row:
         """Returns the results of all games."""
-        outcomes = {number: self.outcome(number) for number in sorted(self._games())}
-        played = {number: outcome for number, outcome in outcomes.items() if outcome}
+        outcomes = ((number, self.outcome(number)) for number in sorted(self._games()))
+        played = {number: outcome for number, outcome in outcomes if outcome}
         return Row(self.engine.name, self.opponent.name, played)
 
     def play(
@@ -334,7 +334,7 @@ class Series:
             winner, reason = game.verdict.winner, game.verdict.reason
             notes.append(reason if winner is None else f"{reason}; {names[winner]} wins")
             page = path.with_suffix(".html")
-            write_match_page(page, record, game.seconds, game.evaluations, notes)
+            write_match_page(page, record, game, notes)
         with write_beside(path) as file:
             file.write(record)
 

@@ -195,16 +195,15 @@ def write_record(game: LiveGame, records: Path, model: str) -> None:
         for_black = win if win is None or (first + ply) % 2 == 0 else 1 - win
         evaluations.append(None if for_black is None else score(for_black))
     mark = _MARKS.get(game.end) or ("%+" if game.winner else "%-") + "ILLEGAL_ACTION"
-    seconds = [0.0] * len(game.moves)
     verdict = Verdict(game.winner, mark, game.end)
-    played = PlayedGame(referee.csa_moves, seconds, evaluations, verdict)
+    played = PlayedGame(referee.csa_moves, [0.0] * len(game.moves), evaluations, verdict)
     notes = [f"start: {game.start.kind}, {len(game.start.moves)} moves"]
     start = sfen if first else None
     record = format_record((model, model), f"game {game.number}", notes, played, start)
     records.mkdir(parents=True, exist_ok=True)
     path = records / f"{game.number:06}.csa"
     notes.append(f"{game.end}; {_SIDES[game.winner]}")
-    write_match_page(path.with_suffix(".html"), record, seconds, evaluations, notes)
+    write_match_page(path.with_suffix(".html"), record, played, notes)
     with write_beside(path) as file:
         file.write(record)
 

@@ -153,6 +153,12 @@ def test_names_cannot_add_lines():
     assert all("\n" not in line and "\r" not in line for line in lines)
 
 
+def test_a_name_keeps_its_wide_space(tmp_path):
+    record = GameRecord(("羽生　善治", "b"), shogi.Board(), game_of("7g7f").moves)
+    write_kif(without_opinion(record), tmp_path / "a.kif", "m")
+    assert read_record(tmp_path / "a.kif").names[0] == "羽生　善治"
+
+
 @pytest.mark.parametrize(
     "suffix, shown", [(".kif", ["～－―∥￠￡￢", "?"]), (".kifu", ["〜−—‖¢£¬", "🏆"])]
 )

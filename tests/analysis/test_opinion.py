@@ -166,6 +166,14 @@ def test_the_first_choice_is_no_mistake_and_another_move_is():
     assert marks == ["", "bad"]
 
 
+def test_a_search_without_time_for_a_move_is_the_opinion_of_the_network(network):
+    (alone,) = network.opinions([shogi.Board()])
+    found = Searcher(network, nodes=1).opinion(game_of())
+    assert [row.probability for row in found.candidates] == [
+        row.probability for row in alone.candidates
+    ]
+
+
 def test_a_search_finds_a_mate_that_the_network_does_not_see(network):
     (before, after) = Searcher(network, 5).opinions(game_of("G*5b", sfen=MATE))
     assert before.win == 1.0

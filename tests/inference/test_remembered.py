@@ -56,6 +56,14 @@ def test_nothing_is_remembered_of_a_class_of_the_user(folder):
     assert not folder.exists()
 
 
+def test_a_class_of_the_user_with_a_known_name_gets_nothing_of_the_known_one(folder):
+    network = folded()
+    remember(network, "subject", b"content")
+    own = type(type(network).__name__, (type(network),), {"__module__": "pydlshogi_own_1_network"})
+    network.__class__ = own
+    assert recall(network, "subject") is None
+
+
 def test_without_a_home_folder_nothing_is_remembered(monkeypatch):
     def missing():
         raise RuntimeError("Could not determine home directory.")

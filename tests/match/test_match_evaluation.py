@@ -79,7 +79,7 @@ def test_a_record_has_the_evaluations_and_training_reads_them(game, tmp_path):
 def test_a_page_shows_the_probability_of_winning(game, tmp_path):
     path = tmp_path / "game.html"
     record = format_record(["a", "b"], "test", [], game)
-    write_match_page(path, record, game.seconds, game.evaluations, [])
+    write_match_page(path, record, game, [])
     text = path.read_text(encoding="utf-8")
     data = json.loads(re.search(r'type="application/json"[^>]*>(.*?)</script>', text, re.S)[1])
     wins = [position["win"] for position in data["positions"]]

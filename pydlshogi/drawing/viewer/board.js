@@ -125,7 +125,7 @@ function label([x, y], content, row) {
 
 // The model's moves: arrows first, then the labels above them.
 function arrows(candidates, places) {
-  const most = Math.max(...candidates.map((move) => move.p));
+  const most = Math.max(...candidates.map((move) => move.p)) || 1;
   const rows = {};
   let shapes = "", labels = "";
   for (const { usi, p } of candidates) {
