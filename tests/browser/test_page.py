@@ -316,6 +316,22 @@ def test_a_game_that_cannot_be_saved_is_told_until_another_one_is_opened(page, s
     assert page.text("message") == ""
 
 
+def test_an_answer_on_the_game_before_comes_too_late(page):
+    page.new()
+    told = """
+        const stream = listen, answers = think();
+        listen = () => {};  // the other game has no state yet
+        open(arguments[0]);
+        return answers.then(() => {
+            listen = stream;
+            listen();
+            return document.getElementById("message").textContent;
+        });
+    """
+    assert page.script(told, page.client.new()) == ""
+    page.wait("return game !== null")
+
+
 def test_a_record_without_a_result_is_no_draw(page):
     page.name = page.client.post("new", start=csa("PI\n+\n+7776FU\n-3334FU\n%FUZUMI\n"))["name"]
     page.open(page.name)

@@ -122,6 +122,7 @@ function open(wanted) {
   complain("");
   name = wanted;
   game = null;
+  asked++;  // answers on the game before come too late
   lines = NO_LINES;
   values = [];
   page = {};
@@ -370,7 +371,7 @@ async function lookForBlunder() {
   const chances = [];
   for (const at of [n - 1, n]) {
     const found = await tell("search", { ply: at, seconds: 1, model: model() });
-    if (!found || !found.line || game.moves.join() !== moves) return;
+    if (!found || !found.line || !game || game.moves.join() !== moves) return;
     chances.push(found.line.win);
   }
   const cost = (chances[0] - chances[1]) * ((n - 1 + firstTurn()) % 2 ? -1 : 1);
