@@ -60,7 +60,7 @@ def make_from_policy(source: Network, name: str) -> Network:
     if _HISTORY in arrays:
         arrays[_HISTORY] = numpy.zeros_like(arrays[_HISTORY])
     forms = [source]
-    with contextlib.suppress(FoldError):  # else, also the book's network that computes the same
+    with contextlib.suppress(FoldError):  # the book's network that computes the same, too
         forms.append(fold(source, keep_value=source.value_kind is not None))
     for candidate in forms:
         found = arrays_of(candidate)
