@@ -1191,7 +1191,7 @@ def test_a_mate_search_shows_its_progress_and_the_mate(endless_mate_search):
     shown = [tuple(map(int, re.fullmatch(pattern, line).groups())) for line in player.said]
     assert 3 <= len(shown) <= 10
     assert shown == sorted(shown)
-    assert 0 < shown[0][1] < shown[-1][1]
+    assert shown[0][1] < shown[-1][1]  # on a busy machine, the first one may be 0
     assert 390 <= shown[-1][0] < 600
 
 
