@@ -43,6 +43,12 @@ LONG_MATE = "8l/S2Rlsg1k/1S2p1nL1/5+BGpp/1p3pp2/n1p1P4/KP3P3/3L1b3/1N4RN1 b 2G6P
 DECLARED = "KGGGGSSSS/RRBB5/9/9/9/9/9/9/8k b - 1"
 
 
+@pytest.fixture(autouse=True)
+def library():
+    """Chooses the board before a test changes it: its first use tries its searches."""
+    return boards.board_library()
+
+
 @pytest.fixture(scope="module")
 def lost():
     """A position in which the side to move can play, but is mated soon."""
