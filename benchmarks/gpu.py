@@ -263,7 +263,7 @@ def print_table(
     """Prints the table of a task."""
     print(f"\n| {task}: positions a second | {' | '.join(labels)} |")
     print("|---" * (len(labels) + 1) + "|")
-    for size in sizes:
+    for size in sorted(sizes):
         cells = [result(found.get((task, size, label), [])) for label in labels]
         print(f"| batch {size} | {' | '.join(cells)} |")
 

@@ -45,8 +45,8 @@ class Tasks(NamedTuple):
         prepare: Makes the further arguments of the tasks for what ``send`` returned.
         train: Runs a training step, and returns its loss on the device.
         evaluate: Computes the logits, without a graph.
-        fault: Says, after the first steps, how the side differs from its name; mostly empty. It
-            takes the task and what ``prepare`` has made.
+        fault: Says, after the first steps, how the side differs from its name; empty if it does
+            not. It takes the task and what ``prepare`` has made.
         wait: Waits until the device has finished.
         set_weights: Takes the arrays of :func:`first_weights`.
         versions: Versions of the libraries, in words.
@@ -107,8 +107,10 @@ def chainer_side(side: str, numbers: str, device_name: str) -> Tasks:
             parameter.array[...] = device.send(array)
 
     def fault(task: str, *made: Any) -> str:
-        if made and not made[task == "evaluate"].is_recorded:
-            return "not recorded"
+        if made:
+            gradients, forward = made
+            if not (gradients if task == "train" else forward).is_recorded:
+                return "not recorded"
         by_cudnn, all_shapes = BY_NAME["cudnn"].shares()
         return f"cuDNN {by_cudnn} of {all_shapes}" if by_cudnn < all_shapes else ""
 

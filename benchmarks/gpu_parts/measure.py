@@ -112,6 +112,7 @@ def rate(
     import numpy
 
     from pydlshogi.layers.cpu.threads import limit_blas
+    from pydlshogi.layers.gpu import cudnn
     from pydlshogi.layers.gpu.products import set_precision
 
     numpy.seterr(all="ignore")
@@ -119,6 +120,8 @@ def rate(
     limit_blas()
     with tempfile.TemporaryDirectory() as folder:
         updater = _make_updater(int(gpu), network, int(batchsize), train, Path(folder))
+        if precision == "bfloat16":  # without cuDNN, it would be tf32
+            cudnn.require(updater.device, "auto")
         iterations = _iterations_a_second(updater, _finish(int(gpu)), float(seconds))
     print(f"iterations a second\t{iterations:.6g}")
     trained, device = updater.get_optimizer("main").target, updater.device

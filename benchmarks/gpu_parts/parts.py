@@ -390,9 +390,12 @@ def _fastest(job: Job, network: str, batchsize: str) -> Speed:
 
     The speed with recordings is only reported.
     """
+    precisions = ["tf32", "float16"]
+    if not job.request.is_rehearsal:  # no CPU computes it
+        precisions.append("bfloat16")
     speeds = [
         speed
-        for precision in ("tf32", "float16", *([] if job.request.is_rehearsal else ["bfloat16"]))
+        for precision in precisions
         if (speed := _speed(job, network, batchsize, precision)) is not None
     ]
     if not speeds:

@@ -29,6 +29,7 @@ from pydlshogi.text import one_line
 MOST_MOVES = 2000
 
 _STATE = "'pydlshogi "
+
 #: How CSA names a winner without an end mark: floodgate's summary.
 _WITHOUT_MARK = {
     shogi.BLACK: "'summary:end:black win:white lose",

@@ -26,7 +26,6 @@ from pydlshogi.selfplay.settings import HANDICAPS, SelfPlaySettings
 #: Games in flight on a CPU and on a GPU.
 _BATCH_CPU, _BATCH_GPU = 64, 512
 
-
 #: Options that have no effect without another one.
 _NEEDING = {"handicaps": "handicap_share", "kifu_share": "kifu_list", "kifu_plies": "kifu_list"}
 

@@ -271,7 +271,7 @@ def add_fields(parser: Any, of: type[Any], group: str = "") -> None:
 
 
 def wrong_value(settings: Any) -> str:
-    """Says which value of a dataclass its option would refuse, and why; empty if none."""
+    """Says which value of a dataclass its option would refuse, and why; empty if there is none."""
     for field in dataclasses.fields(settings):
         value, range_ = getattr(settings, field.name), field.metadata.get("range")
         if dataclasses.is_dataclass(value) and (sentence := wrong_value(value)):

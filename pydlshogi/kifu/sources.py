@@ -212,7 +212,7 @@ def _find_in_folder(name: str, path: str) -> Iterator[Source]:
     except OSError as error:
         yield Source(name, "", -1, 0, f"the folder cannot be searched ({error.strerror})")
         return
-    if SELF_PLAY_MARK in {entry.name for entry in inside}:
+    if any(entry.name == SELF_PLAY_MARK for entry in inside):
         inside = [entry for entry in inside if entry.name != SELF_PLAY_RECORDS]
     for entry in inside:
         # pathlib would take most of the time of a folder with a million files.

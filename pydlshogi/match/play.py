@@ -175,12 +175,10 @@ class _Engine:
     def prepare(self) -> UsiClient:
         """Returns the engine, ready for a new game; EngineError: it cannot be."""
         if self._client:
-            try:
+            with contextlib.suppress(EngineError):  # it may have died after the last game
                 if self._client.is_alive():  # otherwise, a child process may still answer
                     self._client.new_game()
                     return self._client
-            except EngineError:  # it may have died after the last game
-                pass
             self._client.close()
             self._client = None
         self._client = UsiClient(self._spec, self._timeout)

@@ -7,19 +7,23 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import gpu
 import gpu_check
 import numpy
 import pytest
 from gpu_check import ChecksFailed, check
-from gpu_parts import parts
+from gpu_parts import measure, parts
 from gpu_parts.job import Job, PartError, Request, pairs
 from gpu_parts.process import Ended
 from gpu_parts.table import Row, Table, claim
 
 from pydlshogi.commands.train_kifu import PRESETS
 from pydlshogi.commands.train_options import build_parser as training_parser
+from pydlshogi.compat import chainer
+from pydlshogi.errors import UserError
+from pydlshogi.layers.gpu import products
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -443,6 +447,17 @@ def test_a_precision_that_fails_leaves_the_other(request_of):
         parts.train_best(job)
     assert results(job)["precision"] == "tf32"
     assert "CUDA error" in results(job)["speed, float16"]
+
+
+def test_the_speed_of_bfloat16_is_not_that_of_another_precision(monkeypatch):
+    updater = SimpleNamespace(device=chainer.get_device("@numpy"))
+    monkeypatch.setattr(measure, "_make_updater", lambda *arguments: updater)
+    before = products._chosen
+    try:
+        with pytest.raises(UserError, match="bfloat16 needs cuDNN"):
+            measure.rate("-1", "bfloat16", "policy", "4", "train.txt", "test.txt", "0.1")
+    finally:
+        products.set_precision(before)
 
 
 def test_a_training_whose_speed_is_unknown_is_not_started(request_of):
